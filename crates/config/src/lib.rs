@@ -1,0 +1,5 @@
+//! The configuration language: text becomes a [`document`], the document a [`spec::Spec`] and diagnostics. Must never
+//! resolve a name, open a socket or decide what a request gets.
+
+pub mod span;
+pub mod spec;

@@ -1,0 +1,89 @@
+//! Addresses as written (configuration manual, section 2.9). Nothing is resolved here.
+
+use std::net::IpAddr;
+
+/// The host part of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostSpec {
+    /// Empty, `*` or `0.0.0.0`-like "every address of the family": `:80`, `*:80`. The family tells which wildcard.
+    Any,
+    /// A literal address.
+    Ip(IpAddr),
+    /// A name that start-up resolves.
+    Name(String),
+}
+
+/// The family that a prefix such as `ipv4@` asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// No prefix: whatever the address is; a wildcard means IPv4.
+    #[default]
+    Unspecified,
+    /// `ipv4@`, `udp4@`, `tcp4@`, …
+    V4,
+    /// `ipv6@`, `udp6@`, `tcp6@`, …
+    V6,
+}
+
+/// The port part of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PortSpec {
+    /// No port written.
+    #[default]
+    None,
+    /// `:80`
+    Exact(u16),
+    /// `:8000-8010`, both ends included.
+    Range(u16, u16),
+    /// `:+100` or `:-5`: the port of the client's connection, moved.
+    Offset(i32),
+}
+
+/// Stream or datagram, from `stream+`, `dgram+`, `udp@`, `tcp@` and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SocketKind {
+    /// A byte stream: TCP or a UNIX stream socket.
+    #[default]
+    Stream,
+    /// Datagrams: UDP or a UNIX datagram socket.
+    Datagram,
+}
+
+/// One address as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddressSpec {
+    /// IPv4, IPv6 or a name, with a port.
+    Inet {
+        /// The host.
+        host: HostSpec,
+        /// The family asked for.
+        family: Family,
+        /// The port.
+        port: PortSpec,
+        /// Stream or datagram.
+        kind: SocketKind,
+    },
+    /// `unix@path`, `uxst@path`, `uxdg@path` or a bare `/path`.
+    Unix {
+        /// The path, with a leading `unix-bind prefix` not yet applied.
+        path: String,
+        /// Stream or datagram.
+        kind: SocketKind,
+    },
+    /// `abns@name` (padded with zeroes to the full length) or `abnsz@name` (ends at its length).
+    Abstract {
+        /// The name without its leading NUL.
+        name: String,
+        /// True for `abnsz@`.
+        unpadded: bool,
+        /// Stream or datagram.
+        kind: SocketKind,
+    },
+    /// `fd@n`: an inherited descriptor.
+    Descriptor {
+        /// Its number.
+        fd: i32,
+        /// Stream or datagram.
+        kind: SocketKind,
+    },
+}

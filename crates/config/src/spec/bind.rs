@@ -1,0 +1,34 @@
+//! A `bind` line (configuration manual, section 5.1).
+
+use super::AddressSpec;
+use crate::span::Span;
+
+/// One address of a `bind` line; a line with several addresses or a port range becomes several of these, all with the
+/// same `span`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BindSpec {
+    /// Where it is written.
+    pub span: Span,
+    /// The address, with an exact port.
+    pub address: AddressSpec,
+    /// The text of the address as written, for messages.
+    pub text: String,
+    /// `name`.
+    pub name: Option<String>,
+    /// `maxconn`.
+    pub maxconn: Option<u32>,
+    /// `backlog`.
+    pub backlog: Option<u32>,
+    /// `defer-accept`.
+    pub defer_accept: bool,
+    /// `v6only`.
+    pub v6only: bool,
+    /// `v4v6`.
+    pub v4v6: bool,
+    /// `shards`: number of listening sockets; `None` means one.
+    pub shards: Option<u32>,
+    /// `id`.
+    pub id: Option<u32>,
+    /// `mode`, for UNIX sockets: permission bits.
+    pub unix_mode: Option<u32>,
+}

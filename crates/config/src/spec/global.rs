@@ -1,0 +1,79 @@
+//! The `global` section (configuration manual, section 3).
+
+use super::LogSpec;
+
+/// What the `global` sections say. `None` everywhere means "not written".
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GlobalSpec {
+    /// `maxconn`: connections of the process.
+    pub maxconn: Option<u32>,
+    /// `nbthread`.
+    pub nbthread: Option<u32>,
+    /// `daemon`.
+    pub daemon: bool,
+    /// `pidfile`.
+    pub pidfile: Option<String>,
+    /// `quiet`.
+    pub quiet: bool,
+    /// `zero-warning`.
+    pub zero_warning: bool,
+    /// `ulimit-n`.
+    pub ulimit_n: Option<u64>,
+    /// `fd-hard-limit`.
+    pub fd_hard_limit: Option<u64>,
+    /// `strict-limits`; default on.
+    pub strict_limits: Option<bool>,
+    /// `hard-stop-after` in milliseconds.
+    pub hard_stop_after: Option<u64>,
+    /// `grace` in milliseconds.
+    pub grace: Option<u64>,
+    /// `log` lines.
+    pub logs: Vec<LogSpec>,
+    /// `log-tag`.
+    pub log_tag: Option<String>,
+    /// `log-send-hostname`: `Some(None)` means the host's own name.
+    pub log_send_hostname: Option<Option<String>>,
+    /// `localpeer`, which also sets `HAPROXY_LOCALPEER`.
+    pub localpeer: Option<String>,
+    /// `description`, `node`.
+    pub description: Option<String>,
+    /// `node`.
+    pub node: Option<String>,
+    /// `nosplice`.
+    pub nosplice: bool,
+    /// The `tune.*` keywords that have an effect.
+    pub tune: TuneSpec,
+}
+
+/// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TuneSpec {
+    /// `tune.bufsize`, bytes; default 16384.
+    pub bufsize: Option<u32>,
+    /// `tune.maxrewrite`, bytes; default 1024.
+    pub maxrewrite: Option<u32>,
+    /// `tune.http.maxhdr`, fields of a head; default 101.
+    pub http_maxhdr: Option<u32>,
+    /// `tune.http.logurilen`, bytes; default 1024.
+    pub http_logurilen: Option<u32>,
+    /// `tune.maxaccept`: connections accepted in a row; -1 means no limit.
+    pub maxaccept: Option<i32>,
+    /// `tune.idle-pool.shared`; default on.
+    pub idle_pool_shared: Option<bool>,
+    /// `tune.pool-low-fd-ratio`, percent; default 20.
+    pub pool_low_fd_ratio: Option<u32>,
+    /// `tune.pool-high-fd-ratio`, percent; default 25.
+    pub pool_high_fd_ratio: Option<u32>,
+    /// `tune.rcvbuf.client`, bytes.
+    pub rcvbuf_client: Option<u32>,
+    /// `tune.rcvbuf.server`, bytes.
+    pub rcvbuf_server: Option<u32>,
+    /// `tune.sndbuf.client`, bytes.
+    pub sndbuf_client: Option<u32>,
+    /// `tune.sndbuf.server`, bytes.
+    pub sndbuf_server: Option<u32>,
+    /// `tune.pipesize`, bytes.
+    pub pipesize: Option<u32>,
+    /// `tune.maxpollevents`.
+    pub maxpollevents: Option<u32>,
+}

@@ -1,0 +1,206 @@
+//! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
+
+use super::{BindSpec, LogFormatSpec, LogSpec, ServerSpec};
+use crate::span::{Span, Spanned};
+use std::net::IpAddr;
+
+/// Which section it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ProxyKind {
+    Frontend,
+    Backend,
+    Listen,
+}
+
+/// `mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum Mode {
+    #[default]
+    Tcp,
+    Http,
+}
+
+/// `balance`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BalanceSpec {
+    /// `roundrobin` (also what no `balance` line means).
+    #[default]
+    RoundRobin,
+    /// `static-rr`.
+    StaticRr,
+    /// `leastconn`.
+    LeastConn,
+    /// `first`.
+    First,
+    /// `source`.
+    Source,
+    /// `random` or `random(draws)`; default 2 draws.
+    Random {
+        /// Servers drawn, of which the least loaded is taken.
+        draws: u32,
+    },
+}
+
+/// `http-reuse`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum HttpReuse {
+    Never,
+    #[default]
+    Safe,
+    Aggressive,
+    Always,
+}
+
+/// What happens to connections after an answer (section 4, "option http-keep-alive" and its kin). The effective mode of
+/// a request combines the frontend's and the backend's as the manual's table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum CloseMode {
+    /// `option http-keep-alive`.
+    #[default]
+    KeepAlive,
+    /// `option http-server-close`.
+    ServerClose,
+    /// `option httpclose`.
+    Close,
+}
+
+/// `timeout …`, milliseconds; `None` means not set (no limit).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeoutsSpec {
+    /// `timeout client`.
+    pub client: Option<u64>,
+    /// `timeout client-fin`.
+    pub client_fin: Option<u64>,
+    /// `timeout client-hs`.
+    pub client_hs: Option<u64>,
+    /// `timeout connect`.
+    pub connect: Option<u64>,
+    /// `timeout http-request`.
+    pub http_request: Option<u64>,
+    /// `timeout http-keep-alive`.
+    pub http_keep_alive: Option<u64>,
+    /// `timeout queue`.
+    pub queue: Option<u64>,
+    /// `timeout server`.
+    pub server: Option<u64>,
+    /// `timeout server-fin`.
+    pub server_fin: Option<u64>,
+    /// `timeout tarpit`.
+    pub tarpit: Option<u64>,
+    /// `timeout tunnel`.
+    pub tunnel: Option<u64>,
+    /// `timeout check`.
+    pub check: Option<u64>,
+}
+
+/// `option forwardfor`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardForSpec {
+    /// `except`: network and prefix length.
+    pub except: Option<(IpAddr, u8)>,
+    /// `header`: the field's name; default `x-forwarded-for`.
+    pub header: Option<String>,
+    /// `if-none`.
+    pub if_none: bool,
+}
+
+/// `option splice-auto/-request/-response`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct SpliceSpec {
+    pub auto: bool,
+    pub request: bool,
+    pub response: bool,
+}
+
+/// Boolean options. `None`: not written, so the default of the manual holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OptionsSpec {
+    /// `option abortonclose`; the default depends on the mode (see the manual).
+    pub abortonclose: Option<bool>,
+    /// `option dontlognull`.
+    pub dontlognull: bool,
+    /// `option redispatch`: interval; `None` off. 1 = every retry, -1 = the last one.
+    pub redispatch: Option<i32>,
+    /// `option http-ignore-probes`.
+    pub http_ignore_probes: bool,
+    /// `option splice-*`.
+    pub splice: SpliceSpec,
+    /// `option clitcpka`.
+    pub clitcpka: bool,
+    /// `option srvtcpka`.
+    pub srvtcpka: bool,
+    /// `option nolinger`.
+    pub nolinger: bool,
+}
+
+/// `errorfile`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorFileSpec {
+    /// The status it answers for.
+    pub status: u16,
+    /// The file.
+    pub path: String,
+    /// What it holds: a whole HTTP answer, sent as it is. Empty for `/dev/null`.
+    pub content: Vec<u8>,
+}
+
+/// One proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxySpec {
+    /// Where its section starts.
+    pub span: Span,
+    /// Which section it was.
+    pub kind: ProxyKind,
+    /// Its name.
+    pub name: Spanned<String>,
+    /// `id`, or its position counted from 2 as HAProxy numbers them.
+    pub id: u32,
+    /// `mode`.
+    pub mode: Mode,
+    /// `disabled`.
+    pub disabled: bool,
+    /// `description`.
+    pub description: Option<String>,
+    /// `bind` lines; empty for a backend.
+    pub binds: Vec<BindSpec>,
+    /// `server` lines; empty for a frontend.
+    pub servers: Vec<ServerSpec>,
+    /// `maxconn` of the frontend side.
+    pub maxconn: Option<u32>,
+    /// `backlog`.
+    pub backlog: Option<u32>,
+    /// `fullconn`.
+    pub fullconn: Option<u32>,
+    /// `balance`.
+    pub balance: BalanceSpec,
+    /// `default_backend`.
+    pub default_backend: Option<Spanned<String>>,
+    /// `use_backend` without a condition, in order (the first wins).
+    pub use_backend: Vec<Spanned<String>>,
+    /// `timeout …`.
+    pub timeouts: TimeoutsSpec,
+    /// `retries`; default 3.
+    pub retries: u32,
+    /// `http-reuse`.
+    pub http_reuse: HttpReuse,
+    /// `option http-keep-alive` and its kin.
+    pub close_mode: CloseMode,
+    /// `option forwardfor`.
+    pub forwardfor: Option<ForwardForSpec>,
+    /// `monitor-uri`.
+    pub monitor_uri: Option<String>,
+    /// `errorfile`, one a status, the last one written.
+    pub error_files: Vec<ErrorFileSpec>,
+    /// Boolean options.
+    pub options: OptionsSpec,
+    /// `log` lines; a `log global` brings the global ones in.
+    pub logs: Vec<LogSpec>,
+    /// `option httplog` and its kin.
+    pub log_format: LogFormatSpec,
+    /// `log-tag`.
+    pub log_tag: Option<String>,
+}

@@ -1,0 +1,31 @@
+//! A `server` line (configuration manual, section 5.2), with `default-server` already merged.
+
+use super::AddressSpec;
+use crate::span::{Span, Spanned};
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSpec {
+    /// Where it is written.
+    pub span: Span,
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Its address.
+    pub address: Spanned<AddressSpec>,
+    /// `weight`, 0 to 256; default 1.
+    pub weight: u32,
+    /// `maxconn`; `None` means no limit.
+    pub maxconn: Option<u32>,
+    /// `maxqueue`; `None` means no limit.
+    pub maxqueue: Option<u32>,
+    /// `id`, or its position counted from 1.
+    pub id: u32,
+    /// `disabled`.
+    pub disabled: bool,
+    /// `backup`.
+    pub backup: bool,
+    /// `pool-max-conn`: idle connections kept at most; `None` means no limit.
+    pub pool_max_conn: Option<u32>,
+    /// `pool-purge-delay` in milliseconds; default 5000.
+    pub pool_purge_delay: u32,
+}

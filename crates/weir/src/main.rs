@@ -1,0 +1,2 @@
+//! The Weir load balancer.
+fn main() {}
