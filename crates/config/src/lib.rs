@@ -1,5 +1,8 @@
 //! The configuration language: text becomes a [`document`], the document a [`spec::Spec`] and diagnostics. Must never
 //! resolve a name, open a socket or decide what a request gets.
 
+pub mod diagnostic;
+pub mod document;
 pub mod span;
 pub mod spec;
+pub mod text;

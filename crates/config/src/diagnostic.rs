@@ -1,0 +1,115 @@
+//! What the configuration has to tell its author: one sentence in HAProxy's form, the line it is about and a hint.
+//! Must never print anything itself.
+
+use crate::document::Sources;
+use crate::span::Span;
+use std::fmt::Write as _;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Alert,
+    /// It can, but something in it is most likely not what was meant. Fatal with `zero-warning` or `-dW`.
+    Warning,
+    /// Worth knowing.
+    Notice,
+    /// Shown in diagnostic mode (`-dD`) only.
+    Diag,
+}
+
+impl Severity {
+    /// The tag in front of a message, padded as HAProxy pads it.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Alert => "[ALERT]    ",
+            Self::Warning => "[WARNING]  ",
+            Self::Notice => "[NOTICE]   ",
+            Self::Diag => "[DIAG]     ",
+        }
+    }
+}
+
+/// What stands between the process id and the message. HAProxy is not of one mind here and scripts match on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Form {
+    /// `config : parsing [file:line] : message`, by far the most common one; without a place `config : message`.
+    #[default]
+    Parsing,
+    /// `config : parsing [file:line]: message`, without the space (`.notice`, quotes, `.if`).
+    ParsingTight,
+    /// `config : message`: what is found after parsing. A place is still shown beneath.
+    Config,
+    /// `message` alone.
+    Bare,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about. With a line number of 0: a whole file.
+    pub span: Option<Span>,
+    /// What is wrong: HAProxy's own sentence where it has one. Lines behind the first one are indented when shown.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The form of the first line.
+    pub form: Form,
+}
+
+impl Diagnostic {
+    /// A message of any severity at a place.
+    pub fn new(severity: Severity, span: Span, message: impl Into<String>) -> Self {
+        Self { severity, span: Some(span), message: message.into(), hint: None, form: Form::Parsing }
+    }
+
+    /// An error at a place.
+    pub fn alert(span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Alert, span, message)
+    }
+
+    /// A warning at a place.
+    pub fn warning(span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, span, message)
+    }
+
+    /// A message about no place in particular.
+    pub fn general(severity: Severity, message: impl Into<String>) -> Self {
+        Self { severity, span: None, message: message.into(), hint: None, form: Form::Config }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same in another form.
+    #[must_use]
+    pub fn with_form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Whether the configuration cannot be used because of it.
+    pub fn is_alert(&self) -> bool {
+        self.severity == Severity::Alert
+    }
+
+    /// Writes the message as HAProxy does, then the source line, a caret run under the words and the hint.
+    pub fn render(&self, sources: &Sources, pid: u32, out: &mut String) {
+        let _ = write!(out, "{}({pid}) : ", self.severity.tag());
+        let file = self.span.and_then(|span| sources.file(span).map(|file| (file, span.line)));
+        let _ = match (self.form, file) {
+            (Form::Bare, _) => Ok(()),
+            (Form::Parsing, Some((file, line))) => write!(out, "config : parsing [{}:{line}] : ", file.name),
+            (Form::ParsingTight, Some((file, line))) => write!(out, "config : parsing [{}:{line}]: ", file.name),
+            (Form::Config, _) | (_, None) => write!(out, "config : "),
+        };
+        out.push_str(&self.message);
+        out.push('\n');
+    }
+}

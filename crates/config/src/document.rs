@@ -1,0 +1,161 @@
+//! A configuration as words: what the reader hands to the keyword tables. Owns the text of the sources too, so that a
+//! diagnostic can show the line. Must never know what a keyword means.
+
+use crate::span::Span;
+
+/// One configuration file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceFile {
+    /// The name as given with `-f`, or the path of a file found in a folder given with `-f`.
+    pub name: String,
+    bytes: Vec<u8>,
+    /// Offset of the first byte of each line.
+    starts: Vec<usize>,
+}
+
+impl SourceFile {
+    /// Takes the bytes of a file and finds its lines.
+    pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        let mut starts = vec![0];
+        starts.extend(bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(at, _)| at + 1));
+        Self { name: name.into(), bytes, starts }
+    }
+
+    /// Everything that was read.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of lines; what follows the last line feed counts as a line only if there is something.
+    pub fn line_count(&self) -> usize {
+        if self.bytes.last().is_none_or(|&byte| byte == b'\n') { self.starts.len() - 1 } else { self.starts.len() }
+    }
+
+    /// One line, counted from 1, without its line feed (a carriage return stays).
+    pub fn line(&self, number: u32) -> Option<&[u8]> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        let start = *self.starts.get(index)?;
+        let end = self.starts.get(index + 1).map_or(self.bytes.len(), |&next| next - 1);
+        self.bytes.get(start..end)
+    }
+}
+
+/// The files a configuration was read from; [`Span::file`] counts in here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sources(pub Vec<SourceFile>);
+
+impl Sources {
+    /// The file a span lies in.
+    pub fn file(&self, span: Span) -> Option<&SourceFile> {
+        self.0.get(usize::try_from(span.file).ok()?)
+    }
+
+    /// The raw line a span lies in.
+    pub fn line(&self, span: Span) -> Option<&[u8]> {
+        self.file(span)?.line(span.line)
+    }
+}
+
+/// One word of a line: quotes are gone, escapes and variables are resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Word {
+    /// The text; bytes that are not UTF-8 are kept as [`crate::text`] says.
+    pub text: String,
+    /// Where it is written, quotes included. Words out of one `"${LIST[*]}"` share a place.
+    pub span: Span,
+    /// Whether any part of it was quoted.
+    pub quoted: bool,
+}
+
+/// One line that holds at least one word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    /// Its words; never empty.
+    pub words: Vec<Word>,
+    /// Index of the file in [`Sources`].
+    pub file: u32,
+    /// Line number, from 1.
+    pub number: u32,
+}
+
+impl Line {
+    /// The text of a word, or an empty one behind the last word.
+    pub fn text(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", |word| &word.text)
+    }
+
+    /// The text of the first word.
+    pub fn keyword(&self) -> &str {
+        self.text(0)
+    }
+
+    /// The words behind the first one.
+    pub fn arguments(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// Place of one word; behind the last word, the place just behind the line's last word.
+    pub fn span(&self, index: usize) -> Span {
+        match self.words.get(index) {
+            Some(word) => word.span,
+            None => self.words.last().map_or(Span { file: self.file, line: self.number, start: 0, end: 0 }, |last| {
+                Span { start: last.span.end, end: last.span.end, ..last.span }
+            }),
+        }
+    }
+
+    /// Place of everything from the first word to the last one.
+    pub fn whole(&self) -> Span {
+        let first = self.span(0);
+        Span { end: self.words.last().map_or(first.end, |last| last.span.end), ..first }
+    }
+}
+
+/// One section: the line that opens it and the lines up to the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Section {
+    /// Keyword and arguments.
+    pub line: Line,
+    /// Everything in it, in order.
+    pub body: Vec<Line>,
+}
+
+/// A whole configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Document {
+    /// Its sections, in order. Sections of the same kind are not merged.
+    pub sections: Vec<Section>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found() {
+        let rows: &[(&[u8], &[&[u8]])] = &[
+            (b"", &[]),
+            (b"\n", &[b""]),
+            (b"a", &[b"a"]),
+            (b"a\n", &[b"a"]),
+            (b"a\n\nb\r\nc", &[b"a", b"", b"b\r", b"c"]),
+        ];
+        for (text, lines) in rows {
+            let file = SourceFile::new("f", text.to_vec());
+            let found: Vec<&[u8]> = (1..=file.line_count()).map(|n| file.line(n as u32).unwrap()).collect();
+            assert_eq!(found, *lines, "{text:?}");
+            assert_eq!(file.line(0), None);
+        }
+    }
+
+    #[test]
+    fn a_missing_word_is_behind_the_last_one() {
+        let span = |start, end| Span { file: 1, line: 2, start, end };
+        let word = |text: &str, start, end| Word { text: text.into(), span: span(start, end), quoted: false };
+        let line = Line { words: vec![word("bind", 2, 6), word(":80", 7, 10)], file: 1, number: 2 };
+        assert_eq!((line.keyword(), line.text(1), line.text(2)), ("bind", ":80", ""));
+        assert_eq!((line.span(1), line.span(9)), (span(7, 10), span(10, 10)));
+        assert_eq!(line.whole(), span(2, 10));
+        assert_eq!(line.arguments().len(), 1);
+    }
+}
