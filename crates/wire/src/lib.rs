@@ -1,1 +1,6 @@
-//! See ARCHITECTURE.md.
+//! Protocols as machines without I/O: bytes in, messages out, and back again.
+//!
+//! Nothing here knows a socket, a clock, TLS, a proxy or a log. No input may panic, and every loop is bounded by its input.
+
+pub mod h1;
+pub mod http;
