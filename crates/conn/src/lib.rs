@@ -1,1 +1,6 @@
-//! See ARCHITECTURE.md.
+//! Connections: bytes become messages, and links to servers are kept. Owns the body flows between two streams, the
+//! duplex of a tunnel and the idle server links. Must never know ACLs, backends, statistics or logs.
+
+pub mod duplex;
+pub mod flow;
+pub mod link;

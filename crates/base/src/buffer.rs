@@ -1,0 +1,332 @@
+//! Byte buffers from a per-worker pool: storage is zeroed once, when it is first made, and used again ever after.
+//!
+//! It must never grow a buffer: a full buffer pauses whoever fills it.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// A pool of equally large buffers that belongs to one worker. Clones are handles on the same pool.
+#[derive(Clone)]
+pub struct BufferPool {
+    shared: Rc<Pool>,
+}
+
+struct Pool {
+    size: usize,
+    keep_at_most: usize,
+    free: RefCell<Vec<Box<[u8]>>>,
+    outstanding: Cell<usize>,
+}
+
+impl BufferPool {
+    /// A pool of buffers of `size` bytes that keeps at most `keep_at_most` of them while nobody uses them.
+    ///
+    /// # Panics
+    /// When `size` does not fit 32 bits.
+    pub fn new(size: usize, keep_at_most: usize) -> BufferPool {
+        assert!(u32::try_from(size).is_ok(), "a buffer holds less than 4 GB");
+        let free = RefCell::new(Vec::new());
+        BufferPool { shared: Rc::new(Pool { size, keep_at_most, free, outstanding: Cell::new(0) }) }
+    }
+
+    /// An empty buffer; recycled when the pool has one, else allocated.
+    #[inline]
+    pub fn get(&self) -> Buffer {
+        let kept = self.shared.free.borrow_mut().pop();
+        let storage = kept.unwrap_or_else(|| vec![0; self.shared.size].into_boxed_slice());
+        self.shared.outstanding.set(self.shared.outstanding.get() + 1);
+        Buffer { storage, start: 0, end: 0, reserved: 0, pool: Some(Rc::clone(&self.shared)) }
+    }
+
+    /// Bytes that each buffer holds.
+    pub fn size(&self) -> usize {
+        self.shared.size
+    }
+
+    /// Buffers that are in use now. For tests that look for leaks.
+    pub fn outstanding(&self) -> usize {
+        self.shared.outstanding.get()
+    }
+
+    /// Buffers that lie in the pool now.
+    pub fn kept(&self) -> usize {
+        self.shared.free.borrow().len()
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (size, outstanding) = (self.size(), self.outstanding());
+        f.debug_struct("BufferPool").field("size", &size).field("outstanding", &outstanding).finish()
+    }
+}
+
+impl Pool {
+    #[inline]
+    fn put_back(&self, storage: Box<[u8]>) {
+        self.outstanding.set(self.outstanding.get() - 1);
+        let mut free = self.free.borrow_mut();
+        if free.len() < self.keep_at_most {
+            free.push(storage);
+        }
+    }
+}
+
+/// Owned storage of fixed size whose bytes `start..end` are data. Dropping it gives the storage back to its pool.
+///
+/// ```text
+/// 0      start        end        capacity
+/// | gone |    data    |   spare  |
+/// ```
+#[derive(Default)]
+pub struct Buffer {
+    storage: Box<[u8]>,
+    start: u32,
+    end: u32,
+    /// Bytes at the storage's end that readers must leave free; see [`Buffer::reserve_around`].
+    reserved: u32,
+    pool: Option<Rc<Pool>>,
+}
+
+impl Buffer {
+    /// A buffer without storage: capacity 0, no allocation.
+    #[inline]
+    pub fn empty() -> Buffer {
+        Buffer::default()
+    }
+
+    /// A buffer of its own, without a pool. For tests and for what lives as long as the process.
+    ///
+    /// # Panics
+    /// When `size` does not fit 32 bits.
+    pub fn with_capacity(size: usize) -> Buffer {
+        assert!(u32::try_from(size).is_ok(), "a buffer holds less than 4 GB");
+        Buffer { storage: vec![0; size].into_boxed_slice(), start: 0, end: 0, reserved: 0, pool: None }
+    }
+
+    /// Bytes that the storage holds in all.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.storage.len()
+    }
+
+    /// Bytes of data.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether there is no data.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Bytes that fit behind the data without moving it.
+    #[inline]
+    pub fn room(&self) -> usize {
+        (self.storage.len() - self.end as usize).saturating_sub(self.reserved as usize)
+    }
+
+    /// The data.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        &self.storage[self.start as usize..self.end as usize]
+    }
+
+    /// The data, for changes in place.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.storage[self.start as usize..self.end as usize]
+    }
+
+    /// The free bytes behind the data, to be written and then declared with [`Buffer::advance`]. Their content is
+    /// whatever an earlier user of the storage left.
+    #[inline]
+    pub fn spare_mut(&mut self) -> &mut [u8] {
+        let limit = self.end as usize + self.room();
+        &mut self.storage[self.end as usize..limit]
+    }
+
+    /// Declares that the first `count` bytes of the spare part are data now.
+    ///
+    /// # Panics
+    /// When `count` is more than [`Buffer::room`].
+    #[inline]
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.room(), "advance past the end of a buffer");
+        self.end += count as u32;
+    }
+
+    /// Forgets the first `count` bytes of data. An emptied buffer starts again at its front.
+    ///
+    /// # Panics
+    /// When `count` is more than [`Buffer::len`].
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.len(), "consume more than a buffer holds");
+        self.start += count as u32;
+        if self.start == self.end {
+            self.clear();
+        }
+    }
+
+    /// Forgets all data.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+        self.reserved = 0;
+    }
+
+    /// Forgets all data and leaves `front` bytes free before the next data, for [`Buffer::push_front`], and `back` bytes
+    /// behind it: [`Buffer::room`] and [`Buffer::spare_mut`] leave these out, [`Buffer::push`] uses them. Both are
+    /// clipped to what the storage has.
+    #[inline]
+    pub fn reserve_around(&mut self, front: usize, back: usize) {
+        let front = front.min(self.storage.len()) as u32;
+        self.start = front;
+        self.end = front;
+        self.reserved = back.min(self.storage.len() - front as usize) as u32;
+    }
+
+    /// Puts `bytes` before the data; `false`, and nothing written, when there is no room in front of it.
+    #[inline]
+    #[must_use = "false means that nothing was written"]
+    pub fn push_front(&mut self, bytes: &[u8]) -> bool {
+        let Some(start) = (self.start as usize).checked_sub(bytes.len()) else { return false };
+        self.storage[start..self.start as usize].copy_from_slice(bytes);
+        self.start = start as u32;
+        true
+    }
+
+    /// Keeps the first `length` bytes of data; no effect when there are fewer.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        if length < self.len() {
+            self.end = self.start + length as u32;
+        }
+    }
+
+    /// Moves the data to the front of the storage, so that all free bytes lie behind it.
+    pub fn compact(&mut self) {
+        if self.start > 0 {
+            self.storage.copy_within(self.start as usize..self.end as usize, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+    }
+
+    /// Appends `bytes`; `false`, and nothing written, when they do not fit behind the data.
+    #[inline]
+    #[must_use = "false means that nothing was written"]
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        match self.storage[self.end as usize..].get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.end += bytes.len() as u32;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            pool.put_back(std::mem::take(&mut self.storage));
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer").field("len", &self.len()).field("capacity", &self.capacity()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_comes_back_and_is_used_again() {
+        let pool = BufferPool::new(16, 1);
+        let (mut first, second) = (pool.get(), pool.get());
+        assert_eq!(pool.outstanding(), 2);
+        assert!(first.push(b"secret"));
+        drop(first);
+        drop(second);
+        assert_eq!((pool.outstanding(), pool.kept()), (0, 1));
+        let again = pool.get();
+        assert!(again.is_empty());
+        assert_eq!((again.room(), pool.kept()), (16, 0));
+    }
+
+    #[test]
+    fn data_moves_only_when_told() {
+        let mut buffer = Buffer::with_capacity(8);
+        assert!(buffer.push(b"abcdef"));
+        buffer.consume(4);
+        assert_eq!((buffer.data(), buffer.room()), (&b"ef"[..], 2));
+        assert!(!buffer.push(b"ghi"));
+        assert_eq!(buffer.data(), b"ef");
+        buffer.compact();
+        assert_eq!((buffer.data(), buffer.room()), (&b"ef"[..], 6));
+        assert!(buffer.push(b"ghi"));
+        buffer.truncate(4);
+        assert_eq!(buffer.data(), b"efgh");
+        buffer.consume(4);
+        assert_eq!(buffer.room(), 8, "an emptied buffer starts again at its front");
+    }
+
+    #[test]
+    fn spare_bytes_become_data_by_advance() {
+        let mut buffer = Buffer::with_capacity(4);
+        buffer.spare_mut()[..2].copy_from_slice(b"hi");
+        buffer.advance(2);
+        assert_eq!(buffer.data(), b"hi");
+        buffer.data_mut()[0] = b'H';
+        assert_eq!(buffer.data(), b"Hi");
+    }
+
+    #[test]
+    #[should_panic(expected = "advance past the end")]
+    fn advancing_past_the_end_is_refused() {
+        Buffer::with_capacity(4).advance(5);
+    }
+
+    #[test]
+    #[should_panic(expected = "consume more")]
+    fn consuming_more_than_there_is_is_refused() {
+        Buffer::with_capacity(4).consume(1);
+    }
+
+    #[test]
+    fn reserved_room_is_for_pushes_alone() {
+        let mut buffer = Buffer::with_capacity(8);
+        buffer.reserve_around(3, 2);
+        assert_eq!((buffer.room(), buffer.spare_mut().len()), (3, 3));
+        buffer.spare_mut().copy_from_slice(b"abc");
+        buffer.advance(3);
+        assert_eq!(buffer.room(), 0);
+        assert!(buffer.push(b"\r\n"));
+        assert!(!buffer.push(b"x"));
+        assert!(buffer.push_front(b"3\r\n"));
+        assert!(!buffer.push_front(b"x"));
+        assert_eq!(buffer.data(), b"3\r\nabc\r\n");
+        buffer.consume(8);
+        assert_eq!(buffer.room(), 8, "an emptied buffer reserves nothing");
+    }
+
+    #[test]
+    fn an_empty_buffer_has_no_storage() {
+        let mut buffer = Buffer::empty();
+        assert_eq!((buffer.capacity(), buffer.len(), buffer.room()), (0, 0, 0));
+        assert!(buffer.push(b""));
+        assert!(!buffer.push(b"x"));
+    }
+}

@@ -1,0 +1,454 @@
+//! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
+//! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use rt::net::Stream;
+use wire::h1::{self, ChunkDecoder, ChunkState};
+use wire::http::{Fields, Framing};
+
+/// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
+/// digits, CR, LF.
+const HEADROOM: usize = 10;
+
+/// Room kept behind chunked data for its CR LF, the last chunk and an empty trailer.
+const TAILROOM: usize = 2 + 5;
+
+/// A body whose remainder is at least this long is read in large pieces.
+const BULK: u64 = 256 * 1024;
+
+/// How the source ends.
+enum Source {
+    /// After so many bytes.
+    Length(u64),
+    Chunked(Box<Chunks>),
+    /// With the stream.
+    UntilClose,
+    /// It has ended.
+    Ended,
+}
+
+#[derive(Default)]
+struct Chunks {
+    decoder: ChunkDecoder,
+    trailers: Fields,
+}
+
+/// What went wrong on the way.
+#[derive(Debug)]
+pub enum FlowError {
+    /// The source failed.
+    Read(io::Error),
+    /// The source ended before the body did.
+    Truncated,
+    /// The sink failed.
+    Write(io::Error),
+    /// The source's chunks are not chunks.
+    Malformed(h1::ChunkError),
+}
+
+/// What a poll brought about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Everything was written.
+    Finished,
+    /// The budget of this turn is used up; there is more to do.
+    Exhausted,
+    /// Waits for the source.
+    AwaitsSource,
+    /// Waits for the sink.
+    AwaitsSink,
+}
+
+/// Bytes that moved in a poll.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Read from the source.
+    pub read: usize,
+    /// Written to the sink.
+    pub written: usize,
+}
+
+/// One direction of a body.
+pub struct Flow {
+    source: Source,
+    /// The sink is framed in chunks.
+    chunked: bool,
+    /// What goes out first: a head.
+    head: Buffer,
+    /// What goes out behind it.
+    body: Buffer,
+    /// What goes out last: the end of a chunked body that found no room in `body`.
+    tail: Buffer,
+    /// Bytes that came behind the body's end: the next message.
+    rest: Buffer,
+    /// The last read filled its buffer: the next one gets a large buffer.
+    large: bool,
+    /// The source's receive low-water mark is raised.
+    bulk: bool,
+    /// Large pieces were tried and the source paused: not again before the next filled read.
+    paused: bool,
+    /// The sink closes behind this body: its last write may carry the FIN.
+    pub closes: bool,
+}
+
+impl Flow {
+    /// A flow that does nothing: the message has no body, or it is not known yet.
+    pub fn idle() -> Self {
+        Self {
+            source: Source::Ended,
+            chunked: false,
+            head: Buffer::empty(),
+            body: Buffer::empty(),
+            tail: Buffer::empty(),
+            rest: Buffer::empty(),
+            large: false,
+            bulk: false,
+            paused: false,
+            closes: false,
+        }
+    }
+
+    /// Starts a message: `head` is written first; `input` is what was read behind the received head; `chunked` frames
+    /// the sink in chunks.
+    ///
+    /// # Errors
+    /// [`FlowError::Malformed`] when the bytes that are here already break the chunked coding.
+    pub fn start(&mut self, head: Buffer, input: Buffer, framing: Framing, chunked: bool) -> Result<(), FlowError> {
+        self.source = match framing {
+            Framing::None | Framing::Length(0) => Source::Ended,
+            Framing::Length(length) => Source::Length(length),
+            Framing::Chunked => Source::Chunked(Box::default()),
+            Framing::UntilClose => Source::UntilClose,
+        };
+        self.chunked = chunked;
+        self.head = head;
+        self.body = input;
+        self.large = false;
+        self.bulk = false;
+        self.paused = false;
+        if matches!(self.source, Source::Ended) {
+            self.rest = std::mem::replace(&mut self.body, Buffer::empty());
+            return Ok(());
+        }
+        if self.body.is_empty() { Ok(()) } else { self.admit() }
+    }
+
+    /// True once the source has ended and nothing is left to write.
+    pub fn is_finished(&self) -> bool {
+        self.source_ended() && self.is_flushed()
+    }
+
+    /// True once the source's end was seen.
+    pub fn source_ended(&self) -> bool {
+        matches!(self.source, Source::Ended)
+    }
+
+    /// True when nothing waits to be written.
+    pub fn is_flushed(&self) -> bool {
+        self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
+    }
+
+    /// True when something of the head still waits to be written.
+    pub fn head_pending(&self) -> bool {
+        !self.head.is_empty()
+    }
+
+    /// True while the source's low-water mark is raised; [`Flow::lower_mark`] must be called a moment after it paused.
+    pub fn is_bulk(&self) -> bool {
+        self.bulk
+    }
+
+    /// Restores the source's low-water mark: a sender that pauses below it would never be read.
+    pub fn lower_mark(&mut self, source: &mut Stream) {
+        if self.bulk {
+            self.bulk = false;
+            self.paused = true;
+            source.set_receive_low_water(1);
+        }
+    }
+
+    /// Takes the bytes that followed the body: the next message of the source.
+    pub fn take_rest(&mut self) -> Buffer {
+        std::mem::replace(&mut self.rest, Buffer::empty())
+    }
+
+    /// Gives the buffers back. The flow counts as ended.
+    pub fn abandon(&mut self) {
+        self.source = Source::Ended;
+        self.head = Buffer::empty();
+        self.body = Buffer::empty();
+        self.tail = Buffer::empty();
+    }
+
+    /// Moves what can be moved. Never reads while something waits to be written. `budget` bounds the rounds.
+    ///
+    /// # Errors
+    /// See [`FlowError`]; the flow must not be polled again.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Stream,
+        sink: &mut Stream,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        for _ in 0..8 {
+            match self.poll_flush(cx, sink, moved) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
+                Poll::Pending => return Ok(Step::AwaitsSink),
+            }
+            if self.source_ended() {
+                self.lower_mark(source);
+                return Ok(Step::Finished);
+            }
+            match self.poll_fill(cx, source, moved)? {
+                Poll::Ready(()) => {}
+                Poll::Pending => return Ok(Step::AwaitsSource),
+            }
+        }
+        Ok(Step::Exhausted)
+    }
+
+    /// Writes head, body and tail until nothing is left.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, sink: &mut Stream, moved: &mut Moved) -> Poll<io::Result<()>> {
+        while !self.head.is_empty() || !self.body.is_empty() {
+            let more = !self.tail.is_empty() || (self.closes && self.source_ended());
+            let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
+            moved.written += written;
+        }
+        while !self.tail.is_empty() {
+            let more = self.closes;
+            let written = std::task::ready!(sink.poll_write(cx, &mut self.tail, &mut Buffer::empty(), more))?;
+            moved.written += written;
+        }
+        if self.head.capacity() > 0 {
+            self.head = Buffer::empty();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads and drops the body: its sink is gone, its source must be brought to the end.
+    ///
+    /// # Errors
+    /// As [`Flow::poll`].
+    pub fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Stream,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        for _ in 0..8 {
+            self.head = Buffer::empty();
+            self.body.clear();
+            self.tail = Buffer::empty();
+            if self.source_ended() {
+                self.lower_mark(source);
+                return Ok(Step::Finished);
+            }
+            if self.poll_fill(cx, source, moved)?.is_pending() {
+                return Ok(Step::AwaitsSource);
+            }
+        }
+        Ok(Step::Exhausted)
+    }
+
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Stream,
+        moved: &mut Moved,
+    ) -> Result<Poll<()>, FlowError> {
+        self.prepare(source);
+        let room = self.body.room();
+        match source.poll_read(cx, &mut self.body) {
+            Poll::Pending => {
+                self.body = Buffer::empty();
+                Ok(Poll::Pending)
+            }
+            Poll::Ready(Err(error)) => Err(FlowError::Read(error)),
+            Poll::Ready(Ok(0)) => {
+                self.body = Buffer::empty();
+                if matches!(self.source, Source::UntilClose) {
+                    self.source = Source::Ended;
+                    self.finish_chunks(None);
+                    Ok(Poll::Ready(()))
+                } else {
+                    Err(FlowError::Truncated)
+                }
+            }
+            Poll::Ready(Ok(read)) => {
+                moved.read += read;
+                self.adapt(source, read, room);
+                self.admit().map(Poll::Ready)
+            }
+        }
+    }
+
+    /// Gets a buffer to read into: large for the bulk of a long body, with room around it for chunk framing.
+    fn prepare(&mut self, source: &mut Stream) {
+        if self.bulk && self.remaining() < BULK {
+            self.lower_mark(source);
+        }
+        if self.body.capacity() == 0 || self.large != (self.body.capacity() > rt::buffer_size()) {
+            self.body = if self.large { rt::large_buffer() } else { rt::buffer() };
+        }
+        self.body.clear();
+        if self.chunked || matches!(self.source, Source::Chunked(_)) {
+            self.body.reserve_around(HEADROOM, TAILROOM);
+            // A part of a chunk's line that was read before goes first.
+            let line = self.take_rest();
+            let placed = self.body.push(line.data());
+            debug_assert!(placed, "the decoder bounds its lines below a buffer's size");
+        } else if let Source::Length(remaining) = self.source
+            && self.large
+        {
+            // Never read a large piece across the body's end: what follows must fit in one buffer.
+            let room = self.body.room();
+            self.body.reserve_around(0, room.saturating_sub(remaining as usize));
+        }
+    }
+
+    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again.
+    fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
+        if read < room {
+            self.large = self.large && read > rt::buffer_size();
+            if self.remaining() >= read as u64 {
+                self.lower_mark(source);
+            }
+            return;
+        }
+        let long = match self.source {
+            Source::Length(remaining) => remaining >= BULK,
+            Source::UntilClose => true,
+            Source::Chunked(_) | Source::Ended => false,
+        };
+        self.large = long && !self.chunked;
+        if self.large && !self.bulk && !self.paused && self.remaining() >= 2 * BULK {
+            self.bulk = true;
+            source.set_receive_low_water(BULK as usize);
+        }
+        self.paused = false;
+    }
+
+    /// Bytes that are known to come still.
+    fn remaining(&self) -> u64 {
+        match &self.source {
+            Source::Length(remaining) => *remaining,
+            Source::Chunked(_) | Source::UntilClose | Source::Ended => 0,
+        }
+    }
+
+    /// Frames the bytes that were just read: what belongs to the body stays in `body`, what follows goes to `rest`.
+    fn admit(&mut self) -> Result<(), FlowError> {
+        match &mut self.source {
+            Source::Length(remaining) => {
+                let length = self.body.len() as u64;
+                if length > *remaining {
+                    let keep = *remaining as usize;
+                    self.rest = split_off(&mut self.body, keep);
+                }
+                *remaining = remaining.saturating_sub(length);
+                if *remaining == 0 {
+                    self.source = Source::Ended;
+                }
+                if self.chunked {
+                    self.frame_chunk();
+                    if self.source_ended() {
+                        self.finish_chunks(None);
+                    }
+                }
+                Ok(())
+            }
+            Source::UntilClose => {
+                if self.chunked {
+                    self.frame_chunk();
+                }
+                Ok(())
+            }
+            Source::Chunked(_) => self.admit_chunks(),
+            Source::Ended => Ok(()),
+        }
+    }
+
+    fn admit_chunks(&mut self) -> Result<(), FlowError> {
+        let Source::Chunked(chunks) = &mut self.source else { return Ok(()) };
+        let decoded = chunks
+            .decoder
+            .decode_in_place(self.body.data_mut(), &mut chunks.trailers)
+            .map_err(FlowError::Malformed)?;
+        // What was not used is a part of a line, or the next message.
+        self.rest = split_off(&mut self.body, decoded.consumed);
+        self.body.truncate(decoded.payload);
+        if self.chunked {
+            self.frame_chunk();
+        }
+        if decoded.state == ChunkState::End
+            && let Source::Chunked(chunks) = std::mem::replace(&mut self.source, Source::Ended)
+        {
+            self.finish_chunks(Some(&chunks.trailers));
+        }
+        Ok(())
+    }
+
+    /// Puts the size line before the data and CR LF behind it.
+    fn frame_chunk(&mut self) {
+        if self.body.is_empty() {
+            return;
+        }
+        let mut line = [0; 18];
+        let line = h1::chunk_header(self.body.len() as u64, &mut line);
+        // `start` was given the bytes behind a head and `prepare` reserves the room, so there is always enough in
+        // front; a head's bytes are more than a size line.
+        let placed = self.body.push_front(line);
+        debug_assert!(placed, "no room in front of a chunk");
+        self.push_tail(b"\r\n");
+    }
+
+    /// Ends a chunked sink.
+    fn finish_chunks(&mut self, trailers: Option<&Fields>) {
+        if !self.chunked {
+            return;
+        }
+        self.push_tail(b"0\r\n");
+        if let Some(trailers) = trailers {
+            for (name, value) in trailers.iter() {
+                self.push_tail(name);
+                self.push_tail(b": ");
+                self.push_tail(value);
+                self.push_tail(b"\r\n");
+            }
+        }
+        self.push_tail(b"\r\n");
+    }
+
+    /// Appends to the body while there is room, then to the tail.
+    fn push_tail(&mut self, bytes: &[u8]) {
+        if self.tail.is_empty() && self.body.capacity() > 0 && self.body.push(bytes) {
+            return;
+        }
+        if self.tail.capacity() == 0 {
+            self.tail = rt::buffer();
+        }
+        let placed = self.tail.push(bytes);
+        debug_assert!(placed, "trailers are bounded by the decoder below a buffer's size");
+    }
+}
+
+/// Cuts `buffer` at `keep` and returns a buffer with what was behind; nothing there means an empty one.
+fn split_off(buffer: &mut Buffer, keep: usize) -> Buffer {
+    if buffer.len() <= keep {
+        return Buffer::empty();
+    }
+    let mut rest = rt::buffer();
+    let behind = &buffer.data()[keep..];
+    if rest.push(behind) {
+        buffer.truncate(keep);
+        return rest;
+    }
+    // More than a buffer behind the body: only a large piece can hold that, and it is never read across the end.
+    buffer.truncate(keep);
+    rest
+}

@@ -1,0 +1,275 @@
+//! Links to servers and the pool of idle ones. An idle link is plain `Send` data: no task, no future. It lies in a
+//! locked list per server and worker; a worker takes from its own list first, then steals. Any event on an idle link
+//! removes it, so unsolicited bytes never reach a request. Must never choose a server.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rt::net::{ParkedId, ParkedStream, Stream};
+
+/// A server's number in the pool: servers of all backends counted through.
+pub type ServerId = usize;
+
+/// A connection to a server that serves one request at a time.
+pub struct Link {
+    /// The connection.
+    pub stream: Stream,
+    /// Answers that were received whole over it; above zero it has proved that it can be reused.
+    pub answers: u32,
+}
+
+impl Link {
+    /// A fresh connection.
+    pub fn new(stream: Stream) -> Self {
+        Self { stream, answers: 0 }
+    }
+}
+
+/// What a server's idle links are allowed.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Idle links kept at most over all workers (`pool-max-conn`).
+    pub most: usize,
+}
+
+struct Idle {
+    parked: ParkedStream,
+    answers: u32,
+}
+
+/// One worker's idle links to one server. Aligned so that two workers never share a cache line.
+#[repr(align(128))]
+struct List {
+    /// Number of links, readable without the lock.
+    length: AtomicUsize,
+    links: Mutex<Links>,
+}
+
+#[derive(Default)]
+struct Links {
+    queue: VecDeque<Idle>,
+    /// The fewest links that lay here since the last purge: these were never needed.
+    spare: usize,
+}
+
+impl List {
+    fn new() -> Self {
+        Self { length: AtomicUsize::new(0), links: Mutex::new(Links::default()) }
+    }
+
+    /// A poisoned lock holds a list that is whole: every change to it is a single push or removal.
+    fn lock(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, proven: bool, newest: bool) -> Option<Idle> {
+        if self.length.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut links = self.lock();
+        let position = if newest {
+            links.queue.iter().rposition(|idle| !proven || idle.answers > 1)
+        } else {
+            links.queue.iter().position(|idle| !proven || idle.answers > 1)
+        }?;
+        let idle = links.queue.remove(position)?;
+        let left = links.queue.len();
+        links.spare = links.spare.min(left);
+        self.length.store(left, Ordering::Relaxed);
+        Some(idle)
+    }
+}
+
+struct Server {
+    limits: Limits,
+    /// Idle links over all workers. Kept only where there is a limit: it is a cache line that all workers share.
+    idle: AtomicUsize,
+    lists: Box<[List]>,
+}
+
+/// The idle links of the process, shared by all workers.
+pub struct Pool {
+    servers: Box<[Server]>,
+    /// False: a worker never takes another's links (`tune.idle-pool.shared off`).
+    shared: bool,
+}
+
+impl Pool {
+    /// A pool for servers with these limits, and so many workers.
+    pub fn new(limits: &[Limits], workers: usize, shared: bool) -> Self {
+        let servers = limits.iter().map(|&limits| Server {
+            limits,
+            idle: AtomicUsize::new(0),
+            lists: (0..workers).map(|_| List::new()).collect(),
+        });
+        Self { servers: servers.collect(), shared }
+    }
+
+    /// An idle link to `server` that is open and silent, the most recently used of this worker first. With `proven`
+    /// only links that were reused before (`http-reuse aggressive`).
+    pub fn take(&self, server: ServerId, worker: usize, proven: bool) -> Option<Link> {
+        let server = self.servers.get(server)?;
+        while let Some(idle) = server.lists.get(worker)?.take(proven, true) {
+            if let Some(link) = server.revive(idle) {
+                return Some(link);
+            }
+        }
+        if !self.shared {
+            return None;
+        }
+        let others = server.lists.len();
+        for step in 1..others {
+            let list = &server.lists[(worker + step) % others];
+            while let Some(idle) = list.take(proven, false) {
+                if let Some(link) = server.revive(idle) {
+                    return Some(link);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a link that becomes idle now would be kept.
+    pub fn has_room(&self, server: ServerId) -> bool {
+        self.servers.get(server).is_some_and(|server| !server.limited() || server.idle.load(Ordering::Relaxed) < server.limits.most)
+    }
+
+    /// Lays an idle link down; closes it where the server's limit is reached.
+    fn put(&self, server: ServerId, worker: usize, link: Link) -> Option<ParkedId> {
+        let server = self.servers.get(server)?;
+        if !server.enter() {
+            return None;
+        }
+        let parked = link.stream.park();
+        let id = parked.id();
+        let list = server.lists.get(worker)?;
+        let mut links = list.lock();
+        links.queue.push_back(Idle { parked, answers: link.answers });
+        list.length.store(links.queue.len(), Ordering::Relaxed);
+        Some(id)
+    }
+
+    /// Removes and closes the link that reported an event, if it still lies here.
+    fn discard(&self, server: ServerId, worker: usize, id: ParkedId) {
+        let Some(server) = self.servers.get(server) else { return };
+        let Some(list) = server.lists.get(worker) else { return };
+        let dead = {
+            let mut links = list.lock();
+            let position = links.queue.iter().position(|idle| idle.parked.id() == id);
+            let dead = position.and_then(|position| links.queue.remove(position));
+            let left = links.queue.len();
+            links.spare = links.spare.min(left);
+            list.length.store(left, Ordering::Relaxed);
+            dead
+        };
+        if dead.is_some() {
+            server.leave(1);
+        }
+    }
+
+    /// Closes half of those links of `worker` to `server` that nobody needed since the last call, oldest first
+    /// (`pool-purge-delay`). Returns how many were closed.
+    pub fn purge(&self, server: ServerId, worker: usize) -> usize {
+        let Some(server) = self.servers.get(server) else { return 0 };
+        let Some(list) = server.lists.get(worker) else { return 0 };
+        if list.length.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        let closed: Vec<Idle> = {
+            let mut links = list.lock();
+            let excess = links.spare.min(links.queue.len()).div_ceil(2);
+            let closed = links.queue.drain(..excess).collect();
+            links.spare = links.queue.len();
+            list.length.store(links.queue.len(), Ordering::Relaxed);
+            closed
+        };
+        server.leave(closed.len());
+        closed.len()
+    }
+
+    /// Closes every idle link of `worker` (a stop).
+    pub fn clear(&self, worker: usize) {
+        for server in &self.servers {
+            let Some(list) = server.lists.get(worker) else { continue };
+            let closed = {
+                let mut links = list.lock();
+                list.length.store(0, Ordering::Relaxed);
+                std::mem::take(&mut links.queue)
+            };
+            server.leave(closed.len());
+        }
+    }
+
+    /// Number of idle links to `server` over all workers.
+    pub fn idle(&self, server: ServerId) -> usize {
+        let lists = self.servers.get(server).map(|server| server.lists.iter());
+        lists.into_iter().flatten().map(|list| list.length.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Server {
+    fn limited(&self) -> bool {
+        self.limits.most != usize::MAX
+    }
+
+    /// Counts one link more, unless the limit is reached.
+    fn enter(&self) -> bool {
+        if self.limited() && self.idle.fetch_add(1, Ordering::Relaxed) >= self.limits.most {
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    fn leave(&self, links: usize) {
+        if self.limited() {
+            self.idle.fetch_sub(links, Ordering::Relaxed);
+        }
+    }
+
+    fn revive(&self, idle: Idle) -> Option<Link> {
+        self.leave(1);
+        let stream = idle.parked.adopt()?;
+        Some(Link { stream, answers: idle.answers })
+    }
+}
+
+/// One worker's side of the pool: remembers which server each of its parked links belongs to, so that an event on one
+/// finds its list at once.
+pub struct WorkerLinks {
+    worker: usize,
+    owners: std::cell::RefCell<Vec<ServerId>>,
+}
+
+impl WorkerLinks {
+    /// For the worker with this number.
+    pub fn new(worker: usize) -> Self {
+        Self { worker, owners: std::cell::RefCell::default() }
+    }
+
+    /// Takes an idle link, see [`Pool::take`].
+    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool) -> Option<Link> {
+        pool.take(server, self.worker, proven)
+    }
+
+    /// Lays an idle link down, or closes it where there is no room.
+    pub fn put(&self, pool: &Pool, server: ServerId, link: Link) {
+        if let Some(id) = pool.put(server, self.worker, link) {
+            let mut owners = self.owners.borrow_mut();
+            let slot = id.slot();
+            if owners.len() <= slot {
+                owners.resize(slot + 1, usize::MAX);
+            }
+            owners[slot] = server;
+        }
+    }
+
+    /// Something happened on an idle link: it is removed and closed.
+    pub fn discard(&self, pool: &Pool, id: ParkedId) {
+        let owner = self.owners.borrow().get(id.slot()).copied();
+        if let Some(server) = owner {
+            pool.discard(server, self.worker, id);
+        }
+    }
+}
