@@ -1,0 +1,1 @@
+//! Which server gets the next request.

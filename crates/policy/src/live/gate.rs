@@ -1,0 +1,229 @@
+//! Bounded counts of connections: the process's, a frontend's, a listening address's. A worker that meets the bound
+//! parks; a place that becomes free wakes exactly one parked worker, the one that has waited longest. Must never hand
+//! a place over without its guard.
+
+use super::{ProcessState, ProxyState};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// A count with a bound and the workers that wait for it to fall. Aligned so that no two of them share a cache line.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Gate {
+    inside: AtomicU32,
+    bound: AtomicU32,
+    /// Length of `parked`, so that a release need not lock when nobody waits.
+    waiting: AtomicU32,
+    parked: Mutex<VecDeque<(u64, Waker)>>,
+}
+
+impl Gate {
+    /// An empty gate that lets so many in.
+    pub fn new(bound: u32) -> Self {
+        Self {
+            inside: AtomicU32::new(0),
+            bound: AtomicU32::new(bound),
+            waiting: AtomicU32::new(0),
+            parked: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// How many are inside.
+    pub fn inside(&self) -> u32 {
+        self.inside.load(SeqCst)
+    }
+
+    /// How many may be.
+    pub fn bound(&self) -> u32 {
+        self.bound.load(SeqCst)
+    }
+
+    /// Changes the bound. Nobody is sent away; new room wakes as many as it has places for.
+    pub fn set_bound(&self, bound: u32) {
+        self.bound.store(bound, SeqCst);
+        let room = bound.saturating_sub(self.inside());
+        for _ in 0..room {
+            if !self.wake_one() {
+                break;
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.inside() < self.bound()
+    }
+
+    fn enter(&self) -> bool {
+        let bound = self.bound();
+        self.inside.fetch_update(SeqCst, SeqCst, |inside| (inside < bound).then(|| inside + 1)).is_ok()
+    }
+
+    /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release counts down before it looks at
+    /// `waiting`: whichever comes second sees the other, so no wake-up is lost.
+    fn enter_or_park(&self, key: u64, waker: &Waker) -> bool {
+        let mut parked = self.parked();
+        match parked.iter_mut().find(|entry| entry.0 == key) {
+            Some(entry) => entry.1.clone_from(waker),
+            None => parked.push_back((key, waker.clone())),
+        }
+        self.waiting.store(parked.len() as u32, SeqCst);
+        let entered = self.enter();
+        if entered {
+            parked.retain(|entry| entry.0 != key);
+            self.waiting.store(parked.len() as u32, SeqCst);
+        }
+        entered
+    }
+
+    /// Forgets `key`. If it had been woken already, the wake-up goes on to the next.
+    fn unpark(&self, key: u64) {
+        {
+            let mut parked = self.parked();
+            let before = parked.len();
+            parked.retain(|entry| entry.0 != key);
+            self.waiting.store(parked.len() as u32, SeqCst);
+            if parked.len() != before {
+                return;
+            }
+        }
+        if self.has_room() {
+            self.wake_one();
+        }
+    }
+
+    fn leave(&self) {
+        let before = self.inside.fetch_sub(1, SeqCst);
+        // After the bound was lowered there may be no room yet.
+        if before <= self.bound() {
+            self.wake_one();
+        }
+    }
+
+    fn wake_one(&self) -> bool {
+        if self.waiting.load(SeqCst) == 0 {
+            return false;
+        }
+        let waker = {
+            let mut parked = self.parked();
+            let entry = parked.pop_front();
+            self.waiting.store(parked.len() as u32, SeqCst);
+            entry
+        };
+        let woken = waker.is_some();
+        if let Some((_, waker)) = waker {
+            waker.wake();
+        }
+        woken
+    }
+
+    /// The list is whole after every single operation, so a panic elsewhere does not spoil it.
+    fn parked(&self) -> MutexGuard<'_, VecDeque<(u64, Waker)>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection counted in the process. Dropping it gives the place back.
+#[derive(Debug)]
+pub struct ProcessSlot(Arc<ProcessState>);
+
+/// One connection counted in a frontend. Dropping it gives the place back.
+#[derive(Debug)]
+pub struct FrontendSlot(Arc<ProxyState>);
+
+/// One connection counted at a listening address. Dropping it gives the place back.
+#[derive(Debug)]
+pub struct BindSlot(Arc<ProxyState>, usize);
+
+impl Drop for ProcessSlot {
+    fn drop(&mut self) {
+        self.0.gate.leave();
+    }
+}
+
+impl Drop for FrontendSlot {
+    fn drop(&mut self) {
+        self.0.frontend.leave();
+    }
+}
+
+impl Drop for BindSlot {
+    fn drop(&mut self) {
+        if let Some(Some(gate)) = self.0.binds.get(self.1) {
+            gate.leave();
+        }
+    }
+}
+
+impl ProcessState {
+    /// Connections of the process now (`actconn` of the log).
+    pub fn actconn(&self) -> u32 {
+        self.gate.inside()
+    }
+
+    /// The gate, to read or change its bound.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Counts one connection in, if there is room.
+    pub fn try_enter(self: &Arc<Self>) -> Option<ProcessSlot> {
+        self.gate.enter().then(|| ProcessSlot(Arc::clone(self)))
+    }
+
+    /// Counts one connection in, or parks: `waker` is woken once when there is room. A second call with the same `key`
+    /// replaces the waker. After a wake-up, try again.
+    pub fn enter_or_park(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<ProcessSlot> {
+        self.gate.enter_or_park(key, waker).then(|| ProcessSlot(Arc::clone(self)))
+    }
+
+    /// For who will not come back: forgets what was parked under `key`, and passes on a wake-up that was on its way.
+    pub fn unpark(&self, key: u64) {
+        self.gate.unpark(key);
+    }
+}
+
+impl ProxyState {
+    /// Connections of the frontend now (`feconn` of the log).
+    pub fn feconn(&self) -> u32 {
+        self.frontend.inside()
+    }
+
+    /// The frontend's gate, to read or change its bound.
+    pub fn frontend_gate(&self) -> &Gate {
+        &self.frontend
+    }
+
+    /// Counts one connection in, if the frontend has room.
+    pub fn try_enter_frontend(self: &Arc<Self>) -> Option<FrontendSlot> {
+        self.frontend.enter().then(|| FrontendSlot(Arc::clone(self)))
+    }
+
+    /// Counts one connection in, or parks: see [`ProcessState::enter_or_park`].
+    pub fn enter_frontend_or_park(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<FrontendSlot> {
+        self.frontend.enter_or_park(key, waker).then(|| FrontendSlot(Arc::clone(self)))
+    }
+
+    /// See [`ProcessState::unpark`].
+    pub fn unpark_frontend(&self, key: u64) {
+        self.frontend.unpark(key);
+    }
+
+    /// Counts one connection in at the listening address `bind`, or parks: see [`ProcessState::enter_or_park`]. An
+    /// address without a `maxconn` of its own always has room and counts nothing.
+    pub fn enter_bind_or_park(self: &Arc<Self>, bind: usize, key: u64, waker: &Waker) -> Option<BindSlot> {
+        let entered = match self.binds.get(bind) {
+            Some(Some(gate)) => gate.enter_or_park(key, waker),
+            _ => true,
+        };
+        entered.then(|| BindSlot(Arc::clone(self), bind))
+    }
+
+    /// See [`ProcessState::unpark`].
+    pub fn unpark_bind(&self, bind: usize, key: u64) {
+        if let Some(Some(gate)) = self.binds.get(bind) {
+            gate.unpark(key);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Addresses that need no more looking up (configuration manual, section 2.9). Must never resolve a name.
+
+use config::spec::SocketKind;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// The port a server is reached at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerPort {
+    /// This one.
+    Exact(u16),
+    /// The port that the client connected to, moved by so much; 0 when no port was written.
+    Offset(i32),
+}
+
+impl ServerPort {
+    /// The port for a client that connected to `destination`; 0 where there is none, as for a client on a UNIX socket.
+    pub fn resolve(self, destination: u16) -> u16 {
+        match self {
+            Self::Exact(port) => port,
+            // The sum wraps like the 16-bit field that it fills.
+            Self::Offset(offset) => (i32::from(destination) + offset) as u16,
+        }
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// TCP.
+    Inet {
+        /// The host.
+        ip: IpAddr,
+        /// The port.
+        port: ServerPort,
+    },
+    /// A UNIX socket.
+    Unix(PathBuf),
+    /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
+    Abstract(Vec<u8>),
+    /// `fd@`: a connected descriptor that was inherited.
+    Descriptor(i32),
+}
+
+/// Where a `bind` line listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindAddress {
+    /// TCP, or UDP for a datagram kind.
+    Inet(SocketAddr),
+    /// A UNIX socket.
+    Unix(PathBuf),
+    /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
+    Abstract(Vec<u8>),
+    /// `fd@`: an inherited descriptor that listens already.
+    Descriptor {
+        /// Its number.
+        fd: i32,
+        /// What it must be.
+        kind: SocketKind,
+    },
+}

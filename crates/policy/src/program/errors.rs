@@ -1,0 +1,35 @@
+//! The answers that Weir gives itself when it has none from a server: HAProxy's pages, or the files of `errorfile`.
+
+use std::sync::Arc;
+
+/// The statuses that have a page (configuration manual, "errorfile").
+pub const STATUSES: &[u16] =
+    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
+
+/// A proxy's pages: whole answers, sent as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorPages {
+    /// By status, in the order of [`STATUSES`].
+    pages: Vec<(u16, Arc<[u8]>)>,
+}
+
+impl ErrorPages {
+    /// No pages at all.
+    pub const fn new() -> Self {
+        Self { pages: Vec::new() }
+    }
+
+    /// Sets one page. Empty content means that nothing is sent: the connection is only closed.
+    pub fn set(&mut self, status: u16, content: impl Into<Arc<[u8]>>) {
+        match self.pages.binary_search_by_key(&status, |page| page.0) {
+            Ok(at) => self.pages[at].1 = content.into(),
+            Err(at) => self.pages.insert(at, (status, content.into())),
+        }
+    }
+
+    /// The whole answer for a status; a status without a page gets the one of 500.
+    pub fn page(&self, status: u16) -> &[u8] {
+        let find = |status: u16| self.pages.binary_search_by_key(&status, |page| page.0).ok();
+        find(status).or_else(|| find(500)).map_or(&[], |at| &self.pages[at].1)
+    }
+}

@@ -1,0 +1,65 @@
+//! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
+
+use super::LogTarget;
+use std::time::Duration;
+
+/// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketBuffers {
+    /// `tune.rcvbuf.*`.
+    pub receive: Option<u32>,
+    /// `tune.sndbuf.*`.
+    pub send: Option<u32>,
+}
+
+/// The `global` section.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Global {
+    /// `maxconn`: connections of the process; worked out from the descriptors where nothing was written.
+    pub maxconn: u32,
+    /// The number of descriptors that the process needs for that: what its soft limit is to be raised to.
+    pub descriptors: u64,
+    /// `strict-limits`: refuse to start when the limit cannot be raised.
+    pub strict_limits: bool,
+    /// `nbthread`; every usable processor where nothing was written.
+    pub nbthread: u32,
+    /// `tune.bufsize`, bytes.
+    pub bufsize: usize,
+    /// `tune.maxrewrite`, bytes.
+    pub maxrewrite: usize,
+    /// `tune.http.maxhdr`, fields of a head.
+    pub maxhdr: usize,
+    /// `tune.http.logurilen`, bytes.
+    pub logurilen: usize,
+    /// `tune.maxaccept`: connections that a worker accepts in a row; `usize::MAX` for "no limit".
+    pub maxaccept: usize,
+    /// `tune.maxpollevents`: events that are taken from the kernel in one turn.
+    pub maxpollevents: usize,
+    /// `tune.idle-pool.shared`: whether a worker may take another one's idle connections.
+    pub idle_pool_shared: bool,
+    /// From this many descriptors in use on, no connection is put into an idle pool (`tune.pool-low-fd-ratio`).
+    pub pool_low_descriptors: u64,
+    /// From this many descriptors in use on, idle connections are closed when a new one is needed
+    /// (`tune.pool-high-fd-ratio`).
+    pub pool_high_descriptors: u64,
+    /// Buffers of connections from clients.
+    pub client_buffers: SocketBuffers,
+    /// Buffers of connections to servers.
+    pub server_buffers: SocketBuffers,
+    /// `tune.pipesize`, bytes.
+    pub pipesize: Option<u32>,
+    /// `nosplice`.
+    pub nosplice: bool,
+    /// `hard-stop-after`.
+    pub hard_stop_after: Option<Duration>,
+    /// `grace`.
+    pub grace: Option<Duration>,
+    /// `log` lines of the section itself: what the process has to say about its own life.
+    pub logs: Vec<LogTarget>,
+    /// `log-tag`; `None`: the program's name.
+    pub log_tag: Option<Box<str>>,
+    /// `log-send-hostname`: `Some(None)` means the host's own name.
+    pub log_send_hostname: Option<Option<Box<str>>>,
+    /// `node`.
+    pub node: Option<Box<str>>,
+}

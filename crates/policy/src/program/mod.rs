@@ -1,0 +1,28 @@
+//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. A program
+//! never changes; what may change at run time lives in [`crate::live`]. Must never hold a socket, a count or text that
+//! still has to be interpreted.
+
+mod address;
+mod errors;
+mod global;
+mod log;
+mod proxy;
+
+pub use address::{BindAddress, ServerAddress, ServerPort};
+pub use errors::{ErrorPages, STATUSES};
+pub use global::{Global, SocketBuffers};
+pub use log::{LogAddress, LogTarget, Sample};
+pub use proxy::{Backend, Bind, ForwardFor, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
+
+use std::sync::Arc;
+
+/// A whole configuration, shared by all workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// What holds for the process.
+    pub global: Global,
+    /// Every proxy in file order; a proxy's `index` is its place here. Disabled ones stay, so that indices hold.
+    pub proxies: Vec<Arc<Proxy>>,
+    /// Number of servers over all backends: the bound of [`Server::serial`].
+    pub servers: usize,
+}

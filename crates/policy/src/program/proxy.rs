@@ -1,0 +1,243 @@
+//! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
+
+use super::{BindAddress, ErrorPages, LogTarget, ServerAddress};
+use config::spec::{BalanceSpec, CloseMode, HttpReuse, LogFormatSpec, Mode, ProxyKind, SpliceSpec};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
+/// `tarpit` have their own methods; those of `*-fin` and `tunnel` depend on the connection's state and are left to the
+/// engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Timeouts {
+    pub client: Option<Duration>,
+    pub client_fin: Option<Duration>,
+    pub client_hs: Option<Duration>,
+    pub connect: Option<Duration>,
+    pub http_request: Option<Duration>,
+    pub http_keep_alive: Option<Duration>,
+    pub queue: Option<Duration>,
+    pub server: Option<Duration>,
+    pub server_fin: Option<Duration>,
+    pub tarpit: Option<Duration>,
+    pub tunnel: Option<Duration>,
+    pub check: Option<Duration>,
+}
+
+impl Timeouts {
+    /// How long a whole request head may take: `timeout http-request`, else `timeout client`.
+    pub fn request(&self) -> Option<Duration> {
+        self.http_request.or(self.client)
+    }
+
+    /// How long a client may stay silent between two requests: `timeout http-keep-alive`, else `timeout
+    /// http-request`, else `timeout client`.
+    pub fn keep_alive(&self) -> Option<Duration> {
+        self.http_keep_alive.or(self.http_request).or(self.client)
+    }
+
+    /// How long a request may wait for a server: `timeout queue`, else `timeout connect`.
+    pub fn queued(&self) -> Option<Duration> {
+        self.queue.or(self.connect)
+    }
+}
+
+/// `option forwardfor`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardFor {
+    /// `except`: clients of this network and prefix length get no field.
+    pub except: Option<(IpAddr, u8)>,
+    /// The field's name, lower case.
+    pub header: Box<str>,
+    /// `if-none`: only where the request has no such field.
+    pub if_none: bool,
+}
+
+/// `option redispatch`: when a retry may go to another server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redispatch {
+    /// Never.
+    Never,
+    /// On every nth retry.
+    Every(u32),
+    /// On the nth retry before the last one is through: 1 is the last.
+    FromLast(u32),
+}
+
+/// The boolean options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// `option dontlognull`.
+    pub dontlognull: bool,
+    /// `option http-ignore-probes`.
+    pub http_ignore_probes: bool,
+    /// `option splice-*`; all off with the global `nosplice`.
+    pub splice: SpliceSpec,
+    /// `option clitcpka`.
+    pub clitcpka: bool,
+    /// `option srvtcpka`.
+    pub srvtcpka: bool,
+    /// `option nolinger`.
+    pub nolinger: bool,
+}
+
+/// One proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proxy {
+    /// Its place in [`super::Program::proxies`].
+    pub index: usize,
+    /// Its name.
+    pub name: Box<str>,
+    /// `id`.
+    pub id: u32,
+    /// Which section it was.
+    pub kind: ProxyKind,
+    /// `mode`.
+    pub mode: Mode,
+    /// `disabled`: its sockets are not opened and nothing is sent to it.
+    pub disabled: bool,
+    /// What it does as a frontend: `frontend` and `listen`.
+    pub frontend: Option<Frontend>,
+    /// What it does as a backend: `backend` and `listen`.
+    pub backend: Option<Backend>,
+    /// `timeout …`.
+    pub timeouts: Timeouts,
+    /// The boolean options.
+    pub options: Options,
+    /// Its own close mode; [`Proxy::close_mode_with`] combines a frontend's and a backend's.
+    pub close_mode: CloseMode,
+    /// `option forwardfor`.
+    pub forwardfor: Option<ForwardFor>,
+    /// `monitor-uri`.
+    pub monitor_uri: Option<Box<[u8]>>,
+    /// The answers to errors.
+    pub errors: ErrorPages,
+    /// `log` lines.
+    pub logs: Vec<LogTarget>,
+    /// What a line looks like.
+    pub log_format: LogFormatSpec,
+    /// `log-tag`; `None`: the global one.
+    pub log_tag: Option<Box<str>>,
+}
+
+/// A proxy's client side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frontend {
+    /// `bind` lines, one an address.
+    pub binds: Vec<Bind>,
+    /// `maxconn`; the global one where none was written.
+    pub maxconn: u32,
+    /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
+    pub backlog: u32,
+    /// Index of the proxy that gets the requests: the first `use_backend`, else `default_backend`, else a `listen`
+    /// itself. `None`: a frontend without any, which answers 503.
+    pub target: Option<usize>,
+}
+
+/// One listening address.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bind {
+    /// Its number in the frontend, from 0.
+    pub index: usize,
+    /// The address.
+    pub address: BindAddress,
+    /// The address as written.
+    pub text: Box<str>,
+    /// `name`, else its `id` as text.
+    pub name: Box<str>,
+    /// `id`, else its position counted from 1.
+    pub id: u32,
+    /// `maxconn`; `None`: the frontend's alone.
+    pub maxconn: Option<u32>,
+    /// `backlog`, else the frontend's.
+    pub backlog: u32,
+    /// `defer-accept`.
+    pub defer_accept: bool,
+    /// Whether an IPv6 wildcard leaves IPv4 alone: `v6only` and `v4v6`; `None`: the system's choice.
+    pub v6only: Option<bool>,
+    /// `shards`: number of sockets, at least 1; always 1 for UNIX, abstract and inherited ones.
+    pub shards: u32,
+    /// `mode` of a UNIX socket.
+    pub unix_mode: Option<u32>,
+}
+
+/// A proxy's server side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backend {
+    /// Its servers.
+    pub servers: Vec<Server>,
+    /// `balance`.
+    pub balance: BalanceSpec,
+    /// `retries`.
+    pub retries: u32,
+    /// `option redispatch`.
+    pub redispatch: Redispatch,
+    /// `http-reuse`.
+    pub http_reuse: HttpReuse,
+    /// `option abortonclose`; on in HTTP mode where nothing was written.
+    pub abortonclose: bool,
+    /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
+    pub fullconn: u32,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// Its place in [`Backend::servers`].
+    pub index: usize,
+    /// Its number over all backends, below [`super::Program::servers`].
+    pub serial: usize,
+    /// Its name.
+    pub name: Box<str>,
+    /// `id`, else its position counted from 1.
+    pub id: u32,
+    /// Where it listens.
+    pub address: ServerAddress,
+    /// `weight`, 0 to 256.
+    pub weight: u32,
+    /// `maxconn`; `None` means no limit.
+    pub maxconn: Option<u32>,
+    /// `maxqueue`; `None` means no limit.
+    pub maxqueue: Option<u32>,
+    /// `disabled`: in maintenance from the start.
+    pub disabled: bool,
+    /// `backup`.
+    pub backup: bool,
+    /// `pool-max-conn`; `None` means no limit.
+    pub pool_max_conn: Option<u32>,
+    /// `pool-purge-delay`.
+    pub pool_purge_delay: Duration,
+}
+
+impl Proxy {
+    /// The close mode of a request that came through this proxy and goes to `backend`.
+    pub fn close_mode_with(&self, backend: &Self) -> CloseMode {
+        combine_close_modes(self.close_mode, backend.close_mode)
+    }
+}
+
+/// The manual's matrix (section 4): the stronger of both, keep-alive being the weakest and close the strongest.
+pub fn combine_close_modes(frontend: CloseMode, backend: CloseMode) -> CloseMode {
+    frontend.max(backend)
+}
+
+impl Redispatch {
+    /// What `option redispatch <interval>` means; `None` is the option's absence.
+    pub fn from_interval(interval: Option<i32>) -> Self {
+        match interval {
+            None | Some(0) => Self::Never,
+            Some(every @ 1..) => Self::Every(every.unsigned_abs()),
+            Some(last) => Self::FromLast(last.unsigned_abs()),
+        }
+    }
+
+    /// Whether retry number `retry` (from 1) of at most `retries` goes to another server.
+    pub fn applies(self, retry: u32, retries: u32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Every(every) => retry.is_multiple_of(every),
+            Self::FromLast(last) => retry + last == retries + 1,
+        }
+    }
+}
