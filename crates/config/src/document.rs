@@ -1,6 +1,7 @@
 //! A configuration as words: what the reader hands to the keyword tables. Owns the text of the sources too, so that a
 //! diagnostic can show the line. Must never know what a keyword means.
 
+use crate::environment::Environment;
 use crate::span::Span;
 
 /// One configuration file as it was read.
@@ -125,6 +126,8 @@ pub struct Section {
 pub struct Document {
     /// Its sections, in order. Sections of the same kind are not merged.
     pub sections: Vec<Section>,
+    /// The environment as the last line left it: addresses expand variables even where quotes are missing.
+    pub environment: Environment,
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! The configuration language: text becomes a [`document`], the document a [`spec::Spec`] and diagnostics. Must never
 //! resolve a name, open a socket or decide what a request gets.
 
+pub mod address;
 pub mod diagnostic;
 pub mod document;
+pub mod environment;
 pub mod span;
 pub mod spec;
+pub mod suggest;
 pub mod text;
+pub mod units;

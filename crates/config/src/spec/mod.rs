@@ -13,8 +13,8 @@ pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
 pub use log::{LogFormatSpec, LogLevel, LogSpec, LogTargetSpec, SyslogFormat};
 pub use proxy::{
-    BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec, SpliceSpec,
-    TimeoutsSpec,
+    BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
+    SpliceSpec, TimeoutsSpec,
 };
 pub use server::ServerSpec;
 

@@ -1,0 +1,416 @@
+//! Addresses as written (configuration manual, section 2.9): text becomes an [`AddressSpec`]. Must never resolve a name
+//! or look at a descriptor.
+
+use crate::environment::Environment;
+use crate::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
+use crate::text;
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Bytes of a UNIX socket's path at most; HAProxy keeps ten of the kernel's 108 for the suffix it binds under.
+pub const MAX_PATH: usize = 97;
+/// Bytes of an abstract socket's name at most.
+pub const MAX_ABSTRACT_NAME: usize = 107;
+/// Bytes that variables may add to an address.
+const MAX_EXPANDED: usize = 4096;
+
+/// What a keyword permits in its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRules {
+    /// A port must be there, and not 0 (`bind`).
+    pub port_required: bool,
+    /// `80-90` is fine.
+    pub port_range: bool,
+    /// `+10` and `-10` are fine.
+    pub port_offset: bool,
+    /// `fd@n` is fine.
+    pub descriptor: bool,
+    /// Stream sockets are fine.
+    pub stream: bool,
+    /// Datagram sockets are fine.
+    pub datagram: bool,
+    /// What an address without such a prefix is.
+    pub kind: SocketKind,
+}
+
+impl AddressRules {
+    /// `bind`.
+    pub const BIND: Self = Self {
+        port_required: true,
+        port_range: true,
+        port_offset: false,
+        descriptor: true,
+        stream: true,
+        datagram: false,
+        kind: SocketKind::Stream,
+    };
+    /// `server`.
+    pub const SERVER: Self = Self {
+        port_required: false,
+        port_range: false,
+        port_offset: true,
+        descriptor: false,
+        stream: true,
+        datagram: true,
+        kind: SocketKind::Stream,
+    };
+    /// `log` and `nameserver`.
+    pub const LOG: Self = Self {
+        port_required: false,
+        port_range: false,
+        port_offset: false,
+        descriptor: true,
+        stream: true,
+        datagram: true,
+        kind: SocketKind::Datagram,
+    };
+}
+
+/// What is wrong with an address. Shown, it is HAProxy's sentence without the keyword in front.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddressError {
+    /// Nothing is there, or nothing is left once variables are expanded.
+    Empty {
+        /// The address as written.
+        text: String,
+    },
+    /// A prefix of HAProxy's that Weir does not know to serve yet.
+    NotSupported {
+        /// The prefix with its `@` or `+`.
+        prefix: &'static str,
+        /// The address as written.
+        text: String,
+    },
+    /// No port where one must be.
+    MissingPort {
+        /// The address as written.
+        text: String,
+    },
+    /// A port that is none, or 0 where a port must be.
+    InvalidPort {
+        /// The port as written.
+        port: String,
+    },
+    /// Something else than digits in a port.
+    InvalidPortCharacter {
+        /// The character.
+        found: char,
+        /// The port as written.
+        port: String,
+        /// The address as written.
+        text: String,
+    },
+    /// A range that runs backwards.
+    InvalidRange {
+        /// The range as written.
+        range: String,
+    },
+    /// A range where one port is wanted.
+    RangeNotPermitted {
+        /// The address as written.
+        text: String,
+    },
+    /// An offset where none makes sense.
+    OffsetNotPermitted {
+        /// The address as written.
+        text: String,
+    },
+    /// A host that is neither address nor name.
+    InvalidHost {
+        /// The host.
+        host: String,
+        /// The address as written.
+        text: String,
+    },
+    /// Behind `fd@` there is no number.
+    InvalidDescriptor {
+        /// What is there.
+        number: String,
+        /// The address as written.
+        text: String,
+    },
+    /// `fd@` where a descriptor is of no use.
+    DescriptorNotPermitted {
+        /// The address as written.
+        text: String,
+    },
+    /// A path or name that does not fit into a socket address.
+    TooLong {
+        /// The address as written.
+        text: String,
+        /// What would fit, in bytes.
+        max: usize,
+    },
+    /// A datagram socket where a stream is wanted, or the other way round.
+    KindNotPermitted {
+        /// What it is.
+        kind: SocketKind,
+        /// The address as written.
+        text: String,
+    },
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { text } => {
+                write!(formatter, "'{text}' resolves to an empty address (environment variable missing?)")
+            }
+            Self::NotSupported { prefix, text } => {
+                write!(formatter, "address prefix '{prefix}' is not supported yet in '{text}'")
+            }
+            Self::MissingPort { text } => write!(formatter, "missing port specification in '{text}'"),
+            Self::InvalidPort { port } => write!(formatter, "invalid port '{port}'"),
+            Self::InvalidPortCharacter { found, port, text } => {
+                write!(formatter, "invalid character '{found}' in port number '{port}' in '{text}'")
+            }
+            Self::InvalidRange { range } => write!(formatter, "invalid port range '{range}'"),
+            Self::RangeNotPermitted { text } => write!(formatter, "port range not permitted here in '{text}'"),
+            Self::OffsetNotPermitted { text } => write!(formatter, "port offset not permitted here in '{text}'"),
+            Self::InvalidHost { host, text } => write!(formatter, "invalid address: '{host}' in '{text}'"),
+            Self::InvalidDescriptor { number, text } => {
+                write!(formatter, "file descriptor '{number}' is not a valid integer in '{text}'")
+            }
+            Self::DescriptorNotPermitted { text } => {
+                write!(formatter, "a file descriptor is not acceptable here in '{text}'")
+            }
+            Self::TooLong { text, max } => write!(formatter, "socket path '{text}' too long (max {max})"),
+            Self::KindNotPermitted { kind, text } => {
+                let kind = if *kind == SocketKind::Stream { "stream" } else { "dgram" };
+                write!(formatter, "{kind}-type address not acceptable in '{text}'")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+impl AddressError {
+    /// What may help.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
+            Self::NotSupported { .. } => "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz and fd so far",
+            Self::MissingPort { .. } => "write the port behind a colon, like 127.0.0.1:80, [::1]:80 or :80",
+            Self::InvalidPort { .. } | Self::InvalidPortCharacter { .. } => "a port is a number between 1 and 65535",
+            Self::InvalidRange { .. } => "write the lower port first",
+            Self::RangeNotPermitted { .. } => "only listening addresses have port ranges",
+            Self::OffsetNotPermitted { .. } => "only a server's port can be relative to the port the client came to",
+            Self::InvalidHost { host, .. } if host.contains(':') => {
+                "put an IPv6 address into brackets, like [2001:db8::1]:80"
+            }
+            Self::DescriptorNotPermitted { .. } => "descriptors can only be listened on and logged to",
+            Self::TooLong { .. } => "the kernel permits short paths only; a relative path may do",
+            _ => return None,
+        })
+    }
+}
+
+/// What a prefix says about an address.
+#[derive(Debug, Clone, Copy)]
+enum Scheme {
+    Inet(Family),
+    Unix,
+    Abstract { unpadded: bool },
+    Descriptor,
+}
+
+type Prefix = (&'static str, Option<SocketKind>, Scheme);
+
+/// The prefixes of sections 2.9.1 and 2.9.3.
+const PREFIXES: &[Prefix] = &[
+    ("ip@", None, Scheme::Inet(Family::Unspecified)),
+    ("ipv4@", None, Scheme::Inet(Family::V4)),
+    ("ipv6@", None, Scheme::Inet(Family::V6)),
+    ("tcp@", Some(SocketKind::Stream), Scheme::Inet(Family::Unspecified)),
+    ("tcp4@", Some(SocketKind::Stream), Scheme::Inet(Family::V4)),
+    ("tcp6@", Some(SocketKind::Stream), Scheme::Inet(Family::V6)),
+    ("udp@", Some(SocketKind::Datagram), Scheme::Inet(Family::Unspecified)),
+    ("udp4@", Some(SocketKind::Datagram), Scheme::Inet(Family::V4)),
+    ("udp6@", Some(SocketKind::Datagram), Scheme::Inet(Family::V6)),
+    ("unix@", None, Scheme::Unix),
+    ("uxst@", Some(SocketKind::Stream), Scheme::Unix),
+    ("uxdg@", Some(SocketKind::Datagram), Scheme::Unix),
+    ("abns@", None, Scheme::Abstract { unpadded: false }),
+    ("abnsz@", None, Scheme::Abstract { unpadded: true }),
+    ("fd@", None, Scheme::Descriptor),
+];
+
+/// Prefixes that HAProxy knows and Weir does not serve yet.
+const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "sockpair@", "rhttp@"];
+
+/// Cuts a list of addresses at its commas, as `bind` takes one: each with the offset of its first byte.
+pub fn split_list(list: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut offset = 0;
+    list.split(',').map(move |part| {
+        let start = offset;
+        offset += part.len() + 1;
+        (start, part)
+    })
+}
+
+/// Reads one address. Variables in it are expanded even where quotes were missing, as HAProxy does it in addresses.
+///
+/// # Errors
+/// What is written is no address, or not one that the rules permit.
+pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> Result<AddressSpec, AddressError> {
+    let text = || written.to_owned();
+    let expanded = expand(written, environment);
+    if expanded.is_empty() {
+        return Err(AddressError::Empty { text: text() });
+    }
+    let (kind, address) = strip_kind(&expanded, rules.kind);
+    if let Some(&prefix) = NOT_YET.iter().find(|&&prefix| address.starts_with(prefix)) {
+        return Err(AddressError::NotSupported { prefix, text: text() });
+    }
+    let (kind, scheme, rest) = match PREFIXES.iter().find_map(|row| address.strip_prefix(row.0).map(|rest| (row, rest)))
+    {
+        Some((&(_, forced, scheme), rest)) => (forced.unwrap_or(kind), scheme, rest),
+        None if address.starts_with('/') => (kind, Scheme::Unix, address),
+        None => (kind, Scheme::Inet(Family::Unspecified), address),
+    };
+    let spec = match scheme {
+        Scheme::Inet(family) => inet(rest, family, kind, rules, written)?,
+        Scheme::Unix => AddressSpec::Unix { path: fitting(rest, MAX_PATH, written)?, kind },
+        Scheme::Abstract { unpadded } => {
+            AddressSpec::Abstract { name: fitting(rest, MAX_ABSTRACT_NAME, written)?, unpadded, kind }
+        }
+        Scheme::Descriptor => AddressSpec::Descriptor { fd: descriptor(rest, rules, written)?, kind },
+    };
+    let permitted = if kind == SocketKind::Stream { rules.stream } else { rules.datagram };
+    if permitted { Ok(spec) } else { Err(AddressError::KindNotPermitted { kind, text: text() }) }
+}
+
+/// Takes the socket type prefixes of section 2.9.2 off.
+fn strip_kind(address: &str, default: SocketKind) -> (SocketKind, &str) {
+    if let Some(rest) = address.strip_prefix("stream+") {
+        (SocketKind::Stream, rest)
+    } else if let Some(rest) = address.strip_prefix("dgram+") {
+        (SocketKind::Datagram, rest)
+    } else {
+        (default, address)
+    }
+}
+
+fn fitting(name: &str, max: usize, written: &str) -> Result<String, AddressError> {
+    if text::to_bytes(name).len() > max {
+        return Err(AddressError::TooLong { text: written.to_owned(), max });
+    }
+    Ok(name.to_owned())
+}
+
+fn descriptor(number: &str, rules: &AddressRules, written: &str) -> Result<i32, AddressError> {
+    let text = || written.to_owned();
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let fd = number.parse().ok().filter(|_| digits);
+    let fd = fd.ok_or_else(|| AddressError::InvalidDescriptor { number: number.to_owned(), text: text() })?;
+    if rules.descriptor { Ok(fd) } else { Err(AddressError::DescriptorNotPermitted { text: text() }) }
+}
+
+fn inet(
+    address: &str,
+    family: Family,
+    kind: SocketKind,
+    rules: &AddressRules,
+    written: &str,
+) -> Result<AddressSpec, AddressError> {
+    // The last colon starts the port, unless it is inside brackets: `::1:80` is port 80 of ::1.
+    let (host, port) = match address.rfind([':', ']']) {
+        Some(at) if address.as_bytes().get(at) == Some(&b':') => (&address[..at], &address[at + 1..]),
+        _ => (address, ""),
+    };
+    let port = port_spec(port, rules, written)?;
+    let (host, family) = host_spec(host, family, written)?;
+    Ok(AddressSpec::Inet { host, family, port, kind })
+}
+
+fn port_spec(port: &str, rules: &AddressRules, written: &str) -> Result<PortSpec, AddressError> {
+    let text = || written.to_owned();
+    if port.is_empty() {
+        return if rules.port_required { Err(AddressError::MissingPort { text: text() }) } else { Ok(PortSpec::None) };
+    }
+    if let Some(digits) = port.strip_prefix(['+', '-']) {
+        if !rules.port_offset {
+            return Err(AddressError::OffsetNotPermitted { text: text() });
+        }
+        let offset = i32::from(if digits.is_empty() { 0 } else { port_number(digits, 0, written)? });
+        return Ok(PortSpec::Offset(if port.starts_with('-') { -offset } else { offset }));
+    }
+    let lowest = u16::from(rules.port_required);
+    match port.split_once('-') {
+        None => Ok(PortSpec::Exact(port_number(port, lowest, written)?)),
+        Some(_) if !rules.port_range => Err(AddressError::RangeNotPermitted { text: text() }),
+        Some((first, last)) => {
+            let (low, high) = (port_number(first, lowest, written)?, port_number(last, lowest, written)?);
+            match low.cmp(&high) {
+                std::cmp::Ordering::Less => Ok(PortSpec::Range(low, high)),
+                std::cmp::Ordering::Equal => Ok(PortSpec::Exact(low)),
+                std::cmp::Ordering::Greater => Err(AddressError::InvalidRange { range: port.to_owned() }),
+            }
+        }
+    }
+}
+
+fn port_number(port: &str, lowest: u16, written: &str) -> Result<u16, AddressError> {
+    if let Some(found) = port.chars().find(|found| !found.is_ascii_digit()) {
+        return Err(AddressError::InvalidPortCharacter { found, port: port.to_owned(), text: written.to_owned() });
+    }
+    let number = port.parse().ok().filter(|&number| number >= lowest);
+    number.ok_or_else(|| AddressError::InvalidPort { port: port.to_owned() })
+}
+
+fn host_spec(host: &str, family: Family, written: &str) -> Result<(HostSpec, Family), AddressError> {
+    if host.is_empty() || host == "*" {
+        return Ok((HostSpec::Any, family));
+    }
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let literal: Option<IpAddr> = bare.unwrap_or(host).parse().ok();
+    let fits = |ip: IpAddr| match family {
+        Family::Unspecified => true,
+        Family::V4 => ip.is_ipv4(),
+        Family::V6 => ip.is_ipv6(),
+    };
+    match literal {
+        Some(ip) if !fits(ip) => {}
+        Some(IpAddr::V4(ip)) if ip == Ipv4Addr::UNSPECIFIED => return Ok((HostSpec::Any, family)),
+        Some(IpAddr::V6(ip)) if ip == Ipv6Addr::UNSPECIFIED => return Ok((HostSpec::Any, Family::V6)),
+        Some(ip) => return Ok((HostSpec::Ip(ip), family)),
+        None if is_name(host) => return Ok((HostSpec::Name(host.to_owned()), family)),
+        None => {}
+    }
+    Err(AddressError::InvalidHost { host: host.to_owned(), text: written.to_owned() })
+}
+
+/// Whether a resolver could be asked for it: bytes of a host name, no longer than one may be.
+fn is_name(host: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    host.len() <= 255 && host.bytes().all(fine) && host.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Replaces `$NAME` and `${NAME}`; what is not set becomes nothing.
+fn expand<'a>(text: &'a str, environment: &Environment) -> Cow<'a, str> {
+    if !text.contains('$') {
+        return Cow::Borrowed(text);
+    }
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        expanded.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let braced = rest.strip_prefix('{');
+        let name_from = braced.unwrap_or(rest);
+        let end = name_from.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name_from.len());
+        let (name, behind) = name_from.split_at(end);
+        expanded.push_str(environment.get(name).unwrap_or_default());
+        rest = if braced.is_some() { behind.strip_prefix('}').unwrap_or(behind) } else { behind };
+        if expanded.len() > MAX_EXPANDED {
+            break;
+        }
+    }
+    expanded.push_str(rest);
+    Cow::Owned(expanded)
+}
+
+#[cfg(test)]
+mod tests;
