@@ -1,1 +1,82 @@
-//! See ARCHITECTURE.md.
+//! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
+//! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
+
+pub mod facts;
+pub mod listener;
+pub mod service;
+pub mod session;
+pub mod stream;
+pub mod worker;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use listener::Listening;
+use worker::{Shared, Worker};
+
+/// Runs `job` on the worker of this thread.
+pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>)) {
+    if let Some(worker) = rt::local::<Worker>() {
+        job(&worker);
+    }
+}
+
+/// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
+pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
+    let id = rt::worker() as usize;
+    let logger = service::log::Logger::new(&shared.program);
+    let worker = Rc::new(Worker::new(id, shared, logger));
+    rt::set_local(Rc::clone(&worker));
+    let witness = Rc::clone(&worker);
+    rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
+    for (number, place) in listening.iter().enumerate() {
+        rt::spawn(rt::Class::Normal, u64::MAX, listener::accept(Rc::clone(&worker), place.clone(), number));
+    }
+    rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
+    rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
+}
+
+/// Asks for a soft stop: no new connections; sessions end when they can.
+pub fn stop(shared: &Arc<Shared>) {
+    if shared.stop() {
+        for worker in 0..shared.workers() {
+            rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_sessions())));
+        }
+    }
+}
+
+/// Waits until no session is left. For worker 0.
+pub async fn drained() {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
+}
+
+/// Removes idle links on which something happened.
+async fn reap(worker: Rc<Worker>) {
+    let mut events = Vec::new();
+    loop {
+        std::future::poll_fn(|cx| rt::net::poll_parked_events(cx, &mut events)).await;
+        for id in events.drain(..) {
+            worker.links.discard(&worker.shared.pool, id);
+        }
+    }
+}
+
+/// Closes idle links that nobody needed for a while (`pool-purge-delay`).
+async fn purge(worker: Rc<Worker>) {
+    let program = Arc::clone(&worker.shared.program);
+    let servers = || program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers);
+    let Some(shortest) = servers().map(|server| server.pool_purge_delay).min() else { return };
+    let step = shortest.max(std::time::Duration::from_millis(100));
+    let mut due: Vec<_> = servers().map(|server| rt::now() + server.pool_purge_delay).collect();
+    loop {
+        rt::sleep(step).await;
+        let now = rt::now();
+        for (server, due) in servers().zip(&mut due) {
+            if now >= *due {
+                worker.shared.pool.purge(server.serial, worker.id);
+                *due = now + server.pool_purge_delay;
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What is known of a stream: who, what, when, how it ends. Facts live outside the future that serves the stream, so
+//! that they outlive a panic in it. Must never decide anything.
+
+use base::moment::{Moment, WallTime};
+use wire::http::Head;
+
+/// Who or what ended a stream (configuration manual, section 8.5, first character).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum Cause {
+    #[default]
+    Normal,
+    Client,
+    Server,
+    Proxy,
+    Local,
+    Resource,
+    Internal,
+    ClientTimeout,
+    ServerTimeout,
+    Killed,
+}
+
+impl Cause {
+    /// The character in the log.
+    pub const fn letter(self) -> u8 {
+        match self {
+            Self::Normal => b'-',
+            Self::Client => b'C',
+            Self::Server => b'S',
+            Self::Proxy => b'P',
+            Self::Local => b'L',
+            Self::Resource => b'R',
+            Self::Internal => b'I',
+            Self::ClientTimeout => b'c',
+            Self::ServerTimeout => b's',
+            Self::Killed => b'K',
+        }
+    }
+}
+
+/// What a stream was doing when it ended (configuration manual, section 8.5, second character).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum Phase {
+    #[default]
+    Done,
+    Request,
+    Queue,
+    Connect,
+    Headers,
+    Data,
+    Last,
+}
+
+impl Phase {
+    /// The character in the log.
+    pub const fn letter(self) -> u8 {
+        match self {
+            Self::Done => b'-',
+            Self::Request => b'R',
+            Self::Queue => b'Q',
+            Self::Connect => b'C',
+            Self::Headers => b'H',
+            Self::Data => b'D',
+            Self::Last => b'L',
+        }
+    }
+}
+
+/// How a stream ended: error and termination state in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Who or what.
+    pub cause: Cause,
+    /// When.
+    pub phase: Phase,
+}
+
+impl Outcome {
+    /// Cause and phase.
+    pub const fn new(cause: Cause, phase: Phase) -> Self {
+        Self { cause, phase }
+    }
+
+    /// The four characters of the log; the last two tell of persistence cookies.
+    pub const fn letters(self) -> [u8; 4] {
+        [self.cause.letter(), self.phase.letter(), b'-', b'-']
+    }
+}
+
+/// When things happened to a stream; `None`: they did not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timings {
+    /// The connection was accepted, or the previous answer ended.
+    pub start: Moment,
+    /// The first byte of the request.
+    pub first_byte: Option<Moment>,
+    /// The request's head was complete.
+    pub request: Option<Moment>,
+    /// A server's slot was got.
+    pub queued: Option<Moment>,
+    /// The connection to the server stood.
+    pub connected: Option<Moment>,
+    /// The answer's head was complete.
+    pub response: Option<Moment>,
+}
+
+/// The facts of one stream. Recycled: `clear` keeps the heads' capacity.
+#[derive(Default)]
+pub struct Facts {
+    /// The request's head; empty in TCP mode.
+    pub request: Head,
+    /// The answer's head.
+    pub response: Head,
+    /// The request's head was parsed whole.
+    pub has_request: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status that the client got; -1 when none.
+    pub status: i32,
+    /// When things happened.
+    pub timings: Timings,
+    /// The wall clock at `timings.start`.
+    pub start_date: WallTime,
+    /// Index of the backend's proxy.
+    pub backend: Option<usize>,
+    /// Index of the server in its backend.
+    pub server: Option<usize>,
+    /// Connection attempts that failed before the last one.
+    pub retries: u32,
+    /// The last attempt went to another server.
+    pub redispatched: bool,
+    /// Requests processed before this one in the server's queue.
+    pub server_queue: u32,
+    /// Requests processed before this one in the backend's queue.
+    pub backend_queue: u32,
+    /// Bytes from the client.
+    pub bytes_in: u64,
+    /// Bytes from the server to the client, head and body.
+    pub bytes_out: u64,
+}
+
+impl Facts {
+    /// What was taken for a request was none.
+    pub fn forget_request(&mut self) {
+        self.request.clear();
+        self.has_request = false;
+        self.timings.request = None;
+        self.backend = None;
+    }
+
+    /// Forgets the stream and keeps the capacity.
+    pub fn clear(&mut self) {
+        self.request.clear();
+        self.response.clear();
+        let (request, response) = (std::mem::take(&mut self.request), std::mem::take(&mut self.response));
+        *self = Self { request, response, status: -1, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_print_as_the_manual_says() {
+        for (cause, phase, text) in [
+            (Cause::Normal, Phase::Done, b"----"),
+            (Cause::Server, Phase::Headers, b"SH--"),
+            (Cause::ServerTimeout, Phase::Queue, b"sQ--"),
+            (Cause::ClientTimeout, Phase::Request, b"cR--"),
+            (Cause::Proxy, Phase::Data, b"PD--"),
+            (Cause::Client, Phase::Connect, b"CC--"),
+            (Cause::Local, Phase::Last, b"LL--"),
+            (Cause::Resource, Phase::Connect, b"RC--"),
+            (Cause::Internal, Phase::Done, b"I---"),
+            (Cause::Killed, Phase::Data, b"KD--"),
+        ] {
+            assert_eq!(&Outcome::new(cause, phase).letters(), text);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A worker's view of one listening socket: accepts a bounded batch and hands each connection to the less loaded of two
+//! workers, before a session exists. Parks while there is no room. Must never read from a connection.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use policy::live::{BindSlot, FrontendSlot, ProcessSlot};
+use rt::net::{Address, Listener, ListeningSocket, OwnedSocket};
+
+use crate::session::{self, Slots};
+use crate::worker::Worker;
+
+/// Where a listening socket belongs.
+#[derive(Clone)]
+pub struct Listening {
+    /// Index of the frontend.
+    pub frontend: usize,
+    /// Index of its `bind` line.
+    pub bind: usize,
+    /// The socket, open in the whole process.
+    pub socket: Arc<ListeningSocket>,
+}
+
+/// Accepts until the process stops.
+pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
+    let listener = match Listener::new(Arc::clone(&place.socket)) {
+        Ok(listener) => listener,
+        Err(_) => return,
+    };
+    worker.watch_stop().await;
+    // Names this worker and listener among those that park for room.
+    let key = ((worker.id as u64) << 32) | number as u64;
+    let most = worker.shared.program.global.maxaccept.max(1);
+    loop {
+        if !acceptable(&worker, &listener).await {
+            return;
+        }
+        for _ in 0..most {
+            let Some(slots) = enter(&worker, &place, &listener, key).await else { return };
+            match listener.try_accept() {
+                Ok(Some(accepted)) => dispatch(&worker, &place, accepted, slots),
+                Ok(None) => break,
+                Err(_) => {
+                    // Out of descriptors or memory: whoever is connected goes on, the others wait in the backlog.
+                    drop(slots);
+                    listener.pause();
+                    rt::sleep(std::time::Duration::from_millis(100)).await;
+                    listener.resume();
+                    break;
+                }
+            }
+        }
+        rt::yield_now().await;
+    }
+}
+
+/// Ready with true when a connection waits, with false when the process stops.
+async fn acceptable(worker: &Worker, listener: &Listener) -> bool {
+    std::future::poll_fn(|cx| {
+        if worker.shared.is_stopping() {
+            return Poll::Ready(false);
+        }
+        listener.poll_acceptable(cx).map(|()| true)
+    })
+    .await
+}
+
+/// Takes the places that a connection needs, and waits for them where there are none. `None`: the process stops.
+async fn enter(worker: &Worker, place: &Listening, listener: &Listener, key: u64) -> Option<Slots> {
+    let live = &worker.shared.live;
+    let state = &live.proxies[place.frontend];
+    let mut held: (Option<BindSlot>, Option<FrontendSlot>, Option<ProcessSlot>) = (None, None, None);
+    let mut paused = false;
+    let slots = std::future::poll_fn(|cx| {
+        if worker.shared.is_stopping() {
+            return Poll::Ready(None);
+        }
+        if held.0.is_none() {
+            held.0 = state.enter_bind_or_park(place.bind, key, cx.waker());
+        }
+        if held.0.is_some() && held.1.is_none() {
+            held.1 = state.try_enter_frontend().or_else(|| state.enter_frontend_or_park(key, cx.waker()));
+        }
+        if held.1.is_some() && held.2.is_none() {
+            held.2 = live.process.try_enter().or_else(|| live.process.enter_or_park(key, cx.waker()));
+        }
+        match (held.0.take(), held.1.take(), held.2.take()) {
+            (Some(bind), Some(frontend), Some(process)) => Poll::Ready(Some(Slots { process, frontend, bind })),
+            (bind, frontend, process) => {
+                // What is held while the rest is missing would keep others out.
+                drop((bind, frontend, process));
+                if !paused {
+                    paused = true;
+                    listener.pause();
+                }
+                Poll::Pending
+            }
+        }
+    })
+    .await;
+    if paused {
+        listener.resume();
+    }
+    if slots.is_none() {
+        state.unpark_bind(place.bind, key);
+        state.unpark_frontend(key);
+        live.process.unpark(key);
+    }
+    slots
+}
+
+/// Gives the connection to this worker or to another one that has less to do.
+fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Slots) {
+    let chosen = worker.shared.reserve(worker.id, rt::random());
+    let (frontend, bind) = (place.frontend, place.bind);
+    if chosen == worker.id {
+        session::start(worker, frontend, bind, accepted, slots);
+    } else {
+        let job = move |worker: &Rc<Worker>| session::start(worker, frontend, bind, accepted, slots);
+        rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
+    }
+}

@@ -1,0 +1,173 @@
+//! One connection from a client, from its accept to its end. Owns what stays the same over all of its streams; an idle
+//! session holds no buffer. Must never look into a message.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::task::Waker;
+
+use base::moment::{Moment, WallTime};
+use base::slab::Key;
+use config::spec::Mode;
+use policy::live::{BindSlot, FrontendSlot, ProcessSlot};
+use policy::program::{Bind, Proxy};
+use rt::net::{Address, OwnedSocket, Stream};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::stream;
+use crate::worker::{SharedFacts, Worker};
+
+/// The places a connection takes; they are given back when it is dropped.
+pub struct Slots {
+    /// In the process.
+    pub process: ProcessSlot,
+    /// In its frontend.
+    pub frontend: FrontendSlot,
+    /// At its listening address.
+    pub bind: BindSlot,
+}
+
+/// One connection from a client.
+pub struct Session {
+    /// Its worker.
+    pub worker: Rc<Worker>,
+    /// Index of its frontend.
+    pub frontend: usize,
+    /// Index of its `bind` line.
+    pub bind: usize,
+    /// The client; `None` on a UNIX socket.
+    pub client: Option<SocketAddr>,
+    /// When it was accepted.
+    pub accepted: Moment,
+    /// The same on the wall clock.
+    pub accept_date: WallTime,
+    /// The address that the client connected to; asked for once.
+    destination: OnceCell<Option<SocketAddr>>,
+    /// The stream that it serves now.
+    facts: RefCell<Option<SharedFacts>>,
+    waker: RefCell<Option<Waker>>,
+    key: Cell<Key>,
+    slots: RefCell<Option<Slots>>,
+}
+
+impl Session {
+    /// Its frontend.
+    pub fn proxy(&self) -> &Proxy {
+        self.worker.proxy(self.frontend)
+    }
+
+    /// Its `bind` line.
+    pub fn bind(&self) -> Option<&Bind> {
+        self.proxy().frontend.as_ref().and_then(|frontend| frontend.binds.get(self.bind))
+    }
+
+    /// The client's address.
+    pub fn source(&self) -> Option<IpAddr> {
+        self.client.map(|client| client.ip())
+    }
+
+    /// The address that the client connected to. A system call the first time.
+    pub fn destination(&self, stream: &Stream) -> Option<SocketAddr> {
+        *self.destination.get_or_init(|| match stream.local_address() {
+            Ok(Address::Inet(address)) => Some(address),
+            _ => None,
+        })
+    }
+
+    /// The address that the client connected to, if somebody asked before.
+    pub fn known_destination(&self) -> Option<SocketAddr> {
+        self.destination.get().copied().flatten()
+    }
+
+    /// Whether the process wants sessions to end.
+    pub fn is_stopping(&self) -> bool {
+        self.worker.shared.is_stopping()
+    }
+
+    /// Begins a stream: its facts are reachable from here until it is concluded.
+    pub fn begin(&self) -> SharedFacts {
+        let facts = self.worker.take_facts();
+        *self.facts.borrow_mut() = Some(Rc::clone(&facts));
+        facts
+    }
+
+    /// The stream that is served now.
+    pub fn current(&self) -> Option<SharedFacts> {
+        self.facts.borrow().clone()
+    }
+
+    /// Ends the stream: its facts are given back.
+    pub fn end(&self, facts: SharedFacts) {
+        *self.facts.borrow_mut() = None;
+        self.worker.keep_facts(facts);
+    }
+
+    /// Wakes its task.
+    pub fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Gives back its places, before the connection itself has ended.
+    pub fn release(&self) {
+        self.slots.borrow_mut().take();
+    }
+}
+
+/// Starts the session of an accepted connection on this worker.
+pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Slots) {
+    let (socket, peer) = accepted;
+    let client = match peer {
+        Address::Inet(address) => Some(address),
+        _ => None,
+    };
+    let session = Rc::new(Session {
+        worker: Rc::clone(worker),
+        frontend,
+        bind,
+        client,
+        accepted: rt::now(),
+        accept_date: rt::wall(),
+        destination: OnceCell::new(),
+        facts: RefCell::default(),
+        waker: RefCell::default(),
+        key: Cell::default(),
+        slots: RefCell::new(Some(slots)),
+    });
+    let key = worker.enter(Rc::clone(&session));
+    session.key.set(key);
+    rt::spawn(rt::Class::Normal, key.to_bits(), run(session, socket));
+}
+
+async fn run(session: Rc<Session>, socket: OwnedSocket) {
+    std::future::poll_fn(|cx| {
+        *session.waker.borrow_mut() = Some(cx.waker().clone());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let stream = Stream::adopt(socket);
+    match session.proxy().mode {
+        Mode::Http => stream::http::serve(&session, stream).await,
+        Mode::Tcp => rt::boxed(stream::tcp::serve(Rc::clone(&session), stream)).await,
+    }
+    leave(&session);
+}
+
+fn leave(session: &Session) {
+    session.release();
+    session.waker.borrow_mut().take();
+    session.worker.leave(session.key.get());
+}
+
+/// A session's task panicked and was dropped: what is known of its stream is counted and logged as internal.
+pub fn conclude_panicked(worker: &Worker, tag: u64) {
+    let Some(session) = worker.leave(Key::from_bits(tag)) else { return };
+    session.release();
+    if let Some(facts) = session.current() {
+        if let Ok(mut facts) = facts.try_borrow_mut() {
+            facts.outcome = Outcome::new(Cause::Internal, Phase::Done);
+        }
+        stream::conclude::conclude(&session, facts);
+    }
+}

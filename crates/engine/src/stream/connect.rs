@@ -1,0 +1,269 @@
+//! From a backend to a connected server: the balance's choice, the queue, the idle links, the connection attempts.
+//! Must never read or write a message.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::moment::Moment;
+use config::spec::{HttpReuse, Mode};
+use conn::link::Link;
+use policy::live::{Assignment, PickContext, QueueTicket, ServerSlot};
+use policy::program::{Backend, Proxy, Server, ServerAddress};
+use rt::net::{Address, ConnectOptions, Hangup, Stream};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::exchange::WATCH_AFTER;
+use crate::worker::SharedFacts;
+
+/// The pause before the same server is tried again, at most.
+const TURNAROUND: Duration = Duration::from_secs(1);
+
+/// A server's slot and a link to it.
+pub struct Target {
+    /// The slot.
+    pub slot: ServerSlot,
+    /// The link.
+    pub link: Link,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// How it is logged.
+    pub outcome: Outcome,
+    /// The status for an HTTP client; -1: none is sent.
+    pub status: i32,
+}
+
+impl Refusal {
+    const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
+        Self { outcome: Outcome::new(cause, phase), status }
+    }
+}
+
+/// Who asks.
+pub struct Request<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// Its stream.
+    pub facts: &'a SharedFacts,
+    /// The backend's proxy.
+    pub proxy: &'a Proxy,
+    /// The client's connection: watched, never read.
+    pub client: &'a mut Stream,
+    /// The session's timer.
+    pub timer: &'a mut rt::Timer,
+    /// The session's own link (`http-reuse never`).
+    pub private: &'a mut Option<(usize, Link)>,
+    /// Only a fresh connection will do.
+    pub fresh: bool,
+    /// The session's first request.
+    pub first: bool,
+}
+
+enum Attempt {
+    Connected(Stream),
+    Refused,
+    Expired,
+    Gone(Hangup),
+    /// A local resource is missing.
+    Exhausted,
+}
+
+impl Request<'_> {
+    /// Gets a server and a link to it: waits in its queue, takes an idle link or connects, retries and redispatches as
+    /// configured. `held` is a slot that is kept from an earlier attempt.
+    ///
+    /// # Errors
+    /// The refusal that the log and the client get.
+    pub async fn obtain(&mut self, held: Option<ServerSlot>) -> Result<Target, Refusal> {
+        let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
+        let mut held = held;
+        let mut exclude = None;
+        loop {
+            let slot = match held.take() {
+                Some(slot) => slot,
+                None => self.assign(exclude).await?,
+            };
+            self.note_server(slot.server());
+            let server = &backend.servers[slot.server()];
+            if let Some(link) = self.idle_link(backend, server) {
+                self.facts.borrow_mut().timings.connected = Some(rt::now());
+                return Ok(Target { slot, link });
+            }
+            let cause = match self.connect(server).await {
+                Attempt::Connected(stream) => {
+                    self.facts.borrow_mut().timings.connected = Some(rt::now());
+                    return Ok(Target { slot, link: Link::new(stream) });
+                }
+                Attempt::Gone(_) => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+                Attempt::Exhausted => return Err(Refusal::new(Cause::Resource, Phase::Connect, 503)),
+                Attempt::Refused => Cause::Server,
+                Attempt::Expired => Cause::ServerTimeout,
+            };
+            let retry = self.facts.borrow().retries + 1;
+            if retry > backend.retries {
+                return Err(Refusal::new(cause, Phase::Connect, 503));
+            }
+            self.facts.borrow_mut().retries = retry;
+            if backend.redispatch.applies(retry, backend.retries) && backend.servers.len() > 1 {
+                exclude = Some(slot.server());
+                self.facts.borrow_mut().redispatched = true;
+                drop(slot);
+            } else {
+                if cause == Cause::Server {
+                    self.turn_around().await?;
+                }
+                held = Some(slot);
+            }
+        }
+    }
+
+    fn note_server(&self, server: usize) {
+        let facts = &mut *self.facts.borrow_mut();
+        facts.server = Some(server);
+        facts.timings.queued.get_or_insert(rt::now());
+    }
+
+    /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
+    async fn assign(&mut self, exclude: Option<usize>) -> Result<ServerSlot, Refusal> {
+        let state = &self.session.worker.shared.live.proxies[self.proxy.index];
+        let context =
+            PickContext { source: self.session.source(), random: rt::random(), exclude, ..PickContext::default() };
+        match state.assign(&context) {
+            Assignment::Slot(slot) => Ok(slot),
+            Assignment::Queued(ticket) => self.wait_in_queue(ticket).await,
+            Assignment::Unavailable => Err(Refusal::new(Cause::Server, Phase::Connect, 503)),
+            Assignment::QueueFull => Err(Refusal::new(Cause::Server, Phase::Queue, 503)),
+        }
+    }
+
+    async fn wait_in_queue(&mut self, mut ticket: QueueTicket) -> Result<ServerSlot, Refusal> {
+        let deadline = self.proxy.timeouts.queued().map(|limit| rt::now() + limit);
+        let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
+        let positions = ticket.positions();
+        {
+            let facts = &mut *self.facts.borrow_mut();
+            facts.server_queue = positions.server;
+            facts.backend_queue = positions.backend;
+            facts.timings.queued = Some(rt::now());
+        }
+        match waited {
+            Waited::Done(slot) => Ok(slot),
+            Waited::Expired => Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503)),
+            Waited::Gone(_) => Err(Refusal::new(Cause::Client, Phase::Queue, -1)),
+        }
+    }
+
+    /// An idle link that this request may use (`http-reuse`).
+    fn idle_link(&mut self, backend: &Backend, server: &Server) -> Option<Link> {
+        if self.proxy.mode != Mode::Http || self.fresh {
+            return None;
+        }
+        let proven = match backend.http_reuse {
+            HttpReuse::Never => {
+                let (_, mut link) = self.private.take_if(|(serial, _)| *serial == server.serial)?;
+                return link.stream.is_clean().then_some(link);
+            }
+            HttpReuse::Safe if self.first => return None,
+            HttpReuse::Aggressive if self.first => true,
+            HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
+        };
+        let worker = &self.session.worker;
+        worker.links.take(&worker.shared.pool, server.serial, proven)
+    }
+
+    async fn connect(&mut self, server: &Server) -> Attempt {
+        let address = match &server.address {
+            ServerAddress::Inet { ip, port } => {
+                let destination = self.session.destination(self.client).map_or(0, |address| address.port());
+                Address::Inet((*ip, port.resolve(destination)).into())
+            }
+            ServerAddress::Unix(path) => Address::Unix(path.clone()),
+            ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
+            ServerAddress::Descriptor(_) => return Attempt::Refused,
+        };
+        let buffers = self.session.worker.shared.program.global.server_buffers;
+        let options = ConnectOptions {
+            receive_buffer: buffers.receive,
+            send_buffer: buffers.send,
+            keep_alive: self.proxy.options.srvtcpka,
+            ..ConnectOptions::default()
+        };
+        let mut connecting = match Stream::connect(&address, &options) {
+            Ok(connecting) => connecting,
+            Err(error) if is_exhaustion(&error) => return Attempt::Exhausted,
+            Err(_) => return Attempt::Refused,
+        };
+        let deadline = self.proxy.timeouts.connect.map(|limit| rt::now() + limit);
+        match self.wait(deadline, |cx| std::pin::Pin::new(&mut connecting).poll(cx)).await {
+            Waited::Done(Ok(stream)) => Attempt::Connected(stream),
+            Waited::Done(Err(error)) if is_exhaustion(&error) => Attempt::Exhausted,
+            Waited::Done(Err(_)) => Attempt::Refused,
+            Waited::Expired => Attempt::Expired,
+            Waited::Gone(hangup) => Attempt::Gone(hangup),
+        }
+    }
+
+    /// The pause before the same server is tried again.
+    async fn turn_around(&mut self) -> Result<(), Refusal> {
+        let pause = self.proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
+        match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
+            Waited::Gone(_) => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+            Waited::Done(()) | Waited::Expired => Ok(()),
+        }
+    }
+
+    /// Waits for `ready`, a deadline, or the client to go.
+    async fn wait<T>(
+        &mut self,
+        deadline: Option<Moment>,
+        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Waited<T> {
+        let watch = rt::now() + WATCH_AFTER;
+        let abort_on_close = self.proxy.backend.as_ref().is_some_and(|backend| backend.abortonclose);
+        let mut watching = true;
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(value) = ready(cx) {
+                return Poll::Ready(Waited::Done(value));
+            }
+            loop {
+                let now = rt::now();
+                if deadline.is_some_and(|deadline| now >= deadline) {
+                    return Poll::Ready(Waited::Expired);
+                }
+                let mut next = deadline;
+                if watching {
+                    if now >= watch || self.client.is_registered() {
+                        match self.client.poll_hangup(cx) {
+                            Poll::Ready(Hangup::PeerClosed) if !abort_on_close => watching = false,
+                            Poll::Ready(hangup) => return Poll::Ready(Waited::Gone(hangup)),
+                            Poll::Pending => {}
+                        }
+                    } else {
+                        next = Some(next.map_or(watch, |next| next.min(watch)));
+                    }
+                }
+                self.timer.arm(next);
+                if self.timer.poll_expired(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+}
+
+enum Waited<T> {
+    Done(T),
+    Expired,
+    Gone(Hangup),
+}
+
+/// Whether the system has run out of something: descriptors, memory, source ports.
+fn is_exhaustion(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::AddrNotAvailable | ErrorKind::QuotaExceeded)
+        || rt::net::is_descriptor_shortage(error)
+}

@@ -1,0 +1,142 @@
+//! A client's HTTP/1 connection, from top to bottom: wait, serve a request, wait for the next. Between two requests the
+//! session holds no buffer and no large future. Must never know what a request says.
+
+use std::rc::Rc;
+use std::task::Poll;
+
+use base::buffer::Buffer;
+use base::moment::{Moment, WallTime};
+use conn::link::Link;
+use rt::net::Stream;
+
+use crate::session::Session;
+use crate::stream::request::{self, Next};
+
+/// The client's side of a session.
+pub struct Client {
+    /// The connection.
+    pub stream: Stream,
+    /// What was read and not used yet.
+    pub input: Buffer,
+    /// The session's one timer.
+    pub timer: rt::Timer,
+    /// A link to the server with this serial number that no other session may use (`http-reuse never`).
+    pub private: Option<(usize, Link)>,
+    /// Requests served before this one.
+    pub served: u32,
+    /// When the wait for this request began: the accept, or the end of the previous answer.
+    pub since: Moment,
+    /// The same on the wall clock.
+    pub since_date: WallTime,
+}
+
+/// How a wait for a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Readable,
+    Expired,
+    Stopping,
+}
+
+/// Serves a client until its connection ends.
+pub async fn serve(session: &Rc<Session>, stream: Stream) {
+    let mut client = Client {
+        stream,
+        input: Buffer::empty(),
+        timer: rt::Timer::new(),
+        private: None,
+        served: 0,
+        since: session.accepted,
+        since_date: session.accept_date,
+    };
+    let mut wait = false;
+    loop {
+        if wait && client.input.is_empty() {
+            match idle(session, &mut client).await {
+                Wait::Readable => {}
+                Wait::Expired => {
+                    if client.served == 0 {
+                        request::expired(session, &mut client).await;
+                    }
+                    break;
+                }
+                Wait::Stopping => break,
+            }
+        }
+        wait = true;
+        match rt::boxed(request::serve(session, &mut client)).await {
+            Next::Wait => {}
+            Next::Again => {
+                client.served = client.served.saturating_add(1);
+                client.since = rt::now();
+                client.since_date = rt::wall();
+                if session.is_stopping() && client.input.is_empty() {
+                    break;
+                }
+            }
+            Next::Close => break,
+            Next::Linger => {
+                linger(session, &mut client).await;
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for the first byte of a request, holding nothing.
+async fn idle(session: &Session, client: &mut Client) -> Wait {
+    let timeouts = &session.proxy().timeouts;
+    let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
+    client.timer.arm(limit.map(|limit| client.since + limit));
+    let served = client.served;
+    let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);
+    std::future::poll_fn(move |cx| {
+        // Whatever a server says or does on a link that nobody uses ends it.
+        if private.as_mut().is_some_and(|(_, link)| link.stream.poll_readable(cx).is_ready()) {
+            *private = None;
+        }
+        if stream.poll_readable(cx).is_ready() {
+            return Poll::Ready(Wait::Readable);
+        }
+        if timer.poll_expired(cx).is_ready() {
+            return Poll::Ready(Wait::Expired);
+        }
+        if served > 0 && session.is_stopping() {
+            return Poll::Ready(Wait::Stopping);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// After an answer that ended the connection while the client may still be sending: closes our direction and reads
+/// what comes until the client closes too, so that the answer is not lost to a reset. Bounded in bytes and by
+/// `timeout client`.
+async fn linger(session: &Session, client: &mut Client) {
+    /// What is read and dropped at most.
+    const MOST: usize = 1 << 20;
+    if client.stream.shutdown_write().is_err() {
+        return;
+    }
+    client.input = Buffer::empty();
+    let limit = session.proxy().timeouts.client_fin.or(session.proxy().timeouts.client);
+    let limit = limit.unwrap_or(std::time::Duration::from_secs(10));
+    client.timer.arm(Some(rt::now() + limit));
+    let mut left = MOST;
+    std::future::poll_fn(|cx| {
+        if client.timer.poll_expired(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut buffer = rt::buffer();
+        while left > 0 {
+            buffer.clear();
+            match client.stream.poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(read)) if read > 0 => left = left.saturating_sub(read),
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+}

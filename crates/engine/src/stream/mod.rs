@@ -1,0 +1,8 @@
+//! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
+
+pub mod conclude;
+pub mod connect;
+pub mod exchange;
+pub mod http;
+pub mod request;
+pub mod tcp;

@@ -1,0 +1,192 @@
+//! TCP sessions and tunnels: bytes both ways until both sides have closed. Must never look at the bytes.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::duplex::{Duplex, DuplexStep, Side};
+use conn::flow::{FlowError, Moved};
+use policy::program::Proxy;
+use rt::net::Stream;
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::conclude;
+use crate::stream::connect::{self, Refusal, Target};
+use crate::worker::SharedFacts;
+
+/// How long a side may stay silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    client: Option<Duration>,
+    server: Option<Duration>,
+    /// Once a direction has ended, for the client's side.
+    client_fin: Option<Duration>,
+    /// Once a direction has ended, for the server's side.
+    server_fin: Option<Duration>,
+}
+
+impl Limits {
+    /// For a session in TCP mode: `timeout tunnel` supersedes the two others where it is set.
+    pub fn of_tunnel(frontend: &Proxy, backend: &Proxy) -> Self {
+        let tunnel = backend.timeouts.tunnel;
+        let client = tunnel.or(frontend.timeouts.client);
+        let server = tunnel.or(backend.timeouts.server);
+        Self {
+            client,
+            server,
+            client_fin: frontend.timeouts.client_fin.or(client),
+            server_fin: backend.timeouts.server_fin.or(server),
+        }
+    }
+}
+
+/// Serves a client in TCP mode until its connection ends.
+pub async fn serve(session: Rc<Session>, mut client: Stream) {
+    let facts = session.begin();
+    {
+        let facts = &mut *facts.borrow_mut();
+        facts.timings.start = session.accepted;
+        facts.timings.request = Some(session.accepted);
+        facts.start_date = session.accept_date;
+    }
+    let mut timer = rt::Timer::new();
+    let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
+    facts.borrow_mut().outcome = outcome;
+    if outcome.cause != Cause::Normal {
+        // Whatever is still on its way must not look like a regular end.
+        client.set_linger_zero();
+    }
+    drop(client);
+    conclude::conclude(&session, facts);
+}
+
+async fn connect_and_carry(
+    session: &Session,
+    client: &mut Stream,
+    timer: &mut rt::Timer,
+    facts: &SharedFacts,
+) -> Outcome {
+    let frontend = session.proxy();
+    let target = frontend.frontend.as_ref().and_then(|frontend| frontend.target);
+    let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
+        return Outcome::new(Cause::Server, Phase::Connect);
+    };
+    facts.borrow_mut().backend = Some(backend.index);
+    let obtained =
+        connect::Request { session, facts, proxy: backend, client, timer, fresh: true, first: true }.obtain(None).await;
+    let Target { slot, mut link } = match obtained {
+        Ok(target) => target,
+        Err(Refusal { outcome, .. }) => return outcome,
+    };
+    let outcome = match Duplex::new(Buffer::empty(), Buffer::empty(), Buffer::empty()) {
+        Ok(duplex) => {
+            let limits = Limits::of_tunnel(frontend, backend);
+            carry(duplex, client, &mut link.stream, timer, &limits, facts).await
+        }
+        Err(_) => Outcome::new(Cause::Internal, Phase::Data),
+    };
+    drop(link);
+    drop(slot);
+    outcome
+}
+
+/// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
+pub async fn carry(
+    duplex: Duplex,
+    client: &mut Stream,
+    server: &mut Stream,
+    timer: &mut rt::Timer,
+    limits: &Limits,
+    facts: &SharedFacts,
+) -> Outcome {
+    let now = rt::now();
+    let mut carriage = Carriage { duplex, client, server, timer, limits, facts, client_active: now, server_active: now };
+    std::future::poll_fn(|cx| carriage.poll(cx)).await
+}
+
+struct Carriage<'a> {
+    duplex: Duplex,
+    client: &'a mut Stream,
+    server: &'a mut Stream,
+    timer: &'a mut rt::Timer,
+    limits: &'a Limits,
+    facts: &'a SharedFacts,
+    client_active: Moment,
+    server_active: Moment,
+}
+
+impl Carriage<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let (mut up, mut down) = (Moved::default(), Moved::default());
+        let step = self.duplex.poll(cx, self.client, self.server, &mut up, &mut down);
+        self.note(up, down);
+        match step {
+            Ok(DuplexStep::Finished) => Poll::Ready(Outcome::default()),
+            Ok(DuplexStep::Exhausted) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(DuplexStep::Waits) => self.poll_limits(cx),
+            Err((side, error)) => Poll::Ready(blame(side, &error)),
+        }
+    }
+
+    /// A tunnel is inactive only when both directions are.
+    fn note(&mut self, up: Moved, down: Moved) {
+        let now = rt::now();
+        if up.read > 0 || down.written > 0 {
+            self.client_active = now;
+        }
+        if down.read > 0 || up.written > 0 {
+            self.server_active = now;
+        }
+        if up.read > 0 || down.written > 0 {
+            let facts = &mut *self.facts.borrow_mut();
+            facts.bytes_in += up.read as u64;
+            facts.bytes_out += down.written as u64;
+        }
+    }
+
+    fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            let now = rt::now();
+            let half = self.duplex.client_ended() || self.duplex.server_ended();
+            let (client, server) = if half {
+                (self.limits.client_fin, self.limits.server_fin)
+            } else {
+                (self.limits.client, self.limits.server)
+            };
+            // A side that is neither read nor written to has nothing to be late with.
+            let client = client.filter(|_| !self.duplex.client_ended() || self.duplex.writes_to(Side::Client));
+            let server = server.filter(|_| !self.duplex.server_ended() || self.duplex.writes_to(Side::Server));
+            let client = client.map(|limit| self.client_active + limit);
+            let server = server.map(|limit| self.server_active + limit);
+            if client.is_some_and(|deadline| now >= deadline) {
+                return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
+            }
+            if server.is_some_and(|deadline| now >= deadline) {
+                return Poll::Ready(Outcome::new(Cause::ServerTimeout, Phase::Data));
+            }
+            self.timer.arm(match (client, server) {
+                (Some(client), Some(server)) => Some(client.min(server)),
+                (client, server) => client.or(server),
+            });
+            if self.timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// Who ended a tunnel that failed. `side` is the source of the direction that failed.
+fn blame(side: Side, error: &FlowError) -> Outcome {
+    let cause = match (side, error) {
+        (Side::Client, FlowError::Write(_)) | (Side::Server, FlowError::Read(_)) => Cause::Server,
+        (Side::Client, _) | (Side::Server, FlowError::Write(_)) => Cause::Client,
+        (Side::Server, _) => Cause::Server,
+    };
+    Outcome::new(cause, Phase::Data)
+}

@@ -1,0 +1,210 @@
+//! One worker: the generation it serves, its idle links, its open sessions, its log. Everything here belongs to one
+//! thread; what workers share is reached through the generation.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use base::slab::{Key, Slab};
+use conn::link::{Limits, Pool, WorkerLinks};
+use policy::live::Live;
+use policy::program::{Program, Proxy};
+
+use crate::facts::Facts;
+use crate::service::log::Logger;
+use crate::session::Session;
+
+/// What all workers share.
+pub struct Shared {
+    /// The configuration, compiled.
+    pub program: Arc<Program>,
+    /// Counts, queues, balancing.
+    pub live: Arc<Live>,
+    /// Idle links to servers.
+    pub pool: Pool,
+    /// Set once: no new connections, sessions end when they can.
+    stopping: AtomicBool,
+    /// Sessions that each worker has, or will have once it has read its mailbox.
+    loads: Box<[Load]>,
+}
+
+/// A worker's number of sessions, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Load(AtomicUsize);
+
+impl Shared {
+    /// For a program with fresh counts.
+    pub fn new(program: Arc<Program>, live: Arc<Live>, workers: usize) -> Self {
+        let mut limits = vec![Limits { most: usize::MAX }; program.servers];
+        for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
+            limits[server.serial].most = server.pool_max_conn.map_or(usize::MAX, |most| most as usize);
+        }
+        let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
+        Self { program, live, pool, stopping: AtomicBool::new(false), loads: (0..workers).map(|_| Load::default()).collect() }
+    }
+
+    /// Whether a soft stop was asked for.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a soft stop; every worker must then be told with [`Worker::wake_sessions`]. True the first time.
+    pub fn stop(&self) -> bool {
+        !self.stopping.swap(true, Ordering::Relaxed)
+    }
+
+    /// Sessions that are open, over all workers.
+    pub fn sessions(&self) -> usize {
+        self.loads.iter().map(|load| load.0.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// The less loaded of this worker and another one that `random` chooses; the session that it is going to get is
+    /// counted at once, so that a batch does not all go the same way.
+    pub fn reserve(&self, this: usize, random: u64) -> usize {
+        let workers = self.workers();
+        let mut chosen = this;
+        if workers > 1 {
+            let other = (this + 1 + (random % (workers as u64 - 1)) as usize) % workers;
+            let load = |worker: usize| self.loads[worker].0.load(Ordering::Relaxed);
+            if load(other) < load(this) {
+                chosen = other;
+            }
+        }
+        self.loads[chosen].0.fetch_add(1, Ordering::Relaxed);
+        chosen
+    }
+
+    fn leave(&self, worker: usize) {
+        self.loads[worker].0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Facts of one stream, reachable from its session and from the future that serves it.
+pub type SharedFacts = Rc<RefCell<Facts>>;
+
+/// One worker.
+pub struct Worker {
+    /// Its number.
+    pub id: usize,
+    /// What all workers share.
+    pub shared: Arc<Shared>,
+    /// Its side of the pool of idle links.
+    pub links: WorkerLinks,
+    /// Where lines go.
+    pub logger: Logger,
+    sessions: RefCell<Slab<Rc<Session>>>,
+    facts: RefCell<Vec<SharedFacts>>,
+    /// Tasks that want to know of a stop.
+    watchers: RefCell<Vec<Waker>>,
+    /// Woken when the last session of a stopping process has ended.
+    drained: RefCell<Option<Waker>>,
+    requests: Cell<u64>,
+}
+
+/// Facts kept for later streams.
+const FACTS_KEPT: usize = 1024;
+
+impl Worker {
+    /// Worker number `id`.
+    pub fn new(id: usize, shared: Arc<Shared>, logger: Logger) -> Self {
+        Self {
+            id,
+            shared,
+            links: WorkerLinks::new(id),
+            logger,
+            sessions: RefCell::default(),
+            facts: RefCell::default(),
+            watchers: RefCell::default(),
+            drained: RefCell::default(),
+            requests: Cell::new(0),
+        }
+    }
+
+    /// The proxy with that index.
+    pub fn proxy(&self, index: usize) -> &Proxy {
+        &self.shared.program.proxies[index]
+    }
+
+    /// Takes clean facts for a stream.
+    pub fn take_facts(&self) -> SharedFacts {
+        self.facts.borrow_mut().pop().unwrap_or_else(|| {
+            let mut facts = Facts::default();
+            facts.clear();
+            Rc::new(RefCell::new(facts))
+        })
+    }
+
+    /// Gives facts back, for the next stream.
+    pub fn keep_facts(&self, facts: SharedFacts) {
+        self.requests.set(self.requests.get() + 1);
+        let mut kept = self.facts.borrow_mut();
+        if kept.len() < FACTS_KEPT && Rc::strong_count(&facts) == 1 {
+            if let Ok(mut facts) = facts.try_borrow_mut() {
+                facts.clear();
+            }
+            kept.push(facts);
+        }
+    }
+
+    /// Streams that were concluded.
+    pub fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
+    /// Enters a session for which a place was reserved; the key tags its task.
+    pub fn enter(&self, session: Rc<Session>) -> Key {
+        self.sessions.borrow_mut().insert(session)
+    }
+
+    /// A session has ended.
+    pub fn leave(&self, key: Key) -> Option<Rc<Session>> {
+        let session = self.sessions.borrow_mut().remove(key)?;
+        self.shared.leave(self.id);
+        if self.shared.is_stopping() && self.shared.sessions() == 0 {
+            rt::post(0, Box::new(|| crate::on_worker(Worker::wake_drained)));
+        }
+        Some(session)
+    }
+
+    /// The calling task is woken when the process is asked to stop.
+    pub async fn watch_stop(&self) {
+        std::future::poll_fn(|cx| {
+            self.watchers.borrow_mut().push(cx.waker().clone());
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Wakes whoever watches for a stop, and every session, so that idle ones see that the process stops.
+    pub fn wake_sessions(&self) {
+        for watcher in self.watchers.borrow().iter() {
+            watcher.wake_by_ref();
+        }
+        for (_, session) in self.sessions.borrow().iter() {
+            session.wake();
+        }
+    }
+
+    /// Ready once no session is left anywhere. For worker 0.
+    pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        if self.shared.sessions() == 0 {
+            return std::task::Poll::Ready(());
+        }
+        *self.drained.borrow_mut() = Some(cx.waker().clone());
+        std::task::Poll::Pending
+    }
+
+    fn wake_drained(&self) {
+        if let Some(waker) = self.drained.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
