@@ -1,1 +1,42 @@
-//! See ARCHITECTURE.md.
+//! Weir's per-core runtime: executor, epoll driver, simulated driver, sockets, timers, signals and process helpers.
+//!
+//! It must never know a protocol above TCP, UDP and UNIX sockets. All `unsafe` code of the workspace lives here, each
+//! block under a comment that says why it is sound.
+//!
+//! One OS thread is one worker. Everything in this crate acts on the *current* worker, the workspace's one
+//! thread-local; the simulator swaps it, so that several workers run in one thread.
+//!
+//! One turn of a worker: wait for events (not at all when a task is runnable), record all of them, empty the mailbox,
+//! expire timers, run the tasks that were queued when the turn began.
+#![allow(unsafe_code)]
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+mod current;
+mod driver;
+mod epoll;
+mod executor;
+mod mailbox;
+pub mod net;
+pub mod process;
+mod random;
+mod recycle;
+pub mod signal;
+mod source;
+mod sys;
+mod task;
+mod timer;
+mod worker;
+
+pub use executor::{Config, Main, MainFuture, run};
+pub use mailbox::{Handle, LoadGuard};
+pub use recycle::{Recycled, boxed, boxed_dyn};
+pub use signal::{Signal, SignalStream, signals};
+pub use task::{Class, NO_TAG};
+pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
+pub use worker::{
+    buffer, buffer_size, handle, is_on_worker, large_buffer, large_buffer_size, load, load_of, now, post, random,
+    set_panic_hook, spawn, stop, stopping, tasks, wall, worker, workers,
+};
+
+/// A worker's number within its runtime, from 0.
+pub type WorkerId = u16;

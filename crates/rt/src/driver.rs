@@ -1,0 +1,49 @@
+//! The driver of a worker: where its events and its time come from.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use base::{Key, Moment, WallTime};
+
+use crate::epoll::Poller;
+use crate::net::Socket;
+use crate::source::Watch;
+use crate::sys;
+
+/// Chosen when the worker starts; one predicted branch a call.
+pub(crate) enum Driver {
+    Epoll(Poller),
+}
+
+impl Driver {
+    pub(crate) fn now(&self) -> Moment {
+        match self {
+            Driver::Epoll(_) => sys::clock::monotonic(),
+        }
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        match self {
+            Driver::Epoll(_) => sys::clock::wall(),
+        }
+    }
+
+    /// Watches a socket; its events come back under `key`.
+    pub(crate) fn watch(&self, socket: &Socket, watch: Watch, key: Key) -> io::Result<()> {
+        match (self, socket) {
+            (Driver::Epoll(poller), Socket::Os(fd)) => poller.add(fd.as_raw_fd(), watch, key),
+        }
+    }
+
+    /// Stops watching a socket. Closing the last descriptor of it does the same.
+    pub(crate) fn unwatch(&self, socket: &Socket) {
+        self.unwatch_number(socket.number());
+    }
+
+    /// The same by the socket's number.
+    pub(crate) fn unwatch_number(&self, number: i32) {
+        match self {
+            Driver::Epoll(poller) => poller.delete(number),
+        }
+    }
+}

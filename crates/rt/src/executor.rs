@@ -1,0 +1,334 @@
+//! The turn of a worker, and the threads that take turns.
+//!
+//! A turn waits, records all events, empties the mailbox, expires timers, and then runs the tasks that were queued by
+//! then; it must never run a task twice, nor read the clock for each task.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use base::{Key, Moment};
+
+use crate::driver::Driver;
+use crate::epoll::Poller;
+use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
+use crate::net::ParkedId;
+use crate::source::{Events, Source};
+use crate::task::{Class, NO_TAG, TaskFuture};
+use crate::worker::{Parts, Worker};
+use crate::{WorkerId, current, process, sys};
+
+/// How many workers a runtime has and how they work.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of workers, at least 1.
+    pub workers: usize,
+    /// Bind each worker to one of the cores that the process may use, in turn.
+    pub pin: bool,
+    /// Bytes of a [`crate::buffer`].
+    pub buffer_size: usize,
+    /// Buffers that a worker keeps while nobody uses them.
+    pub buffers_kept: usize,
+    /// Events that one wait takes at most.
+    pub max_events: usize,
+    /// Normal tasks that one turn runs at most; what is left runs after the next harvest of events.
+    pub run_queue_depth: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let (max_events, run_queue_depth) = (256, 512);
+        Config { workers: 1, pin: false, buffer_size: 16 * 1024, buffers_kept: 1024, max_events, run_queue_depth }
+    }
+}
+
+/// The first task of a worker.
+pub type MainFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Makes the first task of each worker, on that worker.
+pub type Main = Arc<dyn Fn(WorkerId) -> MainFuture + Send + Sync>;
+
+/// Starts the workers (worker 0 on the calling thread), runs `main` as the first task on each, and returns when all of
+/// them have left their loops, after [`crate::stop`].
+///
+/// # Errors
+/// When threads or descriptors cannot be had, or when a worker died of a panic outside of any task.
+pub fn run(config: &Config, main: Main) -> io::Result<()> {
+    let descriptors = (0..config.workers.max(1)).map(|_| open_descriptors().map(Some));
+    let remotes = mailbox::register(descriptors.collect::<io::Result<Vec<_>>>()?)?;
+    let workers = remotes.len();
+    let shared = Arc::new(Shared { remotes: remotes.clone(), workers, stop: AtomicBool::new(false) });
+    let result = run_threads(config, &shared, &main);
+    mailbox::unregister(&remotes);
+    result
+}
+
+fn open_descriptors() -> io::Result<Descriptors> {
+    Ok(Descriptors { epoll: sys::epoll::create()?, event: sys::event::create()? })
+}
+
+fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result<()> {
+    let cores = if config.pin { process::available_cores() } else { Vec::new() };
+    let core_of = |worker: usize| cores.get(worker % cores.len().max(1)).copied();
+    let mut threads = Vec::new();
+    let mut result = Ok(());
+    for remote in &shared.remotes[1..] {
+        let (config, remote, main) = (config.clone(), Arc::clone(remote), Arc::clone(main));
+        let (shared_by_thread, core) = (Arc::clone(shared), core_of(usize::from(remote.worker)));
+        let builder = thread::Builder::new().name(format!("worker {}", remote.worker));
+        match builder.spawn(move || run_worker(&config, remote, shared_by_thread, core, &main)) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                result = Err(error);
+                shared.stop();
+                break;
+            }
+        }
+    }
+    if result.is_ok() {
+        result = run_worker(config, Arc::clone(&shared.remotes[0]), Arc::clone(shared), core_of(0), main);
+    }
+    for thread in threads {
+        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked")));
+        result = result.and(ended);
+    }
+    result
+}
+
+/// One worker from start to end. However it ends, the others are told to stop: a runtime with a dead worker would
+/// leave connections unanswered.
+fn run_worker(
+    config: &Config,
+    remote: Arc<Remote>,
+    shared: Arc<Shared>,
+    core: Option<usize>,
+    main: &Main,
+) -> io::Result<()> {
+    struct StopOthers(Arc<Shared>);
+    impl Drop for StopOthers {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+    let _stop_others = StopOthers(Arc::clone(&shared));
+    if let Some(core) = core {
+        process::pin_to(core)?;
+    }
+    let driver = Driver::Epoll(Poller::new(Arc::clone(&remote), config.max_events)?);
+    let worker = Worker::new(Parts {
+        remote,
+        shared,
+        driver,
+        seed: sys::clock::seed(),
+        buffer_size: config.buffer_size,
+        buffers_kept: config.buffers_kept,
+        run_queue_depth: config.run_queue_depth,
+    });
+    current::enter(&worker, || {
+        let first = Box::new(|| crate::spawn(Class::Normal, NO_TAG, main(worker.remote.worker)));
+        run_job(&worker, first);
+        let mut scratch = Scratch::default();
+        while !worker.shared.stopping() {
+            let timeout = timeout_of(&worker);
+            turn(&worker, timeout, &mut scratch);
+        }
+        end(&worker);
+    });
+    Ok(())
+}
+
+/// Vectors that a worker uses in every turn.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    messages: Vec<Message>,
+    due: Vec<Waker>,
+}
+
+/// Milliseconds that the worker may wait for events: -1 is for ever.
+fn timeout_of(worker: &Worker) -> i32 {
+    if is_runnable(worker) {
+        return 0;
+    }
+    let Some(deadline) = worker.timers.borrow().next_deadline() else { return -1 };
+    // The turn's own time, not a fresh one: a timer may be as late as a turn is long, and a turn is bounded.
+    let millis = deadline.saturating_since(worker.now.get()).as_nanos().div_ceil(1_000_000);
+    i32::try_from(millis).unwrap_or(i32::MAX)
+}
+
+/// Whether a turn would find something to do without waiting.
+pub(crate) fn is_runnable(worker: &Worker) -> bool {
+    worker.tasks.borrow().queued() != (0, 0) || worker.remote.has_messages()
+}
+
+/// One turn, which waits at most `timeout` milliseconds.
+pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
+    harvest(worker, timeout);
+    read_mailbox(worker, scratch);
+    expire_timers(worker, worker.now.get(), scratch);
+    run_tasks(worker);
+}
+
+/// Records all events that have come and reads the clock.
+fn harvest(worker: &Worker, timeout: i32) {
+    match &worker.driver {
+        Driver::Epoll(poller) => {
+            let timeout = if timeout != 0 && worker.remote.prepare_sleep() { timeout } else { 0 };
+            let waited = || {
+                worker.remote.end_sleep();
+                worker.refresh_time();
+            };
+            poller.wait(timeout, waited, |key, events| record(worker, key, events));
+        }
+    }
+}
+
+/// Records an event with its source, and wakes whoever waited for it.
+pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
+    let (spoilt, (reader, writer)) = {
+        let mut sources = worker.sources.borrow_mut();
+        let Some(source) = sources.get_mut(key) else { return };
+        if source.level.is_some()
+            && let Some(number) = source.is_unheeded()
+        {
+            worker.driver.unwatch_number(number);
+        }
+        (source.parked && Source::spoils_parked(events), source.record(events))
+    };
+    if spoilt {
+        report_parked(worker, key);
+    }
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+    if let Some(writer) = writer {
+        writer.wake();
+    }
+}
+
+/// Tells the worker's reaper that something happened on a parked stream.
+pub(crate) fn report_parked(worker: &Worker, key: Key) {
+    let mut parked = worker.parked_events.borrow_mut();
+    parked.ids.push(ParkedId::new(worker.remote.instance, key));
+    if let Some(waker) = parked.waker.take() {
+        drop(parked);
+        waker.wake();
+    }
+}
+
+fn read_mailbox(worker: &Worker, scratch: &mut Scratch) {
+    if !worker.remote.has_messages() {
+        return;
+    }
+    worker.remote.receive(&mut scratch.messages);
+    for message in scratch.messages.drain(..) {
+        match message {
+            Message::Wake(task) => worker.wake(task),
+            Message::Job(job) => run_job(worker, job),
+            Message::Forget(key) => drop(worker.sources.borrow_mut().remove(key)),
+        }
+    }
+}
+
+fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
+    worker.refill_budget();
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(job)) {
+        after_panic(worker, NO_TAG, payload);
+    }
+}
+
+fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
+    worker.timers.borrow_mut().expire(now, &mut scratch.due);
+    scratch.due.drain(..).for_each(Waker::wake);
+}
+
+/// Runs the tasks that are queued now, up to the turn's bounds. Tasks that these queue run in the next turn.
+fn run_tasks(worker: &Worker) {
+    let (normal, heavy) = worker.tasks.borrow().queued();
+    let normal = normal.min(worker.run_queue_depth);
+    // Heavy work gets about a tenth of a turn's tasks, and one task at least.
+    let heavy = heavy.min(1 + normal / 16);
+    for (class, count) in [(Class::Normal, normal), (Class::Heavy, heavy)] {
+        for _ in 0..count {
+            let next = worker.tasks.borrow_mut().take_next(class);
+            match next {
+                Some(Some((id, tag, future))) => {
+                    worker.refill_budget();
+                    match poll_contained(worker, tag, future, &id.waker()) {
+                        Some(future) => worker.tasks.borrow_mut().put_back(id, future),
+                        None => worker.tasks.borrow_mut().finish(id),
+                    }
+                }
+                Some(None) => {}
+                None => break,
+            }
+        }
+    }
+}
+
+/// Polls a task; gives it back when it waits. One that ended or panicked is dropped, and a panic goes no further.
+#[inline]
+fn poll_contained(worker: &Worker, tag: u64, mut future: TaskFuture, waker: &Waker) -> Option<TaskFuture> {
+    let mut context = Context::from_waker(waker);
+    let polled = panic::catch_unwind(AssertUnwindSafe(|| Pin::new(&mut future).poll(&mut context)));
+    match polled {
+        Ok(Poll::Pending) => return Some(future),
+        Ok(Poll::Ready(())) => drop_contained(worker, tag, future),
+        Err(payload) => {
+            // One task, one call of the hook: a second panic while the first one's remains are dropped adds nothing.
+            contain_drop(future);
+            after_panic(worker, tag, payload);
+        }
+    }
+    None
+}
+
+fn drop_contained(worker: &Worker, tag: u64, future: TaskFuture) {
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| drop(future))) {
+        after_panic(worker, tag, payload);
+    }
+}
+
+type Payload = Box<dyn std::any::Any + Send>;
+
+fn contain_drop<T>(value: T) {
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // A payload may panic when it is dropped, and so on without end: this one is left alone.
+        std::mem::forget(payload);
+    }
+}
+
+#[cold]
+fn after_panic(worker: &Worker, tag: u64, payload: Payload) {
+    contain_drop(payload);
+    if let Some(hook) = worker.panic_hook()
+        && let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| hook(tag)))
+    {
+        contain_drop(payload);
+    }
+}
+
+/// Drops all that a worker still holds while it is the current one: tasks first, then unread messages.
+pub(crate) fn end(worker: &Worker) {
+    /// Tasks that start others while they are dropped get this many rounds.
+    const ROUNDS: usize = 8;
+    for _ in 0..ROUNDS {
+        let futures = worker.tasks.borrow_mut().take_all();
+        if futures.is_empty() {
+            break;
+        }
+        futures.into_iter().for_each(contain_drop);
+    }
+    worker.remote.close().into_iter().for_each(contain_drop);
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("worker", &self.remote.worker).finish_non_exhaustive()
+    }
+}

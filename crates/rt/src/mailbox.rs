@@ -1,0 +1,285 @@
+//! What a worker shows to other threads: its mailbox, its load, and the registry that finds it by number.
+//!
+//! Nothing here may wait for a worker: a message to one that has ended is dropped.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use base::Key;
+
+use crate::WorkerId;
+use crate::sys;
+use crate::task::{MOST_WORKERS, TaskId};
+
+/// A job that runs on a worker, outside of any task.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+pub(crate) enum Message {
+    Wake(TaskId),
+    Job(Job),
+    /// A parked stream of this worker was adopted or dropped elsewhere: its slot is free.
+    Forget(Key),
+}
+
+/// The part of a worker that other threads reach.
+pub(crate) struct Remote {
+    /// The worker's number within its runtime.
+    pub(crate) worker: WorkerId,
+    /// The worker's place in the registry; used again after its end.
+    pub(crate) index: u16,
+    /// Unique among all workers that the process ever had.
+    pub(crate) instance: u32,
+    /// The epoll and event descriptors; none in a simulation.
+    pub(crate) descriptors: Option<Descriptors>,
+    inbox: Inbox,
+    load: Padded<AtomicU32>,
+}
+
+pub(crate) struct Descriptors {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) event: OwnedFd,
+}
+
+/// Keeps what follows on a cache line of its own.
+#[repr(align(64))]
+struct Padded<T>(T);
+
+#[repr(align(64))]
+struct Inbox {
+    /// `None` once the worker has ended.
+    messages: Mutex<Option<Vec<Message>>>,
+    /// There are messages.
+    pending: AtomicBool,
+    /// The worker waits for events, or is about to.
+    sleeping: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Remote {
+    fn new(worker: WorkerId, index: u16, instance: u32, descriptors: Option<Descriptors>) -> Remote {
+        let messages = Mutex::new(Some(Vec::with_capacity(64)));
+        let inbox = Inbox { messages, pending: AtomicBool::new(false), sleeping: AtomicBool::new(false) };
+        Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)) }
+    }
+
+    /// Puts a message into the mailbox and wakes the worker if it sleeps.
+    pub(crate) fn send(&self, message: Message) {
+        let refused = match &mut *lock(&self.inbox.messages) {
+            Some(messages) => {
+                messages.push(message);
+                None
+            }
+            None => Some(message),
+        };
+        // A refused job is dropped here, outside of the lock: its `drop` may send messages itself.
+        if refused.is_none() && !self.inbox.pending.swap(true, Ordering::SeqCst) {
+            self.rouse();
+        }
+    }
+
+    pub(crate) fn wake(&self, task: TaskId) {
+        self.send(Message::Wake(task));
+    }
+
+    /// Ends the worker's sleep.
+    ///
+    /// The sender stores `pending` and then reads `sleeping`; the worker stores `sleeping` and then reads `pending`,
+    /// all of it sequentially consistent: one of the two sees the other.
+    pub(crate) fn rouse(&self) {
+        if self.inbox.sleeping.load(Ordering::SeqCst)
+            && let Some(descriptors) = &self.descriptors
+        {
+            sys::event::signal(&descriptors.event);
+        }
+    }
+
+    /// Announces a sleep; `false` when there are messages, and the worker must not sleep.
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        self.inbox.sleeping.store(true, Ordering::SeqCst);
+        !self.inbox.pending.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn end_sleep(&self) {
+        self.inbox.sleeping.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there are messages.
+    #[inline]
+    pub(crate) fn has_messages(&self) -> bool {
+        self.inbox.pending.load(Ordering::Relaxed)
+    }
+
+    /// Swaps the messages with `empty`, which must be empty.
+    pub(crate) fn receive(&self, empty: &mut Vec<Message>) {
+        if !self.inbox.pending.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if let Some(messages) = &mut *lock(&self.inbox.messages) {
+            std::mem::swap(messages, empty);
+        }
+    }
+
+    /// Refuses messages from now on, and returns those that nobody will read.
+    pub(crate) fn close(&self) -> Vec<Message> {
+        lock(&self.inbox.messages).take().unwrap_or_default()
+    }
+
+    pub(crate) fn load(&self) -> u32 {
+        self.load.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes a descriptor off this worker's epoll. That it is not on it any more is no error.
+    pub(crate) fn unwatch(&self, fd: RawFd) {
+        if let Some(descriptors) = &self.descriptors {
+            sys::epoll::delete(&descriptors.epoll, fd);
+        }
+    }
+}
+
+/// Counts one session on a worker for as long as it lives; [`crate::load_of`] tells the sum.
+pub struct LoadGuard {
+    remote: Arc<Remote>,
+}
+
+impl LoadGuard {
+    /// Counts one session on a worker of the current runtime: its own, or the one that a connection is about to be
+    /// handed to (the guard is `Send` and goes with it). A number out of range counts on the current worker.
+    pub fn on(worker: WorkerId) -> LoadGuard {
+        crate::current::with(|current| {
+            let remote = current.peers().get(usize::from(worker)).unwrap_or(&current.remote);
+            remote.load.0.fetch_add(1, Ordering::Relaxed);
+            LoadGuard { remote: Arc::clone(remote) }
+        })
+    }
+}
+
+impl Drop for LoadGuard {
+    fn drop(&mut self) {
+        self.remote.load.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for LoadGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadGuard").field("worker", &self.remote.worker).finish()
+    }
+}
+
+/// What all workers of one runtime share.
+pub(crate) struct Shared {
+    pub(crate) remotes: Vec<Arc<Remote>>,
+    /// How many of them are the runtime's own; a simulation adds one that runs its script.
+    pub(crate) workers: usize,
+    pub(crate) stop: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for remote in &self.remotes {
+            remote.rouse_always();
+        }
+    }
+
+    pub(crate) fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Remote {
+    fn rouse_always(&self) {
+        self.inbox.pending.store(true, Ordering::SeqCst);
+        self.rouse();
+    }
+}
+
+/// Reaches the workers of one runtime from any thread.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Runs `job` on a worker, outside of any task. Dropped without a run when the worker has ended or does not exist.
+    pub fn post(&self, worker: WorkerId, job: Box<dyn FnOnce() + Send>) {
+        if let Some(remote) = self.shared.remotes.get(usize::from(worker)) {
+            remote.send(Message::Job(job));
+        }
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    /// Asks every worker to leave its loop.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Whether somebody asked the workers to leave.
+    pub fn stopping(&self) -> bool {
+        self.shared.stopping()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("workers", &self.workers()).finish()
+    }
+}
+
+/// All living workers of the process, by index. Runtimes take neighbouring places.
+static REGISTRY: RwLock<Vec<Option<Arc<Remote>>>> = RwLock::new(Vec::new());
+static INSTANCES: AtomicU32 = AtomicU32::new(0);
+
+/// Enters one worker for each element of `descriptors` into the registry.
+pub(crate) fn register(descriptors: Vec<Option<Descriptors>>) -> io::Result<Vec<Arc<Remote>>> {
+    let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    let count = descriptors.len();
+    let mut first = 0;
+    while let Some(taken) = registry.iter().skip(first).take(count).rposition(Option::is_some) {
+        first += taken + 1;
+    }
+    if first + count > MOST_WORKERS {
+        return Err(io::Error::other("too many workers in one process"));
+    }
+    let length = registry.len().max(first + count);
+    registry.resize(length, None);
+    let enter = |(worker, descriptors): (usize, Option<Descriptors>)| {
+        let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        let remote = Arc::new(Remote::new(worker as u16, (first + worker) as u16, instance, descriptors));
+        registry[first + worker] = Some(Arc::clone(&remote));
+        remote
+    };
+    Ok(descriptors.into_iter().enumerate().map(enter).collect())
+}
+
+/// Removes a runtime's workers from the registry.
+pub(crate) fn unregister(remotes: &[Arc<Remote>]) {
+    let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    for remote in remotes {
+        if let Some(place) = registry.get_mut(usize::from(remote.index)) {
+            *place = None;
+        }
+    }
+}
+
+/// The worker at a place of the registry, if it lives.
+pub(crate) fn find(index: u16) -> Option<Arc<Remote>> {
+    let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
+    registry.get(usize::from(index)).and_then(Clone::clone)
+}
+
+/// Wakes a task from a thread that is no worker of its runtime. Does nothing when the worker has ended.
+pub(crate) fn wake(task: TaskId) {
+    if let Some(remote) = find(task.worker()) {
+        remote.wake(task);
+    }
+}

@@ -1,0 +1,230 @@
+//! Datagram sockets: UDP and UNIX. Sending never waits; what the kernel does not take now is lost.
+//!
+//! It must never queue a datagram.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::task::{Context, Poll};
+
+use base::{Buffer, Key};
+
+use super::{Address, Socket};
+use crate::source::{Readiness, Source, Watch};
+use crate::sys::address::RawAddress;
+use crate::{current, sys};
+
+/// The family of a datagram socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// UDP over IPv4.
+    Inet4,
+    /// UDP over IPv6.
+    Inet6,
+    /// UNIX datagrams.
+    Unix,
+}
+
+impl Family {
+    /// The family that reaches an address.
+    pub fn of(address: &Address) -> Family {
+        match address {
+            Address::Inet(address) if address.is_ipv4() => Family::Inet4,
+            Address::Inet(_) => Family::Inet6,
+            Address::Unix(_) | Address::Abstract(_) | Address::Unnamed => Family::Unix,
+        }
+    }
+
+    fn number(self) -> i32 {
+        match self {
+            Family::Inet4 => libc::AF_INET,
+            Family::Inet6 => libc::AF_INET6,
+            Family::Unix => libc::AF_UNIX,
+        }
+    }
+}
+
+/// A datagram socket that does not block. `Send` until it first waits to receive; that must happen on one worker.
+pub struct Datagram {
+    socket: Socket,
+    watched_by: Option<(u32, Key)>,
+}
+
+impl Datagram {
+    fn of(socket: Socket) -> Datagram {
+        Datagram { socket, watched_by: None }
+    }
+
+    /// A socket without an address, to send from.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors.
+    pub fn unconnected(family: Family) -> io::Result<Datagram> {
+        Ok(Datagram::of(Socket::Os(sys::socket::create(family.number(), libc::SOCK_DGRAM)?)))
+    }
+
+    /// A socket at an address, to receive at.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn bind(address: &Address) -> io::Result<Datagram> {
+        let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
+        sys::socket::bind(&fd, address)?;
+        Ok(Datagram::of(Socket::Os(fd)))
+    }
+
+    /// Takes over a descriptor that the process was started with.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is no datagram socket, else the socket's.
+    pub fn inherit(fd: RawFd) -> io::Result<Datagram> {
+        let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
+        if kind != libc::SOCK_DGRAM {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a datagram socket"));
+        }
+        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        sys::set_nonblocking(&fd)?;
+        sys::set_close_on_exec(&fd, true)?;
+        Ok(Datagram::of(Socket::Os(fd)))
+    }
+
+    /// Fixes the peer: `send` goes there, and only its datagrams are received.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn connect(&self, address: &Address) -> io::Result<()> {
+        match &self.socket {
+            Socket::Os(fd) => sys::socket::connect(fd, address).map(drop),
+        }
+    }
+
+    /// Bytes of the kernel's send buffer.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
+    }
+
+    /// Sends one datagram, made of `parts` in order.
+    ///
+    /// # Errors
+    /// The socket's; `WouldBlock` when the kernel takes nothing now.
+    pub fn send_to(&self, address: &Address, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        match &self.socket {
+            Socket::Os(fd) => {
+                let raw = RawAddress::encode(address)?;
+                taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, Some(&raw))?)
+            }
+        }
+    }
+
+    /// Sends one datagram to the connected peer.
+    ///
+    /// # Errors
+    /// As for [`Datagram::send_to`]; `ConnectionRefused` tells of an earlier datagram that found nobody.
+    pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        match &self.socket {
+            Socket::Os(fd) => taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, None)?),
+        }
+    }
+
+    /// Sends each element as one datagram to `address`, with as few system calls as possible; returns how many the
+    /// kernel took. The rest is lost unless the caller tries again.
+    ///
+    /// # Errors
+    /// The socket's, when the first datagram fails.
+    pub fn send_batch(&self, address: &Address, datagrams: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &self.socket {
+            Socket::Os(fd) => {
+                let raw = RawAddress::encode(address)?;
+                sys::socket::send_datagrams(fd.as_raw_fd(), datagrams, Some(&raw))
+            }
+        }
+    }
+
+    /// Receives one datagram into the spare part of `buffer`; what does not fit is lost.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_receive_from(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut Buffer,
+    ) -> Poll<io::Result<(usize, Address)>> {
+        current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let here = self.watched_by.filter(|(instance, _)| *instance == worker.remote.instance);
+            let key = match here {
+                Some((_, key)) => key,
+                None => {
+                    let key = sources.insert(Source::new());
+                    self.watched_by = Some((worker.remote.instance, key));
+                    key
+                }
+            };
+            let Some(source) = sources.get_mut(key) else {
+                return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+            };
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                if let Some((count, address)) = self.receive_now(buffer)? {
+                    return Poll::Ready(Ok((count, address)));
+                }
+                source.read = Readiness::Drained;
+            }
+            if !source.watched {
+                worker.driver.watch(&self.socket, Watch::Edges, key)?;
+                source.watched = true;
+            }
+            source.wait_to_read(context);
+            Poll::Pending
+        })
+    }
+
+    fn receive_now(&self, buffer: &mut Buffer) -> io::Result<Option<(usize, Address)>> {
+        let received = match &self.socket {
+            Socket::Os(fd) => sys::socket::receive_datagram(fd.as_raw_fd(), buffer.spare_mut())?,
+        };
+        if let Some((count, _)) = &received {
+            buffer.advance(*count);
+        }
+        Ok(received)
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.socket.local_address()
+    }
+
+    /// The descriptor's number; `None` in a simulation.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.socket.descriptor()
+    }
+}
+
+fn taken(sent: Option<usize>) -> io::Result<()> {
+    sent.map(drop).ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+impl Drop for Datagram {
+    fn drop(&mut self) {
+        let Some((instance, key)) = self.watched_by else { return };
+        let _source = current::try_with(|worker| {
+            (worker.remote.instance == instance).then(|| worker.sources.borrow_mut().remove(key))
+        });
+    }
+}
+
+impl fmt::Debug for Datagram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Datagram").field("descriptor", &self.descriptor()).finish()
+    }
+}

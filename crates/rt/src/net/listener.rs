@@ -1,0 +1,354 @@
+//! Listening sockets, which belong to the process, and each worker's view of one.
+//!
+//! A listener must never decide whether a connection is welcome: whoever meets a limit pauses it.
+
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::future;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::Key;
+
+use super::connect::{bind_to_interface, saturate, set_transparent};
+use super::{Address, OwnedSocket, Socket};
+use crate::source::{Events, Readiness, Source, Watch};
+use crate::{current, sys};
+
+/// What is set on a socket before it listens.
+#[derive(Clone, Debug)]
+pub struct BindOptions {
+    /// Connections that may wait to be accepted; the kernel's own limit applies as well.
+    pub backlog: i32,
+    /// IPv6 only, or IPv4 too; `None` leaves it to the system.
+    pub v6only: Option<bool>,
+    /// Share the port with other sockets that ask for it (`SO_REUSEPORT`): lets an old and a new process overlap.
+    pub reuse_port: bool,
+    /// Accepted streams send small segments at once (`TCP_NODELAY`, inherited from the listener).
+    pub nodelay: bool,
+    /// Accept only when data has come, or after this long (`TCP_DEFER_ACCEPT`).
+    pub defer_accept: Option<Duration>,
+    /// Let accepted streams' acknowledgements wait for data (`TCP_QUICKACK` 0).
+    pub no_quick_ack: bool,
+    /// Largest segment to announce (`TCP_MAXSEG`).
+    pub mss: Option<u32>,
+    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
+    pub user_timeout: Option<Duration>,
+    /// Accept data with the SYN from this many clients at a time (`TCP_FASTOPEN`).
+    pub fast_open: Option<u32>,
+    /// Listen on addresses that are not this machine's (`IP_TRANSPARENT`; needs a privilege).
+    pub transparent: bool,
+    /// Listen on addresses that do not exist yet (`IP_FREEBIND`).
+    pub free_bind: bool,
+    /// Accept only through this network device (`SO_BINDTODEVICE`; needs a privilege).
+    pub interface: Option<String>,
+    /// Bytes of the kernel's send buffer of accepted streams.
+    pub send_buffer: Option<usize>,
+    /// Bytes of the kernel's receive buffer of accepted streams.
+    pub receive_buffer: Option<usize>,
+    /// Permission bits of a UNIX socket's file; `None` leaves them to the process's mask.
+    pub mode: Option<u32>,
+    /// Owner of a UNIX socket's file.
+    pub user: Option<u32>,
+    /// Group of a UNIX socket's file.
+    pub group: Option<u32>,
+}
+
+impl Default for BindOptions {
+    fn default() -> BindOptions {
+        BindOptions {
+            backlog: 1024,
+            v6only: None,
+            reuse_port: false,
+            nodelay: true,
+            defer_accept: None,
+            no_quick_ack: false,
+            mss: None,
+            user_timeout: None,
+            fast_open: None,
+            transparent: false,
+            free_bind: false,
+            interface: None,
+            send_buffer: None,
+            receive_buffer: None,
+            mode: None,
+            user: None,
+            group: None,
+        }
+    }
+}
+
+/// A listening socket of the process: opened before the workers start, shared by them in an `Arc`.
+pub struct ListeningSocket {
+    socket: Socket,
+    address: Address,
+}
+
+impl ListeningSocket {
+    /// Opens a socket and listens. A UNIX socket is made under another name and moved over `address` when it listens,
+    /// so that there is no moment without one.
+    ///
+    /// # Errors
+    /// The socket's (`AddrInUse`, `PermissionDenied`, …) or the file system's.
+    pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
+        let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
+        match address {
+            Address::Inet(inet) => {
+                apply(&fd, options, inet.is_ipv6())?;
+                sys::socket::bind(&fd, address)?;
+                sys::socket::listen(&fd, options.backlog)?;
+            }
+            Address::Unix(path) => bind_unix(&fd, path, options)?,
+            Address::Abstract(_) | Address::Unnamed => {
+                sys::socket::bind(&fd, address)?;
+                sys::socket::listen(&fd, options.backlog)?;
+            }
+        }
+        // Port 0 becomes the one that the kernel chose; a UNIX socket keeps its final name.
+        let address = if address.is_unix() { address.clone() } else { sys::socket::local_address(fd.as_raw_fd())? };
+        Ok(ListeningSocket { socket: Socket::Os(fd), address })
+    }
+
+    /// Takes over a descriptor that the process was started with, or received. One that is bound but does not listen
+    /// yet starts to.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is no stream socket, else the socket's.
+    pub fn inherit(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
+        let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
+        if kind != libc::SOCK_STREAM {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a stream socket"));
+        }
+        // SAFETY: the descriptor is open (the call above would have failed), and the caller gives it away.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        sys::set_nonblocking(&fd)?;
+        sys::set_close_on_exec(&fd, true)?;
+        if sys::socket::option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? == 0 {
+            sys::socket::listen(&fd, options.backlog)?;
+        }
+        let address = sys::socket::local_address(fd.as_raw_fd())?;
+        if !address.is_unix() && options.nodelay {
+            sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        Ok(ListeningSocket { socket: Socket::Os(fd), address })
+    }
+
+    /// Where it listens; port 0 was replaced by the port that was chosen.
+    pub fn local_address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The descriptor's number; `None` in a simulation.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.socket.descriptor()
+    }
+}
+
+impl fmt::Debug for ListeningSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, descriptor) = (&self.address, self.descriptor());
+        f.debug_struct("ListeningSocket").field("address", address).field("descriptor", &descriptor).finish()
+    }
+}
+
+fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
+    let set = |level, name, value: i32| sys::socket::set_option(fd.as_raw_fd(), level, name, value);
+    let flag = |on: bool| on.then_some(1);
+    let v6only = options.v6only.filter(|_| v6).map(i32::from);
+    let quick_ack = options.no_quick_ack.then_some(0);
+    let millis = |time: Duration| saturate(time.as_millis());
+    let seconds = |time: Duration| saturate(time.as_secs().max(1));
+    for (value, level, name) in [
+        (Some(1), libc::SOL_SOCKET, libc::SO_REUSEADDR),
+        (flag(options.reuse_port), libc::SOL_SOCKET, libc::SO_REUSEPORT),
+        (v6only, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
+        (flag(options.nodelay), libc::IPPROTO_TCP, libc::TCP_NODELAY),
+        (options.defer_accept.map(seconds), libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+        (quick_ack, libc::IPPROTO_TCP, libc::TCP_QUICKACK),
+        (options.mss.map(saturate), libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+        (options.user_timeout.map(millis), libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+        (options.fast_open.map(saturate), libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+        (flag(options.free_bind), libc::IPPROTO_IP, libc::IP_FREEBIND),
+        (options.send_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_SNDBUF),
+        (options.receive_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_RCVBUF),
+    ] {
+        if let Some(value) = value {
+            set(level, name, value)?;
+        }
+    }
+    if let Some(interface) = &options.interface {
+        bind_to_interface(fd, interface)?;
+    }
+    if options.transparent { set_transparent(fd, v6) } else { Ok(()) }
+}
+
+/// Listens under a name of our own, sets the file's owner and mode, and moves it to its place.
+fn bind_unix(fd: &OwnedFd, path: &Path, options: &BindOptions) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(name);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let prepare = || {
+        sys::socket::bind(fd, &Address::Unix(temporary.clone()))?;
+        if options.user.is_some() || options.group.is_some() {
+            chown(&temporary, options.user, options.group)?;
+        }
+        if let Some(mode) = options.mode {
+            fs::set_permissions(&temporary, Permissions::from_mode(mode))?;
+        }
+        sys::socket::listen(fd, options.backlog)?;
+        fs::rename(&temporary, path)
+    };
+    prepare().inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+/// One worker's view of a listening socket. It is watched (level-triggered, one worker woken for one connection) from
+/// the first wait, and while it is not paused.
+pub struct Listener {
+    shared: Arc<ListeningSocket>,
+    key: Key,
+    paused: bool,
+}
+
+impl Listener {
+    /// Has the current worker watch a listening socket from now on.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn new(shared: Arc<ListeningSocket>) -> io::Result<Listener> {
+        let mut source = Source::new();
+        source.level = Some(shared.socket.number());
+        let key = current::with(|worker| worker.sources.borrow_mut().insert(source));
+        let mut listener = Listener { shared, key, paused: true };
+        listener.resume()?;
+        Ok(listener)
+    }
+
+    /// The socket that all workers share.
+    pub fn socket(&self) -> &Arc<ListeningSocket> {
+        &self.shared
+    }
+
+    /// Waits for the next connection. Several may be taken with [`Listener::try_accept`] at once.
+    ///
+    /// # Errors
+    /// The kernel's, mostly for want of descriptors or memory: pause for a while, then go on.
+    pub async fn accept(&mut self) -> io::Result<(OwnedSocket, Address)> {
+        future::poll_fn(|context| self.poll_accept(context)).await
+    }
+
+    /// [`Listener::accept`] as a poll. Pending for ever while paused.
+    ///
+    /// # Errors
+    /// As for [`Listener::accept`].
+    pub fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedSocket, Address)>> {
+        current::with(|worker| {
+            if !worker.may_spend(context) {
+                return Poll::Pending;
+            }
+            if let Some(accepted) = self.try_accept()? {
+                return Poll::Ready(Ok(accepted));
+            }
+            let watched = match worker.sources.borrow_mut().get_mut(self.key) {
+                Some(source) => {
+                    source.wait_to_read(context);
+                    source.watched
+                }
+                None => true,
+            };
+            if !watched && !self.paused {
+                self.watch()?;
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Takes a connection that waits; `None` when there is none, or the listener is paused.
+    ///
+    /// # Errors
+    /// As for [`Listener::accept`].
+    pub fn try_accept(&mut self) -> io::Result<Option<(OwnedSocket, Address)>> {
+        if self.paused {
+            return Ok(None);
+        }
+        current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let Some(source) = sources.get_mut(self.key) else { return Ok(None) };
+            source.unheeded = 0;
+            if source.watched && source.read == Readiness::Drained && !source.seen().any(Events::ERROR) {
+                return Ok(None);
+            }
+            let accepted = self.shared.socket.accept()?;
+            source.read = if accepted.is_some() { Readiness::Ready } else { Readiness::Drained };
+            Ok(accepted.map(|(socket, address)| (OwnedSocket { socket }, address)))
+        })
+    }
+
+    /// Stops watching: connections wait in the backlog, or go to other workers.
+    pub fn pause(&mut self) {
+        if !std::mem::replace(&mut self.paused, true) {
+            self.unwatch();
+        }
+    }
+
+    /// Watches again after a pause.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn resume(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.paused, false) {
+            self.watch()?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    fn watch(&self) -> io::Result<()> {
+        current::with(|worker| {
+            worker.driver.watch(&self.shared.socket, Watch::Listener, self.key)?;
+            if let Some(source) = worker.sources.borrow_mut().get_mut(self.key) {
+                source.watched = true;
+                source.unheeded = 0;
+                source.read = Readiness::Unknown;
+            }
+            Ok(())
+        })
+    }
+
+    fn unwatch(&self) {
+        current::try_with(|worker| {
+            if let Some(source) = worker.sources.borrow_mut().get_mut(self.key)
+                && std::mem::replace(&mut source.watched, false)
+            {
+                worker.driver.unwatch(&self.shared.socket);
+            }
+        });
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.unwatch();
+        let _source = current::try_with(|worker| worker.sources.borrow_mut().remove(self.key));
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("socket", &self.shared).field("paused", &self.paused).finish()
+    }
+}

@@ -1,0 +1,124 @@
+//! Pipes of the kernel's, through which a splice moves bytes between two streams without copying them.
+//!
+//! A pipe with bytes in it must never be used for another pair of streams.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::task::{Context, Poll};
+
+use super::{Socket, Stream};
+use crate::{current, sys};
+
+/// Pipes that a worker keeps while nobody uses them.
+const KEPT: usize = 16;
+/// Bytes that a pipe is asked to hold.
+const WANTED_CAPACITY: usize = 512 * 1024;
+
+/// The two ends of an empty pipe, kept by a worker.
+pub(crate) struct RawPipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    capacity: usize,
+}
+
+/// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.
+pub struct Pipe {
+    raw: Option<RawPipe>,
+    filled: usize,
+}
+
+impl Pipe {
+    /// A pipe from the current worker's store, or a new one.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors or of pipe memory.
+    pub fn new() -> io::Result<Pipe> {
+        let kept = current::with(|worker| worker.pipes.borrow_mut().pop());
+        let raw = match kept {
+            Some(raw) => raw,
+            None => {
+                let (read, write, capacity) = sys::pipe::create(WANTED_CAPACITY)?;
+                RawPipe { read, write, capacity }
+            }
+        };
+        Ok(Pipe { raw: Some(raw), filled: 0 })
+    }
+
+    /// Bytes that lie in the pipe.
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// Whether no bytes lie in the pipe.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Bytes that the pipe holds at most.
+    pub fn capacity(&self) -> usize {
+        self.raw.as_ref().map_or(0, |raw| raw.capacity)
+    }
+
+    /// Moves up to `max` bytes from a stream into the pipe, which must be empty; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// The stream's; `InvalidInput` when the pipe is not empty: one cannot tell then whether pipe or stream waits.
+    pub fn poll_splice_in(
+        &mut self,
+        context: &mut Context<'_>,
+        from: &mut Stream,
+        max: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Some(raw) = self.raw.as_ref().filter(|_| self.filled == 0) else {
+            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+        };
+        let room = max.min(raw.capacity);
+        let moved = from.poll_receive_by(context, room, |socket| match socket {
+            Socket::Os(fd) => sys::pipe::splice(fd.as_raw_fd(), raw.write.as_raw_fd(), room, false),
+        });
+        if let Poll::Ready(Ok(count)) = moved {
+            self.filled = count;
+        }
+        moved
+    }
+
+    /// Moves the pipe's bytes into a stream; 0 when it is empty. `more` as for [`Stream::poll_write`].
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn poll_splice_out(
+        &mut self,
+        context: &mut Context<'_>,
+        to: &mut Stream,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Some(raw) = self.raw.as_ref().filter(|_| self.filled > 0) else { return Poll::Ready(Ok(0)) };
+        let filled = self.filled;
+        let moved = to.poll_send_by(context, filled, |socket| match socket {
+            Socket::Os(fd) => sys::pipe::splice(raw.read.as_raw_fd(), fd.as_raw_fd(), filled, more),
+        });
+        if let Poll::Ready(Ok(count)) = moved {
+            self.filled -= count.min(filled);
+        }
+        moved
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let Some(raw) = self.raw.take().filter(|_| self.filled == 0) else { return };
+        current::try_with(|worker| {
+            let mut pipes = worker.pipes.borrow_mut();
+            if pipes.len() < KEPT {
+                pipes.push(raw);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Pipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipe").field("filled", &self.filled).field("capacity", &self.capacity()).finish()
+    }
+}

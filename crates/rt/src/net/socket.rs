@@ -1,0 +1,140 @@
+//! A socket of either driver, without a worker.
+//!
+//! It must never know readiness: it tries, and tells when it would have waited.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::net::Address;
+use crate::sys;
+
+/// A descriptor of the kernel's, or an endpoint of the simulated network. Dropping it closes it.
+pub(crate) enum Socket {
+    Os(OwnedFd),
+}
+
+impl Socket {
+    /// Takes a connection out of a listening socket's backlog; `None` when there is none.
+    pub(crate) fn accept(&self) -> io::Result<Option<(Socket, Address)>> {
+        match self {
+            Socket::Os(fd) => {
+                let accepted = sys::socket::accept(fd.as_raw_fd())?;
+                Ok(accepted.map(|(fd, address)| (Socket::Os(fd), address)))
+            }
+        }
+    }
+
+    /// The number by which the driver can stop watching a socket that it does not see.
+    pub(crate) fn number(&self) -> i32 {
+        match self {
+            Socket::Os(fd) => fd.as_raw_fd(),
+        }
+    }
+
+    /// Receives into `place`; 0 at the end, `None` when there is nothing yet.
+    #[inline]
+    pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Socket::Os(fd) => sys::socket::receive(fd.as_raw_fd(), place, 0),
+        }
+    }
+
+    /// Whether there is something to receive (data, the end or an error), without taking it.
+    pub(crate) fn has_something(&self) -> bool {
+        match self {
+            Socket::Os(fd) => !matches!(sys::socket::receive(fd.as_raw_fd(), &mut [0], libc::MSG_PEEK), Ok(None)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send(&self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+        match self {
+            Socket::Os(fd) => sys::socket::send(fd.as_raw_fd(), bytes, more),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<Option<usize>> {
+        match self {
+            Socket::Os(fd) => sys::socket::send_slices(fd.as_raw_fd(), slices, more),
+        }
+    }
+
+    pub(crate) fn shutdown_write(&self) -> io::Result<()> {
+        match self {
+            Socket::Os(fd) => sys::socket::shutdown_write(fd.as_raw_fd()),
+        }
+    }
+
+    pub(crate) fn local_address(&self) -> io::Result<Address> {
+        match self {
+            Socket::Os(fd) => sys::socket::local_address(fd.as_raw_fd()),
+        }
+    }
+
+    pub(crate) fn peer_address(&self) -> io::Result<Address> {
+        match self {
+            Socket::Os(fd) => sys::socket::peer_address(fd.as_raw_fd()),
+        }
+    }
+
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        match self {
+            Socket::Os(fd) => sys::socket::take_error(fd.as_raw_fd()),
+        }
+    }
+
+    /// Sets an option that is an `int`. The simulated network has none of these and takes them all.
+    pub(crate) fn set_option(&self, level: i32, name: i32, value: i32) -> io::Result<()> {
+        match self {
+            Socket::Os(fd) => sys::socket::set_option(fd.as_raw_fd(), level, name, value),
+        }
+    }
+
+    /// Makes closing reset the connection instead of ending it in order.
+    pub(crate) fn set_linger_zero(&self) -> io::Result<()> {
+        match self {
+            Socket::Os(fd) => {
+                let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+                sys::socket::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger)
+            }
+        }
+    }
+
+    /// The descriptor, if it is one of the kernel's.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        match self {
+            Socket::Os(fd) => Some(fd.as_raw_fd()),
+        }
+    }
+}
+
+/// A connected socket that no worker watches: it may be sent to any worker, whose [`crate::net::Stream::adopt`] takes
+/// it. Dropping it closes it.
+pub struct OwnedSocket {
+    pub(crate) socket: Socket,
+}
+
+impl OwnedSocket {
+    /// The descriptor's number; `None` in a simulation.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.socket.descriptor()
+    }
+}
+
+/// Takes over a connected stream socket, and makes it non-blocking.
+impl TryFrom<OwnedFd> for OwnedSocket {
+    type Error = io::Error;
+
+    fn try_from(fd: OwnedFd) -> io::Result<OwnedSocket> {
+        sys::set_nonblocking(&fd)?;
+        Ok(OwnedSocket { socket: Socket::Os(fd) })
+    }
+}
+
+impl fmt::Debug for OwnedSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedSocket").field("descriptor", &self.descriptor()).finish()
+    }
+}

@@ -1,0 +1,474 @@
+//! A connected stream that belongs to one worker.
+//!
+//! It tries before it waits, and is watched from the first time that it must wait; it must never block.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::task::{Context, Poll};
+
+use base::{Buffer, Key};
+
+use super::connect::{self, ConnectOptions, Connecting};
+use super::parked::ParkedStream;
+use super::{Address, OwnedSocket, Socket};
+use crate::current;
+use crate::source::{Events, Readiness, Source, Watch};
+use crate::worker::Worker;
+
+/// How the peer's side of a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// The peer closed its direction in order; it may still read.
+    PeerClosed,
+    /// The connection failed, mostly by a reset.
+    Error,
+}
+
+/// A connected TCP or UNIX stream of the current worker.
+///
+/// Errors of the `poll_` and `try_` methods are the socket's own. A stream that returned one should be dropped.
+pub struct Stream {
+    socket: Socket,
+    key: Key,
+    of_one_worker: PhantomData<*const ()>,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy)]
+enum Want {
+    Read,
+    Write,
+    Hangup,
+}
+
+impl Stream {
+    /// Takes a connected socket over on the current worker. Nothing is known of its readiness, and nothing watches it.
+    pub fn adopt(socket: OwnedSocket) -> Stream {
+        Stream::enter(socket.socket, Source::new())
+    }
+
+    /// Gives a socket a source on the current worker.
+    pub(super) fn enter(socket: Socket, source: Source) -> Stream {
+        let key = current::with(|worker| worker.sources.borrow_mut().insert(source));
+        Stream { socket, key, of_one_worker: PhantomData }
+    }
+
+    /// A stream over a source that exists already.
+    pub(super) fn resume(socket: Socket, key: Key) -> Stream {
+        Stream { socket, key, of_one_worker: PhantomData }
+    }
+
+    /// Takes the stream apart without closing it or freeing its source.
+    pub(super) fn into_parts(self) -> (Socket, Key) {
+        let stream = ManuallyDrop::new(self);
+        // SAFETY: the stream is not used again and its `drop` never runs, so the socket has one owner.
+        (unsafe { std::ptr::read(&stream.socket) }, stream.key)
+    }
+
+    /// Starts a connection, without waiting.
+    ///
+    /// # Errors
+    /// What the kernel refuses at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
+    pub fn connect(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
+        connect::start(address, options)
+    }
+
+    /// Runs `action` with the worker and this stream's source.
+    #[inline]
+    fn with_source<R>(&self, action: impl FnOnce(&Worker, &mut Source) -> R) -> R {
+        current::with(|worker| match worker.sources.borrow_mut().get_mut(self.key) {
+            Some(source) => action(worker, source),
+            None => unreachable_source(),
+        })
+    }
+
+    /// Reads into the spare part of `buffer`; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// The socket's; `InvalidInput` when `buffer` has no room.
+    #[inline]
+    pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                if let Some(count) = read(&self.socket, source, buffer)? {
+                    worker.spend_bytes(count);
+                    return Poll::Ready(Ok(count));
+                }
+            }
+            self.wait(worker, source, context, Want::Read)?;
+            Poll::Pending
+        })
+    }
+
+    /// Reads without waiting: `None` when there is nothing yet. Nobody is woken when there is.
+    ///
+    /// # Errors
+    /// As for [`Stream::poll_read`].
+    pub fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
+        self.with_source(|_, source| if source.may_read() { read(&self.socket, source, buffer) } else { Ok(None) })
+    }
+
+    /// Writes both buffers, `head` first, with one call, and consumes what was written. Either may be empty; when both
+    /// are, the answer is 0 at once. `more` tells the kernel that more data or a close follows at once (`MSG_MORE`).
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let (in_head, in_body) = (head.len(), body.len());
+        let written = match (in_head, in_body) {
+            (0, 0) => return Poll::Ready(Ok(0)),
+            (_, 0) => self.poll_send(context, in_head, |socket| socket.send(head.data(), more)),
+            (0, _) => self.poll_send(context, in_body, |socket| socket.send(body.data(), more)),
+            _ => {
+                let slices = [IoSlice::new(head.data()), IoSlice::new(body.data())];
+                self.poll_send(context, in_head + in_body, |socket| socket.send_slices(&slices, more))
+            }
+        };
+        if let Poll::Ready(Ok(count)) = written {
+            let from_head = count.min(in_head);
+            head.consume(from_head);
+            body.consume(count - from_head);
+        }
+        written
+    }
+
+    /// Writes slices with one call and tells how many bytes went.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_write_slices(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let offered = slices.iter().map(|slice| slice.len()).sum();
+        if offered == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_send(context, offered, |socket| match slices {
+            [one] => socket.send(one, more),
+            _ => socket.send_slices(slices, more),
+        })
+    }
+
+    /// Writes without waiting: `None` when the kernel takes nothing now. Nobody is woken when it does.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+        self.with_source(|_, source| {
+            if !source.may_write() {
+                return Ok(None);
+            }
+            let sent = self.socket.send(bytes, more)?;
+            source.has_written(sent.unwrap_or(0), bytes.len().max(1));
+            Ok(sent)
+        })
+    }
+
+    #[inline]
+    fn poll_send(
+        &self,
+        context: &Context<'_>,
+        offered: usize,
+        send: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_write() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let sent = send(&self.socket)?;
+                source.has_written(sent.unwrap_or(0), offered);
+                if let Some(count) = sent {
+                    worker.spend_bytes(count);
+                    return Poll::Ready(Ok(count));
+                }
+            }
+            self.wait(worker, source, context, Want::Write)?;
+            Poll::Pending
+        })
+    }
+
+    /// Ready when a read may give something, without reading: for idle clients that hold no buffer. Tries nothing
+    /// itself, so that the first answer of a stream that was never read is "ready".
+    pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.with_source(|worker, source| {
+            if source.may_read() || self.wait(worker, source, context, Want::Read).is_err() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Ready when a write may take something.
+    pub fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.with_source(|worker, source| {
+            if source.may_write() || self.wait(worker, source, context, Want::Write).is_err() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+    }
+
+    /// Ready when the peer has closed or the connection failed. Data that comes meanwhile stays where it is, and wakes
+    /// nobody. Watches the stream if nothing did.
+    pub fn poll_hangup(&mut self, context: &mut Context<'_>) -> Poll<Hangup> {
+        self.with_source(|worker, source| {
+            if source.seen().any(Events::ERROR) {
+                return Poll::Ready(Hangup::Error);
+            }
+            if source.ending() {
+                return Poll::Ready(Hangup::PeerClosed);
+            }
+            match self.wait(worker, source, context, Want::Hangup) {
+                Ok(()) => Poll::Pending,
+                Err(_) => Poll::Ready(Hangup::Error),
+            }
+        })
+    }
+
+    /// Watches the stream if nothing does, and keeps the task's waker.
+    #[inline]
+    fn wait(&self, worker: &Worker, source: &mut Source, context: &Context<'_>, want: Want) -> io::Result<()> {
+        if !source.watched {
+            self.watch(worker, source)?;
+        }
+        match want {
+            Want::Read => source.wait_to_read(context),
+            Want::Write => source.wait_to_write(context),
+            Want::Hangup => source.wait_for_hangup(context),
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn watch(&self, worker: &Worker, source: &mut Source) -> io::Result<()> {
+        worker.driver.watch(&self.socket, Watch::Edges, self.key)?;
+        source.watched = true;
+        Ok(())
+    }
+
+    /// Has the driver watch the stream from now on; otherwise it does from the first time that the stream must wait.
+    /// When the kernel refuses, that first wait will report it.
+    pub fn register(&mut self) {
+        self.with_source(|worker, source| {
+            if !source.watched {
+                let _ = self.watch(worker, source);
+            }
+        });
+    }
+
+    /// Whether the driver watches the stream.
+    pub fn is_registered(&self) -> bool {
+        self.with_source(|_, source| source.watched)
+    }
+
+    /// Tells the peer that nothing more will be written.
+    ///
+    /// # Errors
+    /// The socket's: `NotConnected` after a reset.
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
+        self.socket.shutdown_write()
+    }
+
+    /// Makes dropping the stream reset the connection (`SO_LINGER` 0): the peer gets no orderly end, and no socket
+    /// lingers in TIME_WAIT.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_linger_zero(&mut self) -> io::Result<()> {
+        self.socket.set_linger_zero()
+    }
+
+    /// Wakes a reader only when `bytes` are there (`SO_RCVLOWAT`), or the end. 1 is the normal state. Whoever raises it
+    /// must lower it by a timer: a sender that pauses below the mark is never read otherwise.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
+        let mark = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.socket.set_option(libc::SOL_SOCKET, libc::SO_RCVLOWAT, mark)?;
+        if bytes <= 1 {
+            // What lay below the mark raised no event: the next read must try.
+            self.with_source(|_, source| source.read = Readiness::Unknown);
+        }
+        Ok(())
+    }
+
+    /// Sends small segments at once (`TCP_NODELAY`). Accepted streams inherit it from their listener.
+    ///
+    /// # Errors
+    /// The socket's; one that is not TCP has no such option.
+    pub fn set_nodelay(&mut self, on: bool) -> io::Result<()> {
+        self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
+    }
+
+    /// Has the kernel probe an idle peer (`SO_KEEPALIVE`).
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_keepalive(&mut self, on: bool) -> io::Result<()> {
+        self.socket.set_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, i32::from(on))
+    }
+
+    /// Acknowledges at once, or lets acknowledgements wait for data to go with (`TCP_QUICKACK`).
+    ///
+    /// # Errors
+    /// The socket's; one that is not TCP has no such option.
+    pub fn set_quick_ack(&mut self, on: bool) -> io::Result<()> {
+        self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_QUICKACK, i32::from(on))
+    }
+
+    /// The address of this end. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.socket.local_address()
+    }
+
+    /// The address of the other end. A system call.
+    ///
+    /// # Errors
+    /// The socket's: `NotConnected` after a reset.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        self.socket.peer_address()
+    }
+
+    /// The error that waits on the socket (`SO_ERROR`), which this takes off it. A system call.
+    pub fn take_error(&mut self) -> Option<io::Error> {
+        self.socket.take_error()
+    }
+
+    /// Whether the stream is idle as it should be: nothing to read, no end, no error. A system call only when the last
+    /// read left that open.
+    pub fn is_clean(&mut self) -> bool {
+        self.with_source(|_, source| is_clean(&self.socket, source))
+    }
+
+    /// Lays the stream down without a task: it stays watched by this worker, and any event on it is reported by
+    /// [`crate::net::poll_parked_events`].
+    pub fn park(self) -> ParkedStream {
+        ParkedStream::park(self)
+    }
+
+    /// The descriptor's number; `None` in a simulation.
+    pub fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        self.socket.descriptor()
+    }
+
+    /// Whether an event told that the connection failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.with_source(|_, source| source.seen().any(Events::ERROR.with(Events::HANGUP)))
+    }
+
+    /// Forgets what is known of the stream's readiness: the next read and the next write try.
+    pub(super) fn expect_anything(&mut self) {
+        self.with_source(|_, source| (source.read, source.write) = (Readiness::Unknown, Readiness::Unknown));
+    }
+
+    /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
+    pub(super) fn poll_receive_by(
+        &mut self,
+        context: &Context<'_>,
+        room: usize,
+        receive: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let received = receive(&self.socket)?;
+                match received {
+                    // A splice may move less than there is: only an answer of "nothing" drains.
+                    Some(count) => {
+                        source.has_read(room, room);
+                        worker.spend_bytes(count);
+                        return Poll::Ready(Ok(count));
+                    }
+                    None => source.has_read(0, room.max(1)),
+                }
+            }
+            self.wait(worker, source, context, Want::Read)?;
+            Poll::Pending
+        })
+    }
+
+    /// Writes by other means than `poll_write`: `send` moves bytes into the socket, of `offered` ones.
+    pub(super) fn poll_send_by(
+        &mut self,
+        context: &Context<'_>,
+        offered: usize,
+        send: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(context, offered, send)
+    }
+}
+
+#[cold]
+fn unreachable_source() -> ! {
+    panic!("a stream was used on a worker that is not its own")
+}
+
+/// Reads once, and records what that says about readiness.
+#[inline]
+fn read(socket: &Socket, source: &mut Source, buffer: &mut Buffer) -> io::Result<Option<usize>> {
+    let place = buffer.spare_mut();
+    let room = place.len();
+    if room == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no room to read into"));
+    }
+    let received = socket.receive(place)?;
+    match received {
+        Some(count) => {
+            buffer.advance(count);
+            // The end of the stream stays readable: a short read is one of some bytes.
+            source.has_read(if count == 0 { room } else { count }, room);
+        }
+        None => source.read = Readiness::Drained,
+    }
+    Ok(received)
+}
+
+/// Whether nothing waits to be read; looks when the state is open.
+pub(super) fn is_clean(socket: &Socket, source: &mut Source) -> bool {
+    if source.ending() {
+        return false;
+    }
+    if source.watched && source.read == Readiness::Drained {
+        return true;
+    }
+    let clean = !socket.has_something();
+    if clean {
+        source.read = Readiness::Drained;
+    }
+    clean
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The source goes first, its wakers after the slab is free again; then the socket closes, which ends its watch.
+        let _source = current::try_with(|worker| worker.sources.borrow_mut().remove(self.key));
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("descriptor", &self.descriptor()).finish()
+    }
+}

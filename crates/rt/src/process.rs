@@ -1,0 +1,252 @@
+//! The life of the process: going to the background, limits, cores, identity, children.
+//!
+//! Nothing here may be called from a task that others wait for: some of these calls take milliseconds.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::sys;
+
+/// The exit status of a starter whose child ended without a word.
+const SILENT_CHILD: u8 = 1;
+
+/// The daemon's line to the process that started it, which waits for the first word and leaves with it.
+#[derive(Debug)]
+pub struct StarterWaits {
+    pipe: File,
+}
+
+impl StarterWaits {
+    /// Lets the starter leave with `status`: 0 when everything is bound and served.
+    pub fn leave(mut self, status: u8) {
+        // A starter that is gone already needs no word.
+        let _ = self.pipe.write_all(&[status]);
+    }
+}
+
+/// Goes to the background: forks and starts a session in the child. The calling process (the starter) never returns
+/// from this; it waits for [`StarterWaits::leave`] and exits with that status, or with 1 when the child ends without.
+/// Standard streams stay as they are, so that errors of the start are still seen; see [`detach_standard_streams`].
+///
+/// # Errors
+/// The kernel's; `Unsupported` when the process has more than one thread.
+pub fn daemonise() -> io::Result<StarterWaits> {
+    let (read, write) = sys::process::pipe()?;
+    match fork()? {
+        Fork::Child => {
+            drop(read);
+            sys::process::new_session()?;
+            Ok(StarterWaits { pipe: File::from(write) })
+        }
+        Fork::Parent(_) => {
+            drop(write);
+            let mut status = [SILENT_CHILD];
+            let heard = File::from(read).read_exact(&mut status);
+            // Without exit handlers: what they would flush or remove belongs to the child now.
+            sys::process::exit_now(i32::from(if heard.is_ok() { status[0] } else { SILENT_CHILD }))
+        }
+    }
+}
+
+/// Points standard input, output and error at `/dev/null`, as a daemon does once it has started.
+///
+/// # Errors
+/// The kernel's.
+pub fn detach_standard_streams() -> io::Result<()> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&null, stream))
+}
+
+/// Which of the two processes after a fork this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// The new process.
+    Child,
+    /// The old one; the number is the child's.
+    Parent(u32),
+}
+
+/// Forks the process.
+///
+/// # Errors
+/// The kernel's; `Unsupported` when the process has more than one thread.
+pub fn fork() -> io::Result<Fork> {
+    if sys::process::thread_count()? > 1 {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "a process with threads does not fork"));
+    }
+    // SAFETY: there is one thread, which is this one.
+    let child = unsafe { sys::process::fork()? };
+    Ok(if child == 0 { Fork::Child } else { Fork::Parent(child as u32) })
+}
+
+/// A child that has ended, if any has; all children when `of` is `None`. Does not wait.
+///
+/// # Errors
+/// The kernel's; there is none when there are no children.
+pub fn reap(of: Option<u32>) -> io::Result<Option<(u32, ExitStatus)>> {
+    reap_or_wait(of, false)
+}
+
+/// Waits until a child has ended.
+///
+/// # Errors
+/// The kernel's, which says so when there is no such child.
+pub fn wait(of: u32) -> io::Result<ExitStatus> {
+    match reap_or_wait(Some(of), true)? {
+        Some((_, status)) => Ok(status),
+        None => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+fn reap_or_wait(of: Option<u32>, block: bool) -> io::Result<Option<(u32, ExitStatus)>> {
+    let pid = of.map_or(-1, |pid| pid as libc::pid_t);
+    match sys::process::wait(pid, block) {
+        Ok(ended) => Ok(ended.map(|(pid, status)| (pid as u32, ExitStatus::from_raw(status)))),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) && !block => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends a signal to a process.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for numbers that would name a group of processes or all of them.
+pub fn kill(pid: u32, signal: crate::Signal) -> io::Result<()> {
+    match libc::pid_t::try_from(pid) {
+        Ok(pid) if pid > 0 => sys::process::kill(pid, signal.number()),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Ends this process by `signal` itself, as if nothing had handled it.
+pub fn die_by(signal: crate::Signal) -> ! {
+    crate::signal::restore_default(signal);
+    let _ = sys::process::kill(std::process::id() as libc::pid_t, signal.number());
+    // Where the signal is blocked or ignored, the shell's number for it.
+    sys::process::exit_now(128 + signal.number())
+}
+
+/// Raises the soft limit of open descriptors to `wanted`, and the hard one if need be and permitted; gets as near as
+/// it may. Never lowers a limit. Returns the limits (soft, hard) that hold then.
+///
+/// # Errors
+/// The kernel's, when the limits cannot be read.
+pub fn raise_descriptor_limit(wanted: u64) -> io::Result<(u64, u64)> {
+    let (soft, hard) = sys::process::descriptor_limit()?;
+    if wanted > soft && sys::process::set_descriptor_limit(wanted, hard.max(wanted)).is_err() {
+        let _ = sys::process::set_descriptor_limit(wanted.min(hard), hard);
+    }
+    sys::process::descriptor_limit()
+}
+
+/// The limits (soft, hard) of open descriptors.
+///
+/// # Errors
+/// The kernel's.
+pub fn descriptor_limit() -> io::Result<(u64, u64)> {
+    sys::process::descriptor_limit()
+}
+
+/// Sets the limits of open descriptors.
+///
+/// # Errors
+/// The kernel's, for want of a privilege.
+pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
+    sys::process::set_descriptor_limit(soft, hard)
+}
+
+/// The cores that this process may run on, in order; empty when the kernel does not tell.
+pub fn available_cores() -> Vec<usize> {
+    sys::process::affinity().unwrap_or_default()
+}
+
+/// Binds this thread to one core.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for a core that does not exist.
+pub fn pin_to(core: usize) -> io::Result<()> {
+    sys::process::set_affinity(core)
+}
+
+/// This process's number.
+pub fn id() -> u32 {
+    std::process::id()
+}
+
+/// Whether the process acts as the superuser.
+pub fn is_superuser() -> bool {
+    sys::process::effective_user() == 0
+}
+
+/// The numbers of a user and its group, by name; `None` when the system does not know it.
+///
+/// # Errors
+/// The data base's.
+pub fn user_by_name(name: &str) -> io::Result<Option<(u32, u32)>> {
+    sys::process::user_by_name(name)
+}
+
+/// The number of a group, by name; `None` when the system does not know it.
+///
+/// # Errors
+/// The data base's.
+pub fn group_by_name(name: &str) -> io::Result<Option<u32>> {
+    sys::process::group_by_name(name)
+}
+
+/// Gives up privileges: first the other groups, then the group, then the user, as far as they are given. Call it
+/// before the workers start.
+///
+/// # Errors
+/// The kernel's, for want of a privilege. The process is in an unknown state then, and should end.
+pub fn change_identity(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
+    if user.is_none() && group.is_none() {
+        return Ok(());
+    }
+    if is_superuser() {
+        sys::process::set_groups(&[])?;
+    }
+    if let Some(group) = group {
+        sys::process::set_group(group)?;
+    }
+    if let Some(user) = user {
+        sys::process::set_user(user)?;
+    }
+    Ok(())
+}
+
+/// Makes `directory` the root of the file system and enters it.
+///
+/// # Errors
+/// The kernel's, for want of a privilege or of the directory.
+pub fn change_root(directory: &Path) -> io::Result<()> {
+    std::os::unix::fs::chroot(directory)?;
+    std::env::set_current_dir("/")
+}
+
+/// Sets the name that tools show for this thread; the kernel keeps 15 bytes.
+pub fn set_name(name: &str) {
+    if let Ok(name) = CString::new(name) {
+        sys::process::set_name(&name);
+    }
+}
+
+/// Has the kernel send `signal` to this process when its parent ends.
+///
+/// # Errors
+/// The kernel's.
+pub fn signal_on_parents_end(signal: crate::Signal) -> io::Result<()> {
+    sys::process::signal_on_parents_end(signal.number())
+}
+
+/// Allows core dumps, which a change of identity forbids (`set-dumpable`).
+///
+/// # Errors
+/// The kernel's.
+pub fn set_dumpable(on: bool) -> io::Result<()> {
+    sys::process::set_dumpable(on)
+}

@@ -1,0 +1,173 @@
+//! Boxes whose memory comes from the worker's free lists, so that a warm worker allocates nothing for a future.
+//!
+//! A box must never move its content, and never leave its thread.
+
+use std::alloc::{self, Layout};
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{Context, Poll};
+
+use crate::current;
+
+/// Sizes are rounded up to multiples of this.
+const STEP: usize = 64;
+/// Larger blocks are not kept.
+const LARGEST: usize = 32 * 1024;
+const CLASSES: usize = LARGEST / STEP;
+const ALIGN: usize = 16;
+/// Bytes that one worker keeps in its free lists.
+const KEEP_AT_MOST: usize = 8 * 1024 * 1024;
+
+/// A pinned box, like `Pin<Box<T>>`, whose memory is recycled by the worker that drops it.
+pub struct Recycled<T: ?Sized> {
+    content: NonNull<T>,
+    owns: PhantomData<T>,
+}
+
+/// Boxes a future in recycled memory.
+pub fn boxed<F: Future>(future: F) -> Recycled<F> {
+    Recycled::new(future)
+}
+
+/// Boxes a future in recycled memory and forgets its type.
+pub fn boxed_dyn<'a, T>(future: impl Future<Output = T> + 'a) -> Recycled<dyn Future<Output = T> + 'a> {
+    let boxed = mem::ManuallyDrop::new(Recycled::new(future));
+    Recycled { content: boxed.content, owns: PhantomData }
+}
+
+impl<T> Recycled<T> {
+    fn new(content: T) -> Recycled<T> {
+        let block = allocate(Layout::new::<T>()).cast::<T>();
+        // SAFETY: the block is fresh, and large and aligned enough for a `T`.
+        unsafe { block.write(content) };
+        Recycled { content: block, owns: PhantomData }
+    }
+}
+
+impl<F: Future + ?Sized> Future for Recycled<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the box owns its content, and never moves it or hands out a plain `&mut` to it before `drop`.
+        unsafe { Pin::new_unchecked(self.content.as_mut()) }.poll(context)
+    }
+}
+
+/// The content is behind a pointer and stays where it is when the box moves.
+impl<T: ?Sized> Unpin for Recycled<T> {}
+
+impl<T: ?Sized> Drop for Recycled<T> {
+    fn drop(&mut self) {
+        /// Gives the memory back even when the content's own `drop` panics.
+        struct Release(NonNull<u8>, Layout);
+        impl Drop for Release {
+            fn drop(&mut self) {
+                release(self.0, self.1);
+            }
+        }
+        // SAFETY: the content is alive until the line below.
+        let layout = Layout::for_value(unsafe { self.content.as_ref() });
+        let _release = Release(self.content.cast(), layout);
+        // SAFETY: the box owns the content, which nobody uses after this.
+        unsafe { ptr::drop_in_place(self.content.as_ptr()) };
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Recycled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recycled").finish_non_exhaustive()
+    }
+}
+
+/// The free list that blocks of this layout belong to, and the layout of its blocks; `None`: not kept.
+fn class_of(layout: Layout) -> Option<(usize, Layout)> {
+    let size = layout.size().max(1).next_multiple_of(STEP);
+    if size > LARGEST || layout.align() > ALIGN {
+        return None;
+    }
+    Layout::from_size_align(size, ALIGN).ok().map(|block| (size / STEP - 1, block))
+}
+
+fn allocate(layout: Layout) -> NonNull<u8> {
+    let Some((class, block)) = class_of(layout) else { return allocate_fresh(layout) };
+    let kept = current::try_with(|worker| worker.bins.take(class)).flatten();
+    kept.unwrap_or_else(|| allocate_fresh(block))
+}
+
+fn allocate_fresh(layout: Layout) -> NonNull<u8> {
+    // SAFETY: the size is not zero: `class_of` rounds it up to a step at least, and layouts that it refuses are larger
+    // than a step or are aligned to more than 16 bytes, where a size of zero is excluded below.
+    let block = unsafe { alloc::alloc(at_least_one_byte(layout)) };
+    NonNull::new(block).unwrap_or_else(|| alloc::handle_alloc_error(layout))
+}
+
+fn at_least_one_byte(layout: Layout) -> Layout {
+    if layout.size() > 0 { layout } else { Layout::from_size_align(1, layout.align()).unwrap_or(layout) }
+}
+
+fn release(block: NonNull<u8>, layout: Layout) {
+    let Some((class, layout)) = class_of(layout) else { return release_now(block, layout) };
+    let kept = current::try_with(|worker| worker.bins.put(class, block)).unwrap_or(false);
+    if !kept {
+        release_now(block, layout);
+    }
+}
+
+fn release_now(block: NonNull<u8>, layout: Layout) {
+    // SAFETY: the block came from `allocate_fresh` with the same layout: a class has one layout for all its blocks.
+    unsafe { alloc::dealloc(block.as_ptr(), at_least_one_byte(layout)) }
+}
+
+/// A worker's free lists, one for each multiple of 64 bytes. A free block holds the pointer to the next one.
+pub(crate) struct Bins {
+    heads: Box<[Cell<*mut u8>]>,
+    kept: Cell<usize>,
+}
+
+impl Bins {
+    pub(crate) fn new() -> Bins {
+        Bins { heads: (0..CLASSES).map(|_| Cell::new(ptr::null_mut())).collect(), kept: Cell::new(0) }
+    }
+
+    #[inline]
+    fn take(&self, class: usize) -> Option<NonNull<u8>> {
+        let block = NonNull::new(self.heads[class].get())?;
+        // SAFETY: a block in a list belongs to the list alone, and `put` wrote the next pointer to its start.
+        let next = unsafe { block.cast::<*mut u8>().read() };
+        self.heads[class].set(next);
+        self.kept.set(self.kept.get() - (class + 1) * STEP);
+        Some(block)
+    }
+
+    /// Keeps a block; `false` when the lists are full and the caller keeps it.
+    #[inline]
+    fn put(&self, class: usize, block: NonNull<u8>) -> bool {
+        let kept = self.kept.get() + (class + 1) * STEP;
+        if kept > KEEP_AT_MOST {
+            return false;
+        }
+        self.kept.set(kept);
+        // SAFETY: nobody else uses the block, it has at least 64 bytes and is aligned to 16.
+        unsafe { block.cast::<*mut u8>().write(self.heads[class].get()) };
+        self.heads[class].set(block.as_ptr());
+        true
+    }
+}
+
+impl Drop for Bins {
+    fn drop(&mut self) {
+        for class in 0..CLASSES {
+            while let Some(block) = self.take(class) {
+                if let Ok(layout) = Layout::from_size_align((class + 1) * STEP, ALIGN) {
+                    release_now(block, layout);
+                }
+            }
+        }
+    }
+}

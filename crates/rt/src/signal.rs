@@ -1,0 +1,188 @@
+//! Signals of the operating system, turned into events of one worker.
+//!
+//! A handler must never do more than count and write to a descriptor. Handlers, not blocked signals: what the process
+//! executes later inherits a blocked signal, but not a handler.
+
+use std::fmt;
+use std::future;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::task::{Context, Poll};
+
+use base::Key;
+
+use crate::net::Socket;
+use crate::source::{Readiness, Source, Watch};
+use crate::{current, sys};
+
+/// A signal that Weir knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGTERM.
+    Terminate,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGCHLD.
+    Child,
+    /// SIGTTIN.
+    TerminalInput,
+    /// SIGTTOU.
+    TerminalOutput,
+    /// SIGKILL: can be sent, never received.
+    Kill,
+}
+
+impl Signal {
+    const ALL: [Signal; 10] = [
+        Signal::Hangup,
+        Signal::Interrupt,
+        Signal::Quit,
+        Signal::Terminate,
+        Signal::User1,
+        Signal::User2,
+        Signal::Child,
+        Signal::TerminalInput,
+        Signal::TerminalOutput,
+        Signal::Kill,
+    ];
+
+    /// The system's number.
+    pub const fn number(self) -> i32 {
+        match self {
+            Signal::Hangup => libc::SIGHUP,
+            Signal::Interrupt => libc::SIGINT,
+            Signal::Quit => libc::SIGQUIT,
+            Signal::Terminate => libc::SIGTERM,
+            Signal::User1 => libc::SIGUSR1,
+            Signal::User2 => libc::SIGUSR2,
+            Signal::Child => libc::SIGCHLD,
+            Signal::TerminalInput => libc::SIGTTIN,
+            Signal::TerminalOutput => libc::SIGTTOU,
+            Signal::Kill => libc::SIGKILL,
+        }
+    }
+
+    /// The signal with a number.
+    pub fn from_number(number: i32) -> Option<Signal> {
+        Signal::ALL.into_iter().find(|signal| signal.number() == number)
+    }
+}
+
+/// How often each signal came and was not yet taken. Ordinary signals have numbers below 32.
+static PENDING: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];
+/// The descriptor that the handler writes to.
+static EVENT: AtomicI32 = AtomicI32::new(-1);
+static OWNER: OnceLock<OwnedFd> = OnceLock::new();
+
+extern "C" fn handle(number: libc::c_int) {
+    if let Some(pending) = usize::try_from(number).ok().and_then(|number| PENDING.get(number)) {
+        pending.fetch_add(1, Ordering::SeqCst);
+        sys::event::signal_raw(EVENT.load(Ordering::SeqCst));
+    }
+}
+
+fn event() -> io::Result<RawFd> {
+    if let Some(event) = OWNER.get() {
+        return Ok(event.as_raw_fd());
+    }
+    let fresh = sys::event::create()?;
+    let event = OWNER.get_or_init(|| fresh).as_raw_fd();
+    EVENT.store(event, Ordering::SeqCst);
+    Ok(event)
+}
+
+/// Starts to handle signals: from now on they are counted for a [`SignalStream`] of the same process, on whichever
+/// worker. May be called before the workers start, so that no signal is missed.
+///
+/// # Errors
+/// The kernel's: `InvalidInput` for [`Signal::Kill`].
+pub fn handle_signals(signals: &[Signal]) -> io::Result<()> {
+    event()?;
+    signals.iter().try_for_each(|signal| sys::signal::set_handler(signal.number(), handle))
+}
+
+/// Gives a signal back to the system's default.
+pub fn restore_default(signal: Signal) {
+    sys::signal::set_default(signal.number());
+}
+
+/// Makes the process ignore a signal.
+pub fn ignore(signal: Signal) {
+    sys::signal::set_ignored(signal.number());
+}
+
+/// Handles `signals` and delivers them to the current worker. One stream a process should exist at a time: each signal
+/// goes to whichever takes it first.
+pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
+    handle_signals(signals)?;
+    // A second descriptor of the same event, so that dropping the stream ends its watch only.
+    let event = OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?;
+    let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
+    Ok(SignalStream { socket: Socket::Os(event), key, signals: signals.to_vec() })
+}
+
+/// Signals as they come; see [`signals`].
+pub struct SignalStream {
+    socket: Socket,
+    key: Key,
+    signals: Vec<Signal>,
+}
+
+impl SignalStream {
+    /// Waits for the next signal and returns its number. Signals of one kind that come before the first of them is
+    /// taken are counted, not merged.
+    pub async fn next(&mut self) -> i32 {
+        future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// [`SignalStream::next`] as a poll.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<i32> {
+        current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let Some(source) = sources.get_mut(self.key) else { return Poll::Pending };
+            // The waker is kept before the counts are read: an event between the two is recorded for the next turn.
+            if !source.watched && worker.driver.watch(&self.socket, Watch::Edges, self.key).is_ok() {
+                source.watched = true;
+            }
+            source.read = Readiness::Drained;
+            source.wait_to_read(context);
+            self.take().map_or(Poll::Pending, Poll::Ready)
+        })
+    }
+
+    fn take(&self) -> Option<i32> {
+        let taken = |pending: &AtomicU32| {
+            let less = |count: u32| count.checked_sub(1);
+            pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+        };
+        let numbers = self.signals.iter().map(|signal| signal.number());
+        let mut waiting = numbers.filter(|number| PENDING.get(*number as usize).is_some_and(taken));
+        waiting.next()
+    }
+}
+
+impl Drop for SignalStream {
+    fn drop(&mut self) {
+        current::try_with(|worker| {
+            // Other descriptors of the same event stay open, so closing this one does not end the watch.
+            worker.driver.unwatch(&self.socket);
+            worker.sources.borrow_mut().remove(self.key)
+        });
+    }
+}
+
+impl fmt::Debug for SignalStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalStream").field("signals", &self.signals).finish()
+    }
+}

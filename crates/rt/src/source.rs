@@ -1,0 +1,234 @@
+//! The sources of one worker: what it watches, what is known of their readiness, and who waits for more.
+//!
+//! Events only record and wake; nothing here may read, write or close.
+
+use std::task::{Context, Waker};
+
+use base::Slab;
+
+/// What is known of one direction of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// Nothing: try.
+    Unknown,
+    /// The last try moved all that it could hold, or an event came since: try.
+    Ready,
+    /// The last try moved less than it could have, or nothing: an event will come.
+    Drained,
+}
+
+/// What an event said, independent of the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Events(u8);
+
+impl Events {
+    pub(crate) const NONE: Events = Events(0);
+    pub(crate) const READABLE: Events = Events(1);
+    pub(crate) const WRITABLE: Events = Events(2);
+    /// The peer has closed its direction.
+    pub(crate) const READ_CLOSED: Events = Events(4);
+    /// Both directions are closed.
+    pub(crate) const HANGUP: Events = Events(8);
+    pub(crate) const ERROR: Events = Events(16);
+
+    /// The end of the stream is near: these stick.
+    const LASTING: Events = Events(4 | 8 | 16);
+
+    #[inline]
+    pub(crate) const fn any(self, of: Events) -> bool {
+        self.0 & of.0 != 0
+    }
+
+    #[inline]
+    pub(crate) const fn with(self, more: Events) -> Events {
+        Events(self.0 | more.0)
+    }
+
+    pub(crate) const fn only(self, of: Events) -> Events {
+        Events(self.0 & of.0)
+    }
+}
+
+/// How a source is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Both directions, edge-triggered.
+    Edges,
+    /// A listener: level-triggered, one of the workers that watch it is woken.
+    Listener,
+}
+
+/// One watched, or not yet watched, descriptor. An idle connection costs one of these.
+#[derive(Debug)]
+pub(crate) struct Source {
+    read_waker: Option<Waker>,
+    write_waker: Option<Waker>,
+    pub(crate) read: Readiness,
+    pub(crate) write: Readiness,
+    /// Lasting events that were seen.
+    seen: Events,
+    /// The driver watches it.
+    pub(crate) watched: bool,
+    /// The reader waits for the end of the stream alone: data does not wake it.
+    hangup_only: bool,
+    /// It belongs to a parked stream: events are reported to the worker's reaper.
+    pub(crate) parked: bool,
+    /// Level-triggered reports of a listener that nobody took since.
+    pub(crate) unheeded: u8,
+    /// A listener: the number under which the driver watches it, level-triggered.
+    pub(crate) level: Option<i32>,
+}
+
+const _: () = assert!(std::mem::size_of::<Source>() <= 48);
+
+impl Source {
+    pub(crate) fn new() -> Source {
+        Source {
+            read_waker: None,
+            write_waker: None,
+            read: Readiness::Unknown,
+            write: Readiness::Unknown,
+            seen: Events::NONE,
+            watched: false,
+            hangup_only: false,
+            parked: false,
+            unheeded: 0,
+            level: None,
+        }
+    }
+
+    /// Whether a read is worth a system call.
+    #[inline]
+    pub(crate) fn may_read(&self) -> bool {
+        self.read != Readiness::Drained || self.seen.any(Events::LASTING)
+    }
+
+    /// Whether a write is worth a system call.
+    #[inline]
+    pub(crate) fn may_write(&self) -> bool {
+        self.write != Readiness::Drained || self.seen.any(Events::HANGUP.with(Events::ERROR))
+    }
+
+    /// A read moved `count` bytes into room for `room`.
+    #[inline]
+    pub(crate) fn has_read(&mut self, count: usize, room: usize) {
+        self.read = if count < room && !self.ending() { Readiness::Drained } else { Readiness::Ready };
+    }
+
+    /// A write moved `count` of `offered` bytes.
+    #[inline]
+    pub(crate) fn has_written(&mut self, count: usize, offered: usize) {
+        self.write = if count < offered { Readiness::Drained } else { Readiness::Ready };
+    }
+
+    /// Whether the peer closed, or an error is pending.
+    #[inline]
+    pub(crate) fn ending(&self) -> bool {
+        self.seen.any(Events::LASTING)
+    }
+
+    /// The lasting events that were seen.
+    pub(crate) fn seen(&self) -> Events {
+        self.seen
+    }
+
+    #[inline]
+    pub(crate) fn wait_to_read(&mut self, context: &Context<'_>) {
+        self.hangup_only = false;
+        keep_waker(&mut self.read_waker, context);
+    }
+
+    pub(crate) fn wait_for_hangup(&mut self, context: &Context<'_>) {
+        self.hangup_only = true;
+        keep_waker(&mut self.read_waker, context);
+    }
+
+    #[inline]
+    pub(crate) fn wait_to_write(&mut self, context: &Context<'_>) {
+        keep_waker(&mut self.write_waker, context);
+    }
+
+    /// Forgets who waits, when the source changes hands.
+    pub(crate) fn forget_waiters(&mut self) -> (Option<Waker>, Option<Waker>) {
+        (self.read_waker.take(), self.write_waker.take())
+    }
+
+    /// Counts reports of a listener for which nobody waits. The driver repeats them in every turn; after two of them
+    /// it must stop watching the returned number, or the worker would never sleep. The listener's next wait goes on.
+    pub(crate) fn is_unheeded(&mut self) -> Option<i32> {
+        let number = self.level.filter(|_| self.read_waker.is_none())?;
+        self.unheeded += 1;
+        if self.unheeded < 2 {
+            return None;
+        }
+        self.unheeded = 0;
+        self.watched = false;
+        Some(number)
+    }
+
+    /// Records what an event said and returns the wakers of those that waited for it.
+    #[inline]
+    pub(crate) fn record(&mut self, events: Events) -> (Option<Waker>, Option<Waker>) {
+        if events.any(Events::READABLE) {
+            self.read = Readiness::Ready;
+        }
+        if events.any(Events::WRITABLE) {
+            self.write = Readiness::Ready;
+        }
+        self.seen = self.seen.with(events.only(Events::LASTING));
+        let readers = if self.hangup_only { Events::LASTING } else { Events::LASTING.with(Events::READABLE) };
+        let writers = Events::WRITABLE.with(Events::HANGUP).with(Events::ERROR);
+        let reader = if events.any(readers) { self.read_waker.take() } else { None };
+        let writer = if events.any(writers) { self.write_waker.take() } else { None };
+        (reader, writer)
+    }
+
+    /// Whether an event means that a parked stream is of no use any more.
+    pub(crate) fn spoils_parked(events: Events) -> bool {
+        events.any(Events::LASTING.with(Events::READABLE))
+    }
+}
+
+#[inline]
+fn keep_waker(place: &mut Option<Waker>, context: &Context<'_>) {
+    match place {
+        Some(waker) if waker.will_wake(context.waker()) => {}
+        _ => *place = Some(context.waker().clone()),
+    }
+}
+
+/// All sources of one worker.
+pub(crate) type Sources = Slab<Source>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_read_drains_unless_the_end_was_seen() {
+        let mut source = Source::new();
+        source.has_read(5, 10);
+        assert!(!source.may_read());
+        source.record(Events::READABLE);
+        source.has_read(10, 10);
+        assert!(source.may_read(), "a filled read leaves more to read");
+        source.record(Events::READABLE.with(Events::READ_CLOSED));
+        source.has_read(5, 10);
+        assert!(source.may_read(), "the end of the stream is still to be read");
+        assert!(source.may_write(), "a peer that closed its direction still reads");
+    }
+
+    #[test]
+    fn an_error_wakes_both_directions_and_lets_both_try() {
+        let mut source = Source::new();
+        source.has_read(0, 1);
+        source.has_written(0, 1);
+        assert!(!source.may_read() && !source.may_write());
+        let context = Context::from_waker(Waker::noop());
+        source.wait_for_hangup(&context);
+        source.wait_to_write(&context);
+        assert!(matches!(source.record(Events::READABLE), (None, None)), "data does not wake who waits for the end");
+        assert!(matches!(source.record(Events::ERROR), (Some(_), Some(_))));
+        assert!(source.may_read() && source.may_write());
+    }
+}

@@ -1,0 +1,52 @@
+//! The system calls that the runtime makes, each behind a safe function.
+//!
+//! Nothing here may keep state or decide anything.
+
+pub(crate) mod address;
+pub(crate) mod clock;
+pub(crate) mod epoll;
+pub(crate) mod event;
+pub(crate) mod pipe;
+pub(crate) mod process;
+pub(crate) mod signal;
+pub(crate) mod socket;
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The result of a system call that answers -1 and `errno` when it fails.
+#[inline]
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Bytes moved, or `None` where the call would have waited. Calls again when a signal interrupted it.
+#[inline]
+pub(crate) fn attempt(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<Option<usize>> {
+    loop {
+        let result = call();
+        if result >= 0 {
+            return Ok(Some(result as usize));
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN) => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Makes calls on a descriptor answer at once.
+pub(crate) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Whether a descriptor is closed when the process executes another program.
+pub(crate) fn set_close_on_exec(fd: &OwnedFd, on: bool) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if on { libc::FD_CLOEXEC } else { 0 }) }).map(drop)
+}

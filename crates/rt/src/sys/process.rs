@@ -1,0 +1,179 @@
+//! Calls about the process and its threads.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+
+/// Forks. In the child only the calling thread lives on.
+///
+/// # Safety
+/// The process must have one thread only: the child could otherwise find a lock taken by a thread that it lacks.
+pub(crate) unsafe fn fork() -> io::Result<libc::pid_t> {
+    // SAFETY: the caller promises that there are no other threads.
+    check(unsafe { libc::fork() })
+}
+
+/// Number of threads of this process.
+pub(crate) fn thread_count() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// Leaves the process at once, without running exit handlers.
+pub(crate) fn exit_now(status: i32) -> ! {
+    // SAFETY: no pointers are passed; the call does not return.
+    unsafe { libc::_exit(status) }
+}
+
+pub(crate) fn new_session() -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Waits for a child; `None` when `block` is false and none has ended. The status is the raw one.
+pub(crate) fn wait(pid: libc::pid_t, block: bool) -> io::Result<Option<(libc::pid_t, i32)>> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is valid for the answer.
+        match check(unsafe { libc::waitpid(pid, &mut status, if block { 0 } else { libc::WNOHANG }) }) {
+            Ok(0) => return Ok(None),
+            Ok(ended) => return Ok(Some((ended, status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(crate) fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// A plain pipe, for the status of a child.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is valid for the two numbers that the kernel writes.
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: both descriptors are fresh and nobody else's.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Makes descriptor `to` a copy of `from`.
+pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed; the callers name the standard streams only, which nobody owns.
+    check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
+}
+
+/// The limits (soft, hard) of open descriptors.
+pub(crate) fn descriptor_limit() -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for the answer.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+pub(crate) fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: `limit` is valid for the call, which only reads it.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(drop)
+}
+
+/// The cores that this thread may run on.
+pub(crate) fn affinity() -> io::Result<Vec<usize>> {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: `set` is valid for the size that is given.
+    check(unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &mut set) })?;
+    // SAFETY: the macro's function only reads `set`, and the numbers are below its size.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect())
+}
+
+/// Binds this thread to one core.
+pub(crate) fn set_affinity(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the core's number is below the set's size.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is valid for the size that is given.
+    check(unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &set) }).map(drop)
+}
+
+pub(crate) fn set_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: pointer and length describe `groups`.
+    check(unsafe { libc::setgroups(groups.len() as _, groups.as_ptr()) }).map(drop)
+}
+
+pub(crate) fn set_group(group: u32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setgid(group) }).map(drop)
+}
+
+pub(crate) fn set_user(user: u32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setuid(user) }).map(drop)
+}
+
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: no pointers are passed; the call cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Changes a record of the user data base into numbers: the user's and its group's.
+pub(crate) fn user_by_name(name: &str) -> io::Result<Option<(u32, u32)>> {
+    let name = c_string(name)?;
+    let mut room = vec![0; 16 * 1024];
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut entry: libc::passwd = unsafe { mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and `room` has the length that is given.
+    let code = unsafe { libc::getpwnam_r(name.as_ptr(), &mut entry, room.as_mut_ptr(), room.len(), &mut found) };
+    lookup_result(code, found.is_null()).map(|known| known.then_some((entry.pw_uid, entry.pw_gid)))
+}
+
+/// Changes a record of the group data base into its number.
+pub(crate) fn group_by_name(name: &str) -> io::Result<Option<u32>> {
+    let name = c_string(name)?;
+    let mut room = vec![0; 64 * 1024];
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut entry: libc::group = unsafe { mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and `room` has the length that is given.
+    let code = unsafe { libc::getgrnam_r(name.as_ptr(), &mut entry, room.as_mut_ptr(), room.len(), &mut found) };
+    lookup_result(code, found.is_null()).map(|known| known.then_some(entry.gr_gid))
+}
+
+/// Whether a data base knew a name. Some systems answer "no such entry" as an error.
+fn lookup_result(code: i32, nothing: bool) -> io::Result<bool> {
+    match code {
+        0 => Ok(!nothing),
+        libc::ENOENT | libc::ESRCH => Ok(false),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+fn c_string(text: &str) -> io::Result<CString> {
+    CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// Sets the calling thread's name as tools show it; the kernel keeps 15 bytes.
+pub(crate) fn set_name(name: &CStr) {
+    // SAFETY: the name is a valid string that the kernel copies.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Has the kernel send `signal` to this process when its parent ends.
+pub(crate) fn signal_on_parents_end(signal: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) }).map(drop)
+}
+
+/// Allows or forbids core dumps, which changing the user forbids.
+pub(crate) fn set_dumpable(on: bool) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(on)) }).map(drop)
+}

@@ -1,0 +1,30 @@
+//! Dispositions of signals.
+
+use std::io;
+use std::mem;
+
+use super::check;
+
+fn set(number: i32, action: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: all bytes zero is a valid value of this plain structure: no flags, an empty mask.
+    let mut disposition: libc::sigaction = unsafe { mem::zeroed() };
+    disposition.sa_sigaction = action;
+    disposition.sa_flags = libc::SA_RESTART;
+    // SAFETY: `disposition` is valid for the call, and `action` is a handler of this shape or one of the constants.
+    check(unsafe { libc::sigaction(number, &disposition, std::ptr::null_mut()) }).map(drop)
+}
+
+/// Has `handler` called for a signal. It must only do what is safe in a signal handler.
+pub(crate) fn set_handler(number: i32, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    set(number, handler as *const () as libc::sighandler_t)
+}
+
+/// Leaves a signal to the system. That it cannot be changed (SIGKILL) is no error.
+pub(crate) fn set_default(number: i32) {
+    let _ = set(number, libc::SIG_DFL);
+}
+
+/// Ignores a signal.
+pub(crate) fn set_ignored(number: i32) {
+    let _ = set(number, libc::SIG_IGN);
+}

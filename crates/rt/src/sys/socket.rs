@@ -1,0 +1,223 @@
+//! The socket calls. All sockets are non-blocking and closed on exec.
+
+use std::io::{self, IoSlice};
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::address::RawAddress;
+use super::{attempt, check};
+use crate::net::Address;
+
+/// Calls that an accepted, failed connection costs before the caller is told (it was reset in the backlog).
+const ACCEPT_ATTEMPTS: usize = 8;
+
+/// A new socket.
+pub(crate) fn create(family: i32, kind: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed.
+    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The family of sockets for an address.
+pub(crate) fn family(address: &Address) -> i32 {
+    match address {
+        Address::Inet(address) if address.is_ipv4() => libc::AF_INET,
+        Address::Inet(_) => libc::AF_INET6,
+        Address::Unix(_) | Address::Abstract(_) | Address::Unnamed => libc::AF_UNIX,
+    }
+}
+
+pub(crate) fn bind(fd: &OwnedFd, address: &Address) -> io::Result<()> {
+    let raw = RawAddress::encode(address)?;
+    // SAFETY: pointer and length describe `raw`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), raw.pointer(), raw.length) }).map(drop)
+}
+
+pub(crate) fn listen(fd: &OwnedFd, backlog: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
+}
+
+/// Starts a connect; `false` when it goes on in the background.
+pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
+    let raw = RawAddress::encode(address)?;
+    loop {
+        // SAFETY: pointer and length describe `raw`.
+        match check(unsafe { libc::connect(fd.as_raw_fd(), raw.pointer(), raw.length) }) {
+            Ok(_) => return Ok(true),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINPROGRESS) => return Ok(false),
+                Some(libc::EINTR) => {}
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+/// Takes a connection out of the backlog. Connections that were reset while they waited there are passed over.
+pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
+    let mut attempts = 0;
+    loop {
+        let mut raw = RawAddress::room();
+        let mut length = raw.length;
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+        let result = check(unsafe { libc::accept4(fd, raw.pointer_mut(), &mut length, flags) });
+        raw.length = length;
+        let error = match result {
+            // SAFETY: the descriptor is fresh and nobody else's.
+            Ok(accepted) => return Ok(Some((unsafe { OwnedFd::from_raw_fd(accepted) }, raw.decode()))),
+            Err(error) => error,
+        };
+        attempts += 1;
+        match error.raw_os_error() {
+            Some(libc::EAGAIN) => return Ok(None),
+            Some(libc::EINTR) => {}
+            Some(libc::ECONNABORTED | libc::EPROTO | libc::EPERM) if attempts < ACCEPT_ATTEMPTS => {}
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Receives into `place`; 0 at the end of the stream.
+#[inline]
+pub(crate) fn receive(fd: RawFd, place: &mut [u8], flags: i32) -> io::Result<Option<usize>> {
+    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    attempt(|| unsafe { libc::recv(fd, place.as_mut_ptr().cast(), place.len(), flags) })
+}
+
+#[inline]
+pub(crate) fn send(fd: RawFd, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+    let flags = send_flags(more);
+    // SAFETY: pointer and length describe `bytes`.
+    attempt(|| unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Sends several slices with one call.
+#[inline]
+pub(crate) fn send_slices(fd: RawFd, slices: &[IoSlice<'_>], more: bool) -> io::Result<Option<usize>> {
+    let message = message_of(slices, None);
+    let flags = send_flags(more);
+    // SAFETY: the message points to `slices`, which are valid for the call; the kernel only reads from them.
+    attempt(|| unsafe { libc::sendmsg(fd, &message, flags) })
+}
+
+fn send_flags(more: bool) -> i32 {
+    libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 }
+}
+
+/// Most slices that one call takes.
+pub(crate) const MOST_SLICES: usize = libc::UIO_MAXIOV as usize;
+
+fn message_of(slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> libc::msghdr {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    // `IoSlice` has the layout of `iovec`, as its documentation promises.
+    message.msg_iov = slices.as_ptr().cast_mut().cast();
+    message.msg_iovlen = slices.len().min(MOST_SLICES) as _;
+    if let Some(to) = to {
+        message.msg_name = to.pointer().cast_mut().cast();
+        message.msg_namelen = to.length;
+    }
+    message
+}
+
+/// Sends one datagram, to `to` or to the peer that the socket is connected to.
+pub(crate) fn send_datagram(fd: RawFd, slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> io::Result<Option<usize>> {
+    let message = message_of(slices, to);
+    // SAFETY: the message points to `slices` and `to`, which are valid for the call; the kernel only reads from them.
+    attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) })
+}
+
+/// Sends one datagram for each element of `datagrams` to the same address with as few calls as possible; returns how
+/// many the kernel took.
+pub(crate) fn send_datagrams(fd: RawFd, datagrams: &[IoSlice<'_>], to: Option<&RawAddress>) -> io::Result<usize> {
+    const BATCH: usize = 64;
+    let mut sent = 0;
+    while sent < datagrams.len() {
+        let batch = &datagrams[sent..datagrams.len().min(sent + BATCH)];
+        // SAFETY: all bytes zero is a valid value of this plain structure.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        for (message, slice) in messages.iter_mut().zip(batch) {
+            message.msg_hdr = message_of(std::slice::from_ref(slice), to);
+        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the first `batch.len()` messages point to slices and an address that are valid for the call.
+        let taken = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), batch.len() as u32, flags as _) };
+        match check(taken) {
+            Ok(taken) => sent += taken as usize,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if sent == 0 && error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(sent)
+}
+
+/// Receives one datagram into `place` and tells its sender.
+pub(crate) fn receive_datagram(fd: RawFd, place: &mut [u8]) -> io::Result<Option<(usize, Address)>> {
+    let mut raw = RawAddress::room();
+    let mut length = raw.length;
+    let pointer = raw.pointer_mut();
+    // SAFETY: the pointers are valid for the call, and their lengths tell the room behind them.
+    let received =
+        attempt(|| unsafe { libc::recvfrom(fd, place.as_mut_ptr().cast(), place.len(), 0, pointer, &mut length) })?;
+    raw.length = length;
+    Ok(received.map(|count| (count, raw.decode())))
+}
+
+pub(crate) fn shutdown_write(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::shutdown(fd, libc::SHUT_WR) }).map(drop)
+}
+
+pub(crate) fn local_address(fd: RawFd) -> io::Result<Address> {
+    let mut raw = RawAddress::room();
+    let mut length = raw.length;
+    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    check(unsafe { libc::getsockname(fd, raw.pointer_mut(), &mut length) })?;
+    raw.length = length;
+    Ok(raw.decode())
+}
+
+pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
+    let mut raw = RawAddress::room();
+    let mut length = raw.length;
+    // SAFETY: as above.
+    check(unsafe { libc::getpeername(fd, raw.pointer_mut(), &mut length) })?;
+    raw.length = length;
+    Ok(raw.decode())
+}
+
+/// Sets a socket option to a plain structure, mostly an `int`.
+pub(crate) fn set_option<T: Copy>(fd: RawFd, level: i32, name: i32, value: T) -> io::Result<()> {
+    let pointer = (&raw const value).cast();
+    // SAFETY: pointer and length describe `value`.
+    check(unsafe { libc::setsockopt(fd, level, name, pointer, mem::size_of::<T>() as libc::socklen_t) }).map(drop)
+}
+
+/// Sets a socket option to bytes.
+pub(crate) fn set_option_bytes(fd: RawFd, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: pointer and length describe `value`.
+    check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), length) }).map(drop)
+}
+
+/// Reads a socket option that is an `int`.
+pub(crate) fn option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
+    let mut value: libc::c_int = 0;
+    let mut length = mem::size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    check(unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &mut length) })?;
+    Ok(value)
+}
+
+/// The error that waits on a socket, which this takes off it.
+pub(crate) fn take_error(fd: RawFd) -> Option<io::Error> {
+    match option(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
+        Ok(0) => None,
+        Ok(code) => Some(io::Error::from_raw_os_error(code)),
+        Err(error) => Some(error),
+    }
+}

@@ -1,0 +1,221 @@
+//! The tasks of one worker: a slab of boxed futures, two run queues, and wakers that are plain numbers.
+//!
+//! A waker must never own anything: cloning it copies a number, and waking a task that ended does nothing.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::ptr;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use crate::current;
+use crate::mailbox;
+use crate::recycle::Recycled;
+
+/// How urgent a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Everything on a request's way: all that were queued when a turn began run in that turn.
+    #[default]
+    Normal,
+    /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
+    Heavy,
+}
+
+/// The tag that the panic hook gets for a job that was posted: such a job has no task.
+pub const NO_TAG: u64 = u64::MAX;
+
+pub(crate) type TaskFuture = Recycled<dyn Future<Output = ()>>;
+
+const SLOT_BITS: u32 = 24;
+const GENERATION_BITS: u32 = 28;
+const MOST_TASKS: usize = 1 << SLOT_BITS;
+/// Workers that can live in one process at a time.
+pub(crate) const MOST_WORKERS: usize = 1 << (u64::BITS - SLOT_BITS - GENERATION_BITS);
+
+const _: () = assert!(usize::BITS >= u64::BITS, "a waker packs its task into one pointer of 64 bits");
+
+/// Worker, generation and slot of a task in one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskId(u64);
+
+impl TaskId {
+    fn new(worker: u16, generation: u32, slot: u32) -> TaskId {
+        let worker = u64::from(worker) << (SLOT_BITS + GENERATION_BITS);
+        TaskId(worker | u64::from(generation) << SLOT_BITS | u64::from(slot))
+    }
+
+    /// The worker's number in the registry of mailboxes.
+    pub(crate) fn worker(self) -> u16 {
+        (self.0 >> (SLOT_BITS + GENERATION_BITS)) as u16
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> SLOT_BITS) as u32 & ((1 << GENERATION_BITS) - 1)
+    }
+
+    fn slot(self) -> usize {
+        self.0 as usize & (MOST_TASKS - 1)
+    }
+
+    /// A waker of this task.
+    pub(crate) fn waker(self) -> Waker {
+        let data = ptr::without_provenance(self.0 as usize);
+        // SAFETY: the table's functions use the data as a number only, and are safe to call from any thread.
+        unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
+    }
+}
+
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| {});
+
+fn clone(data: *const ()) -> RawWaker {
+    RawWaker::new(data, &VTABLE)
+}
+
+fn wake(data: *const ()) {
+    let id = TaskId(data.addr() as u64);
+    let woken = current::try_with(|worker| {
+        if worker.remote.index == id.worker() {
+            worker.tasks.borrow_mut().wake(id);
+            return true;
+        }
+        worker.peer_by_index(id.worker()).map(|peer| peer.wake(id)).is_some()
+    });
+    if woken != Some(true) {
+        mailbox::wake(id);
+    }
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    /// The future lies in the slot.
+    Waiting,
+    /// The future is being polled, out of the slot.
+    Running,
+}
+
+struct Slot {
+    /// The task's tag; in a free slot the number of the next free one.
+    tag: u64,
+    future: Option<TaskFuture>,
+    generation: u32,
+    state: State,
+    class: Class,
+    queued: bool,
+}
+
+/// All tasks of one worker.
+pub(crate) struct Tasks {
+    worker: u16,
+    slots: Vec<Slot>,
+    free: u64,
+    len: usize,
+    normal: VecDeque<TaskId>,
+    heavy: VecDeque<TaskId>,
+}
+
+const NO_SLOT: u64 = u64::MAX;
+
+impl Tasks {
+    pub(crate) fn new(worker: u16) -> Tasks {
+        let (normal, heavy) = (VecDeque::with_capacity(1024), VecDeque::with_capacity(64));
+        Tasks { worker, slots: Vec::with_capacity(1024), free: NO_SLOT, len: 0, normal, heavy }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a task and queues it.
+    pub(crate) fn insert(&mut self, class: Class, tag: u64, future: TaskFuture) {
+        self.len += 1;
+        let number = self.free as usize;
+        if let Some(slot) = self.slots.get_mut(number) {
+            self.free = slot.tag;
+            (slot.tag, slot.class, slot.state, slot.queued) = (tag, class, State::Waiting, false);
+            slot.future = Some(future);
+            let id = TaskId::new(self.worker, slot.generation, number as u32);
+            return self.wake(id);
+        }
+        let number = self.slots.len();
+        assert!(number < MOST_TASKS, "a worker has at most 2^24 tasks");
+        let future = Some(future);
+        self.slots.push(Slot { tag, future, generation: 0, state: State::Waiting, class, queued: false });
+        self.wake(TaskId::new(self.worker, 0, number as u32));
+    }
+
+    fn slot(&mut self, id: TaskId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.slot()).filter(|slot| slot.generation == id.generation() && slot.state != State::Free)
+    }
+
+    /// Queues a task unless it is queued already or has ended.
+    #[inline]
+    pub(crate) fn wake(&mut self, id: TaskId) {
+        let Some(slot) = self.slots.get_mut(id.slot()) else { return };
+        if slot.generation != id.generation() || slot.queued || slot.state == State::Free {
+            return;
+        }
+        slot.queued = true;
+        match slot.class {
+            Class::Normal => self.normal.push_back(id),
+            Class::Heavy => self.heavy.push_back(id),
+        }
+    }
+
+    /// Number of queued tasks of each class, ended ones among them.
+    #[inline]
+    pub(crate) fn queued(&self) -> (usize, usize) {
+        (self.normal.len(), self.heavy.len())
+    }
+
+    /// Takes the next queued task out of its slot, to be polled. The outer `None`: the queue is empty; the inner one:
+    /// the task has ended since it was queued.
+    #[inline]
+    pub(crate) fn take_next(&mut self, class: Class) -> Option<Option<(TaskId, u64, TaskFuture)>> {
+        let id = match class {
+            Class::Normal => self.normal.pop_front()?,
+            Class::Heavy => self.heavy.pop_front()?,
+        };
+        let Some(slot) = self.slot(id) else { return Some(None) };
+        slot.queued = false;
+        slot.state = State::Running;
+        Some(slot.future.take().map(|future| (id, slot.tag, future)))
+    }
+
+    /// Puts a task that waits back into its slot.
+    #[inline]
+    pub(crate) fn put_back(&mut self, id: TaskId, future: TaskFuture) {
+        if let Some(slot) = self.slot(id) {
+            slot.state = State::Waiting;
+            slot.future = Some(future);
+        }
+    }
+
+    /// Frees the slot of a task that ended.
+    #[inline]
+    pub(crate) fn finish(&mut self, id: TaskId) {
+        let free = self.free;
+        let Some(slot) = self.slot(id) else { return };
+        slot.generation = (slot.generation + 1) & ((1 << GENERATION_BITS) - 1);
+        slot.state = State::Free;
+        slot.queued = false;
+        slot.tag = free;
+        self.free = id.slot() as u64;
+        self.len -= 1;
+    }
+
+    /// Takes all waiting tasks out for good, to be dropped when the worker ends.
+    pub(crate) fn take_all(&mut self) -> Vec<TaskFuture> {
+        let mut futures = Vec::new();
+        for number in 0..self.slots.len() {
+            let slot = &mut self.slots[number];
+            if slot.state == State::Waiting {
+                futures.extend(slot.future.take());
+                let id = TaskId::new(self.worker, slot.generation, number as u32);
+                self.finish(id);
+            }
+        }
+        futures
+    }
+}

@@ -1,0 +1,262 @@
+//! One worker: everything that belongs to one core, and the free functions that act on the current one.
+//!
+//! It must never be reached from another thread: what others may reach is its `Remote`.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
+
+use crate::driver::Driver;
+use crate::mailbox::{Handle, Message, Remote, Shared};
+use crate::net::{ParkedId, RawPipe};
+use crate::random::Random;
+use crate::recycle::{Bins, boxed_dyn};
+use crate::source::Sources;
+use crate::task::{Class, TaskId, Tasks};
+use crate::{WorkerId, current};
+
+/// Bytes of a [`large_buffer`].
+const LARGE_BUFFER: usize = 512 * 1024;
+/// Large buffers that a worker keeps: one moves all bulk data in turn, slow readers hold others.
+const LARGE_BUFFERS_KEPT: usize = 4;
+/// Units of reading and writing that a task may spend before it must let others run; see `Worker::may_spend`.
+const BUDGET: u32 = 64;
+/// Bytes that cost one unit on top of the call's own.
+const BYTES_A_UNIT: usize = 16 * 1024;
+
+type PanicHook = Rc<dyn Fn(u64)>;
+
+/// What a worker owns.
+pub(crate) struct Worker {
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) driver: Driver,
+    pub(crate) now: Cell<Moment>,
+    wall: Cell<Option<WallTime>>,
+    pub(crate) random: Random,
+    buffers: BufferPool,
+    large_buffers: BufferPool,
+    pub(crate) bins: Bins,
+    pub(crate) tasks: RefCell<Tasks>,
+    pub(crate) sources: RefCell<Sources>,
+    pub(crate) timers: RefCell<TimerWheel<Waker>>,
+    pub(crate) parked_events: RefCell<ParkedEvents>,
+    pub(crate) pipes: RefCell<Vec<RawPipe>>,
+    panic_hook: RefCell<Option<PanicHook>>,
+    /// What the task that runs may still spend.
+    budget: Cell<u32>,
+    pub(crate) run_queue_depth: usize,
+}
+
+/// Parked streams on which something happened, for the reaper.
+#[derive(Default)]
+pub(crate) struct ParkedEvents {
+    pub(crate) ids: Vec<ParkedId>,
+    pub(crate) waker: Option<Waker>,
+}
+
+/// What a worker is made from.
+pub(crate) struct Parts {
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) driver: Driver,
+    pub(crate) seed: u64,
+    pub(crate) buffer_size: usize,
+    pub(crate) buffers_kept: usize,
+    pub(crate) run_queue_depth: usize,
+}
+
+impl Worker {
+    pub(crate) fn new(parts: Parts) -> Worker {
+        let now = parts.driver.now();
+        Worker {
+            tasks: RefCell::new(Tasks::new(parts.remote.index)),
+            remote: parts.remote,
+            shared: parts.shared,
+            driver: parts.driver,
+            now: Cell::new(now),
+            wall: Cell::new(None),
+            random: Random::seeded(parts.seed),
+            buffers: BufferPool::new(parts.buffer_size, parts.buffers_kept),
+            large_buffers: BufferPool::new(LARGE_BUFFER.max(parts.buffer_size), LARGE_BUFFERS_KEPT),
+            bins: Bins::new(),
+            sources: RefCell::new(Sources::with_capacity(1024)),
+            timers: RefCell::new(TimerWheel::new(now)),
+            parked_events: RefCell::default(),
+            pipes: RefCell::default(),
+            panic_hook: RefCell::default(),
+            budget: Cell::new(BUDGET),
+            run_queue_depth: parts.run_queue_depth,
+        }
+    }
+
+    /// All workers of the runtime.
+    pub(crate) fn peers(&self) -> &[Arc<Remote>] {
+        &self.shared.remotes
+    }
+
+    /// The worker of this runtime at a place of the registry; a runtime's places are neighbours.
+    pub(crate) fn peer_by_index(&self, index: u16) -> Option<&Arc<Remote>> {
+        let first = self.shared.remotes.first()?.index;
+        self.shared.remotes.get(usize::from(index.checked_sub(first)?))
+    }
+
+    /// Reads the clock, once a turn.
+    pub(crate) fn refresh_time(&self) {
+        self.now.set(self.driver.now());
+        self.wall.set(None);
+    }
+
+    fn wall(&self) -> WallTime {
+        let wall = self.wall.get().unwrap_or_else(|| self.driver.wall());
+        self.wall.set(Some(wall));
+        wall
+    }
+
+    pub(crate) fn refill_budget(&self) {
+        self.budget.set(BUDGET);
+    }
+
+    /// Whether the running task may read or write once more. When it has spent its budget the answer is no, and the
+    /// task is queued for the next turn: a fast peer cannot keep a worker to itself.
+    #[inline]
+    pub(crate) fn may_spend(&self, context: &Context<'_>) -> bool {
+        let left = self.budget.get();
+        if left == 0 {
+            context.waker().wake_by_ref();
+            return false;
+        }
+        self.budget.set(left - 1);
+        true
+    }
+
+    /// Takes what `bytes` cost from the running task's budget.
+    #[inline]
+    pub(crate) fn spend_bytes(&self, bytes: usize) {
+        if bytes >= BYTES_A_UNIT {
+            let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
+            self.budget.set(self.budget.get().saturating_sub(units));
+        }
+    }
+
+    pub(crate) fn panic_hook(&self) -> Option<PanicHook> {
+        self.panic_hook.borrow().clone()
+    }
+
+    /// Sends to a worker of this runtime, or to this one.
+    fn send(&self, worker: WorkerId, message: Message) {
+        if let Some(remote) = self.peers().get(usize::from(worker)) {
+            remote.send(message);
+        }
+    }
+
+    pub(crate) fn wake(&self, task: TaskId) {
+        self.tasks.borrow_mut().wake(task);
+    }
+}
+
+/// The current worker's number.
+pub fn worker() -> WorkerId {
+    current::with(|worker| worker.remote.worker)
+}
+
+/// Whether a worker runs on this thread.
+pub fn is_on_worker() -> bool {
+    current::try_with(|_| ()).is_some()
+}
+
+/// Number of workers of this runtime.
+pub fn workers() -> usize {
+    current::with(|worker| worker.shared.workers)
+}
+
+/// The time of this turn: it was read once, when the turn's events had come.
+#[inline]
+pub fn now() -> Moment {
+    current::with(|worker| worker.now.get())
+}
+
+/// The calendar time of this turn, read when somebody first asks in it.
+#[inline]
+pub fn wall() -> WallTime {
+    current::with(Worker::wall)
+}
+
+/// A random number of this worker's generator, seeded in the simulator. Not for secrets.
+#[inline]
+pub fn random() -> u64 {
+    current::with(|worker| worker.random.next())
+}
+
+/// An empty buffer of [`buffer_size`] bytes from this worker's pool.
+#[inline]
+pub fn buffer() -> Buffer {
+    current::with(|worker| worker.buffers.get())
+}
+
+/// Bytes that a [`buffer`] holds.
+pub fn buffer_size() -> usize {
+    current::with(|worker| worker.buffers.size())
+}
+
+/// An empty buffer of the large class (512 KB) for bulk data, from this worker's pool.
+pub fn large_buffer() -> Buffer {
+    current::with(|worker| worker.large_buffers.get())
+}
+
+/// Bytes that a [`large_buffer`] holds.
+pub fn large_buffer_size() -> usize {
+    current::with(|worker| worker.large_buffers.size())
+}
+
+/// Starts a task on this worker. It runs first in the next turn. `tag` is what the panic hook gets.
+pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static) {
+    let future = boxed_dyn(future);
+    current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
+}
+
+/// Number of tasks that live on this worker.
+pub fn tasks() -> usize {
+    current::with(|worker| worker.tasks.borrow().len())
+}
+
+/// Sets what this worker does after a task panicked and was dropped; it gets the task's tag.
+pub fn set_panic_hook(hook: Rc<dyn Fn(u64)>) {
+    let old = current::with(|worker| worker.panic_hook.borrow_mut().replace(hook));
+    drop(old);
+}
+
+/// Runs `job` on a worker of this runtime, outside of any task. Dropped without a run when that worker has ended or
+/// does not exist.
+pub fn post(worker: WorkerId, job: Box<dyn FnOnce() + Send>) {
+    current::with(|current| current.send(worker, Message::Job(job)));
+}
+
+/// A way to reach this runtime's workers from other threads.
+pub fn handle() -> Handle {
+    current::with(|worker| Handle { shared: Arc::clone(&worker.shared) })
+}
+
+/// Sessions that live on this worker; see [`crate::LoadGuard`].
+pub fn load() -> u32 {
+    current::with(|worker| worker.remote.load())
+}
+
+/// Sessions that live on a worker of this runtime; 0 for one that does not exist.
+pub fn load_of(worker: WorkerId) -> u32 {
+    current::with(|current| current.peers().get(usize::from(worker)).map_or(0, |remote| remote.load()))
+}
+
+/// Asks every worker of this runtime to leave its loop after its turn.
+pub fn stop() {
+    current::with(|worker| worker.shared.stop());
+}
+
+/// Whether somebody asked the workers to leave.
+pub fn stopping() -> bool {
+    current::with(|worker| worker.shared.stopping())
+}
