@@ -5,6 +5,7 @@
 pub mod balance;
 pub mod compile;
 pub mod live;
+pub mod log_format;
 pub mod program;
 
 pub use compile::{Limits, Resolver, compile};

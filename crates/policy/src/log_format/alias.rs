@@ -1,0 +1,107 @@
+//! What an alias is, and the list of the tables that define them (configuration manual, section 8.2.6). Each family has
+//! a file: a function and a row per alias. Must never know a format.
+
+use super::escape::Flags;
+use super::record::Record;
+use super::{connection, http, process, timer};
+
+/// What an alias prints, as the manual's table types it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Day, time and perhaps zone.
+    Date,
+    /// A number; -1 where there is none.
+    Numeric,
+    /// An address.
+    Ip,
+    /// Text.
+    String,
+    /// Several texts, one by one.
+    StringList,
+}
+
+impl Kind {
+    /// As the documentation writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Date => "date",
+            Self::Numeric => "numeric",
+            Self::Ip => "IP",
+            Self::String => "string",
+            Self::StringList => "string list",
+        }
+    }
+}
+
+/// Where an alias has a meaning; elsewhere it prints what it prints for a missing value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restriction {
+    /// Everywhere.
+    None,
+    /// `mode http`.
+    Http,
+    /// Connections by TLS.
+    Tls,
+    /// Logs, not other uses of formats.
+    Log,
+}
+
+impl Restriction {
+    /// The letter in the manual's table.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Http => "H",
+            Self::Tls => "S",
+            Self::Log => "L",
+        }
+    }
+}
+
+/// One alias.
+#[derive(Debug)]
+pub struct Alias {
+    /// Without its `%`.
+    pub name: &'static str,
+    /// What it prints.
+    pub kind: Kind,
+    /// Where it has a meaning.
+    pub restriction: Restriction,
+    /// Its value is known only when the stream has ended: a format with such an alias is logged then, others are as soon
+    /// as the server has answered (HTTP) or the connection to it stands (TCP).
+    pub at_end: bool,
+    /// What it tells.
+    pub doc: &'static str,
+    /// Appends it.
+    pub render: fn(&Record<'_>, Flags, &mut Vec<u8>),
+}
+
+const FAMILIES: &[&[Alias]] = &[timer::DATES, timer::TIMERS, connection::TABLE, http::TABLE, process::TABLE];
+
+/// All aliases, family by family. `%o` is not among them: it prints nothing and only sets flags.
+pub fn aliases() -> impl Iterator<Item = &'static Alias> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The alias of that name.
+pub fn find(name: &str) -> Option<&'static Alias> {
+    aliases().find(|alias| alias.name == name)
+}
+
+/// The known name that looks most like `name`, for a hint: the same letters in another case, else one letter away.
+pub fn similar(name: &str) -> Option<&'static str> {
+    let close = |alias: &&Alias| one_letter_apart(alias.name.as_bytes(), name.as_bytes());
+    let found = aliases().find(|alias| alias.name.eq_ignore_ascii_case(name)).or_else(|| aliases().find(close));
+    found.map(|alias| alias.name)
+}
+
+/// Whether leaving out, adding or changing one letter makes one of the other. A lone letter resembles nothing.
+fn one_letter_apart(a: &[u8], b: &[u8]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if short.len() < 2 || long.len() - short.len() > 1 {
+        return false;
+    }
+    let same = short.iter().zip(long).take_while(|(x, y)| x == y).count();
+    let behind = if short.len() == long.len() { &short[(same + 1).min(short.len())..] } else { &short[same..] };
+    long[(same + 1).min(long.len())..] == *behind
+}

@@ -1,0 +1,244 @@
+//! Reads a format's text into items (configuration manual, section 8.2.6). What HAProxy forgives is forgiven, what it
+//! refuses is refused in its words. Must never guess what a broken format meant.
+
+use super::alias::{Alias, find, similar};
+use super::escape::Flags;
+use std::fmt;
+
+/// A part of a format.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// Text that stands in every line.
+    Text(Box<[u8]>),
+    /// A separator: several in a row, also across items that print nothing, become one space.
+    Space,
+    /// A value.
+    Alias(&'static Alias, Flags),
+}
+
+/// Why a format was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatError {
+    /// What is wrong.
+    pub kind: FormatErrorKind,
+    /// Where it is wrong: bytes from the start of the text.
+    pub at: usize,
+}
+
+/// What is wrong with a format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FormatErrorKind {
+    /// The text ends within an item; what was read of it.
+    Truncated(String),
+    /// No alias has that name.
+    UnknownAlias(String),
+    /// Flags or a name, and no item behind them; the flags.
+    NoAlias(String),
+    /// What stands behind "%" cannot begin an item.
+    NotAnItem(char),
+    /// A character that a custom name must not have; `None`: the text ends in it.
+    BadName(Option<char>),
+    /// An output type that does not exist.
+    BadType(String),
+    /// `%[…]`.
+    Expression,
+    /// An encoding that is not there: `json` or `cbor`.
+    Encoding(String),
+}
+
+impl FormatError {
+    /// What to write instead, when that can be told.
+    pub fn hint(&self) -> Option<String> {
+        match &self.kind {
+            FormatErrorKind::UnknownAlias(name) => similar(name).map(|known| format!("did you mean '%{known}'?")),
+            FormatErrorKind::NotAnItem(_) => Some("write '%%' for a percent sign".to_owned()),
+            FormatErrorKind::Expression => Some("use an alias such as '%ci' instead".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match &self.kind {
+            FormatErrorKind::Truncated(item) => write!(f, "truncated line after '{item}'"),
+            FormatErrorKind::UnknownAlias(name) => write!(
+                f,
+                "no such format alias '{name}'. If you wanted to emit the '%' character verbatim, you need to use '%%'"
+            ),
+            FormatErrorKind::NoAlias(flags) => write!(f, "parse argument modifier without alias name near '{flags}'"),
+            FormatErrorKind::NotAnItem(found) => write!(
+                f,
+                "unexpected alias name near '{found}' at position {at}. Maybe you want to write a single '%', use the \
+                 syntax '%%'"
+            ),
+            FormatErrorKind::BadName(Some(found)) => {
+                write!(f, "invalid character in custom name near '{found}' at position {at}")
+            }
+            FormatErrorKind::BadName(None) => write!(f, "truncated custom name at position {at}"),
+            FormatErrorKind::BadType(name) => {
+                write!(f, "unexpected output type '{name}' at position {at}. Supported types are: str, sint, bool, raw")
+            }
+            FormatErrorKind::Expression => write!(f, "sample expressions are not supported here, at position {at}"),
+            FormatErrorKind::Encoding(name) => write!(f, "encoding '{name}' is not supported, at position {at}"),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// Reads a whole text.
+pub fn items(text: &str) -> Result<Vec<Item>, FormatError> {
+    let mut reader = Reader { text, at: 0, items: Vec::new(), literal: Vec::new(), global: Flags::NONE };
+    while let Some(next) = reader.peek() {
+        match next {
+            '%' => reader.item()?,
+            ' ' => {
+                reader.end_literal();
+                reader.at += 1;
+                if !matches!(reader.items.last(), Some(Item::Space)) {
+                    reader.items.push(Item::Space);
+                }
+            }
+            other => reader.push(other),
+        }
+    }
+    reader.end_literal();
+    Ok(reader.items)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// Bytes that were read.
+    at: usize,
+    items: Vec<Item>,
+    /// Text that has not become an item yet.
+    literal: Vec<u8>,
+    /// What `%{…}o` set for all following items.
+    global: Flags,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn push(&mut self, letter: char) {
+        self.literal.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        self.at += letter.len_utf8();
+    }
+
+    fn end_literal(&mut self) {
+        if !self.literal.is_empty() {
+            let text = std::mem::take(&mut self.literal).into_boxed_slice();
+            self.items.push(Item::Text(text));
+        }
+    }
+
+    fn error<T>(&self, kind: FormatErrorKind) -> Result<T, FormatError> {
+        Err(FormatError { kind, at: self.at })
+    }
+
+    /// What the next bytes are as long as `belongs` says so.
+    fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let taken = &rest[..rest.find(|letter| !belongs(letter)).unwrap_or(rest.len())];
+        self.at += taken.len();
+        taken
+    }
+
+    /// Reads from a "%" on.
+    fn item(&mut self) -> Result<(), FormatError> {
+        let start = self.at;
+        self.at += 1;
+        match self.peek() {
+            None => return self.error(FormatErrorKind::Truncated("%".to_owned())),
+            Some('%') => {
+                self.push('%');
+                return Ok(());
+            }
+            Some(digit @ ('0'..='9' | ' ')) => return self.error(FormatErrorKind::NotAnItem(digit)),
+            Some('(' | '{' | '[' | 'a'..='z' | 'A'..='Z') => {}
+            // A percent sign before anything else is dropped without a word.
+            Some(_) => return Ok(()),
+        }
+        if self.peek() == Some('(') {
+            self.custom_name()?;
+        }
+        let mut flags = self.global;
+        if self.peek() == Some('{') {
+            self.at += 1;
+            let arguments = self.take_while(|letter| letter != '}');
+            if self.peek().is_none() {
+                return self.error(FormatErrorKind::Truncated(arguments.to_owned()));
+            }
+            flags = self.flags(arguments)?;
+            self.at += 1;
+        }
+        if self.peek() == Some('[') {
+            return self.error(FormatErrorKind::Expression);
+        }
+        let name = self.take_while(|letter| letter.is_ascii_alphanumeric());
+        if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
+            return self.error(FormatErrorKind::NoAlias(self.text[start..self.at].to_owned()));
+        }
+        self.end_literal();
+        if name == "o" {
+            self.global = flags;
+            return Ok(());
+        }
+        match find(name) {
+            Some(alias) => self.items.push(Item::Alias(alias, flags)),
+            None => {
+                let kind = FormatErrorKind::UnknownAlias(name.to_owned());
+                return Err(FormatError { kind, at: self.at - name.len() });
+            }
+        }
+        Ok(())
+    }
+
+    /// `(name:type)`: means something for encodings only, but must be well formed.
+    fn custom_name(&mut self) -> Result<(), FormatError> {
+        self.at += 1;
+        self.take_while(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
+        if self.peek() == Some(':') {
+            self.at += 1;
+            let kind = self.take_while(|letter| letter != ')');
+            if !matches!(kind, "str" | "sint" | "bool" | "raw") {
+                self.at -= kind.len();
+                return self.error(FormatErrorKind::BadType(kind.to_owned()));
+            }
+        }
+        match self.peek() {
+            Some(')') => self.at += 1,
+            other => return self.error(FormatErrorKind::BadName(other)),
+        }
+        Ok(())
+    }
+
+    /// The flags in force with `+Q,-E` added and removed. What is no flag is passed over, as HAProxy does.
+    fn flags(&self, arguments: &str) -> Result<Flags, FormatError> {
+        let mut flags = self.global;
+        for argument in arguments.split(',').map(str::trim) {
+            let (name, add) = match argument.as_bytes().first() {
+                Some(b'+') => (&argument[1..], true),
+                Some(b'-') => (&argument[1..], false),
+                _ => continue,
+            };
+            let flag = match name {
+                "Q" => Flags::QUOTE,
+                "X" => Flags::HEX,
+                "E" => Flags::ESCAPE,
+                "json" | "cbor" if add => return self.error(FormatErrorKind::Encoding(name.to_owned())),
+                _ => continue,
+            };
+            flags = if add { flags | flag } else { flags.without(flag) };
+        }
+        Ok(flags)
+    }
+}

@@ -1,0 +1,27 @@
+//! Log formats (configuration manual, sections 8.2 to 8.6): the table of aliases, the predefined formats, custom ones
+//! compiled from their text, and their rendering into bytes.
+//!
+//! A format is compiled once and rendered without allocating into a buffer that the caller reuses. Must never send a
+//! line, read a clock or know a socket: whatever a line tells comes from a [`Record`].
+
+mod alias;
+mod compile;
+mod connection;
+mod date;
+mod escape;
+mod format;
+mod http;
+mod number;
+mod process;
+mod record;
+mod timer;
+
+pub use alias::{Alias, Kind, Restriction, aliases};
+pub use compile::{FormatError, FormatErrorKind};
+pub use connection::connection_error;
+pub use escape::Flags;
+pub use format::LogFormat;
+pub use record::{Endpoint, Origin, Record, Timers, Timings};
+
+#[cfg(test)]
+mod cases;
