@@ -5,8 +5,12 @@ pub mod address;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;
+pub mod lexer;
+pub mod options;
 pub mod span;
 pub mod spec;
 pub mod suggest;
 pub mod text;
 pub mod units;
+
+pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

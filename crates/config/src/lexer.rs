@@ -1,0 +1,362 @@
+//! One line becomes words: blanks, comments, quotes, escapes and variables (configuration manual, sections 2.2 and 2.3).
+//! Knows no keyword, and must never look beyond its line.
+
+use std::borrow::Cow;
+
+/// Words of a line at most, as in HAProxy.
+pub const MAX_WORDS: usize = 64;
+/// Bytes that variables may add to a line.
+pub const MAX_EXPANSION: usize = 1 << 20;
+
+/// One word with the place of each of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Token {
+    /// Its bytes.
+    pub text: Vec<u8>,
+    /// Where each byte comes from, as an offset in the line. All bytes of a variable's value share the place of the `$`.
+    pub places: Vec<u32>,
+    /// Offset of its first byte, quotes included.
+    pub start: u32,
+    /// Offset behind its last byte, quotes included.
+    pub end: u32,
+    /// Whether any part of it was quoted.
+    pub quoted: bool,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LexErrorKind {
+    /// A quote that is never closed.
+    UnmatchedQuote,
+    /// `${` without `}`, or with something odd in it.
+    UnmatchedBrace,
+    /// A variable's name starts with a digit or the like, or with a dot and is no pseudo-variable.
+    ForbiddenName,
+    /// `[` behind a variable's name, and not `[*]`.
+    InvalidExpansion,
+    /// `\x` without two hexadecimal digits.
+    InvalidHexadecimal,
+    /// More than [`MAX_WORDS`]. Holds the last word that fits.
+    TooManyWords(Vec<u8>),
+    /// Variables add more than [`MAX_EXPANSION`].
+    TooLarge,
+}
+
+/// An error and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LexError {
+    /// What is wrong.
+    pub kind: LexErrorKind,
+    /// Offset of the first byte that is wrong.
+    pub start: usize,
+    /// Offset behind the last one.
+    pub end: usize,
+}
+
+impl LexError {
+    /// HAProxy's sentence.
+    pub fn message(&self) -> String {
+        let position = self.start + 1;
+        match &self.kind {
+            LexErrorKind::UnmatchedQuote => format!("unmatched quote at position {position}:"),
+            LexErrorKind::UnmatchedBrace => {
+                format!("unmatched brace in environment variable name at position {position}:")
+            }
+            LexErrorKind::ForbiddenName => {
+                format!("forbidden first char in environment variable name at position {position}:")
+            }
+            LexErrorKind::InvalidExpansion => {
+                format!("truncated or invalid word expansion sequence at position {position}:")
+            }
+            LexErrorKind::InvalidHexadecimal => {
+                format!("truncated or invalid hexadecimal sequence at position {position}:")
+            }
+            LexErrorKind::TooManyWords(last) => format!(
+                "too many words, truncating after word {MAX_WORDS}, position {position}: <{}>.",
+                crate::text::from_bytes(last)
+            ),
+            LexErrorKind::TooLarge => {
+                format!(
+                    "environment variables add more than {MAX_EXPANSION} bytes to this line at position {position}:"
+                )
+            }
+        }
+    }
+
+    /// What may help.
+    pub fn hint(&self) -> &'static str {
+        match self.kind {
+            LexErrorKind::UnmatchedQuote => {
+                "close the quote on the same line, or write \\\" or \\' if the quote itself is meant"
+            }
+            LexErrorKind::UnmatchedBrace => "write \"${NAME}\", \"${NAME-default}\" or \"${NAME[*]}\"",
+            LexErrorKind::ForbiddenName => {
+                "a name starts with a letter or '_'; write \\$ or use single quotes if the dollar sign itself is meant"
+            }
+            LexErrorKind::InvalidExpansion => "only [*] may stand behind the name: \"${NAME[*]}\"",
+            LexErrorKind::InvalidHexadecimal => "write \\x and two hexadecimal digits, like \\x0a",
+            LexErrorKind::TooManyWords(_) => "put long lists into a file, or repeat the keyword on several lines",
+            LexErrorKind::TooLarge => "a variable is expanded far too often here",
+        }
+    }
+}
+
+/// Looks variables up, by name. Names with a leading dot are pseudo-variables.
+pub trait Variables {
+    /// The value; `None` if the variable does not exist.
+    fn value(&self, name: &str) -> Option<Cow<'_, [u8]>>;
+}
+
+/// How a line is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comments {
+    /// `#` starts a comment: lines of a file.
+    Skipped,
+    /// `#` is a character as any other: conditions on the command line.
+    Kept,
+}
+
+/// Cuts a line into words. The line ends at its first carriage return or line feed.
+///
+/// # Errors
+/// The first thing that is wrong with the line.
+pub fn lex(line: &[u8], variables: &dyn Variables, comments: Comments) -> Result<Vec<Token>, LexError> {
+    let end = line.iter().position(|&byte| matches!(byte, b'\r' | b'\n')).unwrap_or(line.len());
+    let line = &line[..end];
+    let mut lexer = Lexer { line, variables, at: 0, words: Vec::new(), word: None, quote: None, expanded: 0 };
+    lexer.run(comments)?;
+    Ok(lexer.words)
+}
+
+/// Bytes that separate words where nothing protects them.
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0x0B | 0x0C)
+}
+
+struct Lexer<'a> {
+    line: &'a [u8],
+    variables: &'a dyn Variables,
+    at: usize,
+    words: Vec<Token>,
+    /// The word being built. There is none between words.
+    word: Option<Token>,
+    /// Offset of the quote that is open.
+    quote: Option<usize>,
+    /// Bytes that variables have added so far.
+    expanded: usize,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self, comments: Comments) -> Result<(), LexError> {
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b'#' if comments == Comments::Skipped => break,
+                b'"' => self.weak()?,
+                b'\'' => self.strong()?,
+                b'\\' => self.escape(false)?,
+                _ if is_blank(byte) => {
+                    self.finish_word();
+                    self.at += 1;
+                }
+                _ => {
+                    self.push(byte, self.at)?;
+                    self.at += 1;
+                }
+            }
+        }
+        self.finish_word();
+        Ok(())
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.line.get(self.at + ahead).copied()
+    }
+
+    /// The word being built, started here if there is none.
+    fn word(&mut self, from: usize) -> Result<&mut Token, LexError> {
+        if self.word.is_none() && self.words.len() == MAX_WORDS {
+            let last = self.words.last().cloned().unwrap_or_default();
+            let kind = LexErrorKind::TooManyWords(last.text);
+            return Err(LexError { kind, start: last.start as usize, end: self.line.len() });
+        }
+        let start = offset(self.quote.unwrap_or(from));
+        let word = self.word.get_or_insert_with(|| Token { start, end: start, ..Token::default() });
+        word.quoted |= self.quote.is_some();
+        Ok(word)
+    }
+
+    fn push(&mut self, byte: u8, from: usize) -> Result<(), LexError> {
+        let word = self.word(from)?;
+        word.text.push(byte);
+        word.places.push(offset(from));
+        word.end = offset(from + 1);
+        Ok(())
+    }
+
+    fn finish_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    /// `'…'`: nothing is interpreted.
+    fn strong(&mut self) -> Result<(), LexError> {
+        let open = self.at;
+        let length = self.line[open + 1..].iter().position(|&byte| byte == b'\'');
+        let close = open
+            + 1
+            + length.ok_or_else(|| LexError { kind: LexErrorKind::UnmatchedQuote, start: open, end: open + 1 })?;
+        self.quote = Some(open);
+        self.word(open)?;
+        for at in open + 1..close {
+            self.push(self.line[at], at)?;
+        }
+        self.word(open)?.end = offset(close + 1);
+        self.quote = None;
+        self.at = close + 1;
+        Ok(())
+    }
+
+    /// `"…"`: escapes and variables are interpreted.
+    fn weak(&mut self) -> Result<(), LexError> {
+        let open = self.at;
+        // `""` is an empty word, yet `"${LIST[*]}"` with an empty list is none.
+        let mut lists = false;
+        self.quote = Some(open);
+        self.at += 1;
+        loop {
+            let Some(byte) = self.peek(0) else {
+                return Err(LexError { kind: LexErrorKind::UnmatchedQuote, start: open, end: open + 1 });
+            };
+            match byte {
+                b'"' => break,
+                b'\\' => self.escape(true)?,
+                b'$' => lists |= self.variable()?,
+                _ => {
+                    self.push(byte, self.at)?;
+                    self.at += 1;
+                }
+            }
+        }
+        self.at += 1;
+        if self.word.is_some() || !lists {
+            self.word(open)?.end = offset(self.at);
+        }
+        self.quote = None;
+        Ok(())
+    }
+
+    /// A backslash, inside double quotes or outside of any.
+    fn escape(&mut self, quoted: bool) -> Result<(), LexError> {
+        let from = self.at;
+        let (byte, length) = match self.peek(1) {
+            Some(byte @ (b' ' | b'\\' | b'#' | b'\'' | b'"')) => (byte, 2),
+            Some(b'$') if quoted => (b'$', 2),
+            Some(b'n') => (b'\n', 2),
+            Some(b'r') => (b'\r', 2),
+            Some(b't') => (b'\t', 2),
+            Some(b'x') => {
+                let digit = |ahead| self.peek(ahead).and_then(|byte| char::from(byte).to_digit(16));
+                let (Some(high), Some(low)) = (digit(2), digit(3)) else {
+                    let end = self.line.len().min(from + 4);
+                    return Err(LexError { kind: LexErrorKind::InvalidHexadecimal, start: from, end: end });
+                };
+                ((high * 16 + low) as u8, 4)
+            }
+            // Anything else is no escape sequence: the backslash stays.
+            _ => (b'\\', 1),
+        };
+        self.push(byte, from)?;
+        self.at += length;
+        if let Some(word) = &mut self.word {
+            word.end = offset(self.at);
+        }
+        Ok(())
+    }
+
+    /// `$NAME`, `${NAME}`, `${NAME-default}`, `${NAME[*]}`. Answers whether it was a list.
+    fn variable(&mut self) -> Result<bool, LexError> {
+        let reference = Reference::parse(self.line, self.at)?;
+        let name = String::from_utf8_lossy(reference.name);
+        let value = self.variables.value(&name);
+        if value.is_none() && name.starts_with('.') {
+            let end = reference.name_at + reference.name.len();
+            return Err(LexError { kind: LexErrorKind::ForbiddenName, start: reference.name_at, end: end });
+        }
+        let value = value.or(reference.default.map(Cow::Borrowed)).unwrap_or_default();
+        self.expanded += value.len();
+        if self.expanded > MAX_EXPANSION {
+            return Err(LexError { kind: LexErrorKind::TooLarge, start: self.at, end: reference.end });
+        }
+        if !reference.list {
+            self.word(self.at)?;
+        }
+        for &byte in value.iter() {
+            if reference.list && (is_blank(byte) || matches!(byte, b'\r' | b'\n')) {
+                self.finish_word();
+            } else {
+                self.push(byte, self.at)?;
+                if let Some(word) = &mut self.word {
+                    word.end = offset(reference.end);
+                }
+            }
+        }
+        self.at = reference.end;
+        Ok(reference.list)
+    }
+}
+
+/// Lines longer than this have no places worth showing; no file that is read is that long.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// A variable as it is referred to.
+struct Reference<'a> {
+    name: &'a [u8],
+    name_at: usize,
+    list: bool,
+    default: Option<&'a [u8]>,
+    /// Offset behind it.
+    end: usize,
+}
+
+impl<'a> Reference<'a> {
+    fn parse(line: &'a [u8], dollar: usize) -> Result<Self, LexError> {
+        let byte = |at: usize| line.get(at).copied();
+        let error = |kind, start, end: usize| Err(LexError { kind, start, end: end.min(line.len()).max(start) });
+        let braced = byte(dollar + 1) == Some(b'{');
+        let name_at = dollar + 1 + usize::from(braced);
+        let pseudo = byte(name_at) == Some(b'.');
+        if !pseudo && !byte(name_at).is_some_and(|first| first.is_ascii_alphabetic() || first == b'_') {
+            return error(LexErrorKind::ForbiddenName, name_at, name_at + 1);
+        }
+        let mut end = name_at + 1;
+        while byte(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            end += 1;
+        }
+        let mut reference = Self { name: &line[name_at..end], name_at, list: false, default: None, end };
+        if !braced {
+            return Ok(reference);
+        }
+        if byte(end) == Some(b'[') {
+            if !line[end..].starts_with(b"[*]") {
+                return error(LexErrorKind::InvalidExpansion, end, end + 3);
+            }
+            reference.list = true;
+            end += 3;
+        }
+        if byte(end) == Some(b'-') {
+            let length = line[end + 1..].iter().position(|&byte| byte == b'}');
+            let Some(length) = length else { return error(LexErrorKind::UnmatchedBrace, dollar + 1, line.len()) };
+            reference.default = Some(&line[end + 1..end + 1 + length]);
+            end += 1 + length;
+        }
+        if byte(end) != Some(b'}') {
+            return error(LexErrorKind::UnmatchedBrace, dollar + 1, end);
+        }
+        reference.end = end + 1;
+        Ok(reference)
+    }
+}
+
+#[cfg(test)]
+mod tests;

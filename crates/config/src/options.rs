@@ -1,0 +1,147 @@
+//! What the language knows about the program it configures: its level, its features, its libraries. The binary decides;
+//! here are sensible defaults. Must never look at the system.
+
+/// The level of HAProxy's configuration language that is spoken here: what `version_atleast` and `$HAPROXY_BRANCH`
+/// answer for.
+pub const LANGUAGE_LEVEL: &str = "3.5-dev5";
+
+/// HAProxy's feature names, and whether there is something here that serves what they stand for.
+pub const FEATURES: &[(&str, bool)] = &[
+    ("51DEGREES", false),
+    ("ACCEPT4", true),
+    ("ACME", false),
+    ("BACKTRACE", false),
+    ("CLOSEFROM", false),
+    ("CPU_AFFINITY", true),
+    ("CRYPT_H", false),
+    ("DEVICEATLAS", false),
+    ("DL", false),
+    ("ECH", false),
+    ("ENGINE", false),
+    ("EPOLL", true),
+    ("EVPORTS", false),
+    ("FCGI", false),
+    ("GETADDRINFO", true),
+    ("H2", false),
+    ("HAVE_TCP_MD5SIG", false),
+    ("KQUEUE", false),
+    ("KTLS", false),
+    ("LIBATOMIC", false),
+    ("LIBCRYPT", false),
+    ("LINUX_CAP", false),
+    ("LINUX_SPLICE", true),
+    ("LINUX_TPROXY", false),
+    ("LUA", false),
+    ("MATH", false),
+    ("MEMORY_PROFILING", false),
+    ("NETFILTER", false),
+    ("NS", false),
+    ("OBSOLETE_LINKER", false),
+    ("OPENSSL", false),
+    ("OPENSSL_AWSLC", false),
+    ("OPENSSL_WOLFSSL", false),
+    ("PCRE", false),
+    ("PCRE2", false),
+    ("PCRE2_JIT", false),
+    ("PCRE_JIT", false),
+    ("POLL", false),
+    ("PRCTL", true),
+    ("PROCCTL", false),
+    ("PROMEX", false),
+    ("PTHREAD_EMULATION", false),
+    ("QUIC", false),
+    ("QUIC_OPENSSL_COMPAT", false),
+    ("RT", true),
+    ("SHM_OPEN", false),
+    ("SLZ", false),
+    ("SPOE", false),
+    ("SSL", false),
+    ("STATIC_PCRE", false),
+    ("STATIC_PCRE2", false),
+    ("TFO", false),
+    ("THREAD", true),
+    ("THREAD_DUMP", false),
+    ("TPROXY", false),
+    ("TRACE", false),
+    ("WURFL", false),
+    ("ZLIB", false),
+];
+
+/// What `enabled(…)` can be asked for (section 2.4), and whether it is on unless the command line turns it off.
+pub const RUN_TIME_OPTIONS: &[(&str, bool)] = &[
+    ("POLL", false),
+    ("EPOLL", true),
+    ("KQUEUE", false),
+    ("EVPORTS", false),
+    ("SPLICE", true),
+    ("GETADDRINFO", true),
+    ("REUSEPORT", true),
+    ("FAST-FORWARD", true),
+    ("SERVER-SSL-VERIFY-NONE", false),
+];
+
+/// What the conditions about the TLS library answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SslLibrary {
+    /// Its name and version, as `ssllib_name_startswith` compares them: `OpenSSL 3.0.2`.
+    pub name: String,
+    /// The OpenSSL version whose interface it offers, like `3.0.2`.
+    pub openssl_version: String,
+    /// The API number, if it is AWS-LC.
+    pub awslc_api: Option<u32>,
+    /// Whether it runs in FIPS mode.
+    pub fips_mode: bool,
+}
+
+/// What the reader has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageOptions {
+    /// What `version_atleast` and `version_before` compare with.
+    pub version: &'static str,
+    /// What `feature` answers.
+    pub features: Vec<(&'static str, bool)>,
+    /// What `enabled` answers.
+    pub run_time_options: Vec<(&'static str, bool)>,
+    /// What the conditions about the TLS library answer; they are all false without one.
+    pub ssl: Option<SslLibrary>,
+    /// `-L` was given, so that `localpeer` does not change `HAPROXY_LOCALPEER` any more.
+    pub local_peer_is_fixed: bool,
+}
+
+impl Default for LanguageOptions {
+    fn default() -> Self {
+        Self {
+            version: LANGUAGE_LEVEL,
+            features: FEATURES.to_vec(),
+            run_time_options: RUN_TIME_OPTIONS.to_vec(),
+            ssl: None,
+            local_peer_is_fixed: false,
+        }
+    }
+}
+
+impl LanguageOptions {
+    /// Turns a run-time option on or off (`-dS` turns `SPLICE` off). False if there is no such option.
+    pub fn set_run_time_option(&mut self, name: &str, on: bool) -> bool {
+        let row = self.run_time_options.iter_mut().find(|row| row.0 == name);
+        row.map(|row| row.1 = on).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_there_once() {
+        assert!(FEATURES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn options_can_be_turned_off() {
+        let mut options = LanguageOptions::default();
+        assert!(options.set_run_time_option("SPLICE", false));
+        assert!(options.run_time_options.contains(&("SPLICE", false)));
+        assert!(!options.set_run_time_option("NOPE", true));
+    }
+}
