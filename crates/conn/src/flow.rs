@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::Stream;
+use rt::net::{Pipe, Stream};
 use wire::h1::{self, ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing};
 
@@ -90,6 +90,8 @@ pub struct Flow {
     bulk: bool,
     /// Large pieces were tried and the source paused: not again before the next filled read.
     paused: bool,
+    /// Through which the kernel moves the body (`option splice-*`).
+    pipe: Option<Pipe>,
     /// The sink closes behind this body: its last write may carry the FIN.
     pub closes: bool,
 }
@@ -107,16 +109,29 @@ impl Flow {
             large: false,
             bulk: false,
             paused: false,
+            pipe: None,
             closes: false,
         }
     }
 
-    /// Starts a message: `head` is written first; `input` is what was read behind the received head; `chunked` frames
-    /// the sink in chunks.
+    /// What goes out before the body: heads are written here. Gets a buffer when it has none.
+    pub fn head_mut(&mut self) -> &mut Buffer {
+        if self.head.capacity() == 0 {
+            self.head = rt::buffer();
+        }
+        &mut self.head
+    }
+
+    /// Takes back what was written to [`Flow::head_mut`] and not sent yet.
+    pub fn take_head(&mut self) -> Buffer {
+        std::mem::replace(&mut self.head, Buffer::empty())
+    }
+
+    /// Starts a message's body: `input` is what was read behind the received head; `chunked` frames the sink in chunks.
     ///
     /// # Errors
     /// [`FlowError::Malformed`] when the bytes that are here already break the chunked coding.
-    pub fn start(&mut self, head: Buffer, input: Buffer, framing: Framing, chunked: bool) -> Result<(), FlowError> {
+    pub fn start(&mut self, input: Buffer, framing: Framing, chunked: bool) -> Result<(), FlowError> {
         self.source = match framing {
             Framing::None | Framing::Length(0) => Source::Ended,
             Framing::Length(length) => Source::Length(length),
@@ -124,16 +139,25 @@ impl Flow {
             Framing::UntilClose => Source::UntilClose,
         };
         self.chunked = chunked;
-        self.head = head;
         self.body = input;
         self.large = false;
         self.bulk = false;
         self.paused = false;
+        self.pipe = None;
         if matches!(self.source, Source::Ended) {
             self.rest = std::mem::replace(&mut self.body, Buffer::empty());
             return Ok(());
         }
         if self.body.is_empty() { Ok(()) } else { self.admit() }
+    }
+
+    /// Has the kernel move the rest of the body, where it is passed on byte by byte. Without a pipe to be had it is
+    /// copied.
+    pub fn splice(&mut self) {
+        let raw = matches!(self.source, Source::Length(_) | Source::UntilClose);
+        if raw && !self.chunked {
+            self.pipe = Pipe::new().ok();
+        }
     }
 
     /// True once the source has ended and nothing is left to write.
@@ -148,7 +172,8 @@ impl Flow {
 
     /// True when nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
-        self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
+        let spliced = self.pipe.as_ref().is_none_or(Pipe::is_empty);
+        spliced && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
     }
 
     /// True when something of the head still waits to be written.
@@ -166,7 +191,8 @@ impl Flow {
         if self.bulk {
             self.bulk = false;
             self.paused = true;
-            source.set_receive_low_water(1);
+            // A socket that refuses its normal state is broken; reading it will tell.
+            let _ = source.set_receive_low_water(1);
         }
     }
 
@@ -175,9 +201,9 @@ impl Flow {
         std::mem::replace(&mut self.rest, Buffer::empty())
     }
 
-    /// Gives the buffers back. The flow counts as ended.
-    pub fn abandon(&mut self) {
-        self.source = Source::Ended;
+    /// The sink is gone: what waited to be written is dropped.
+    pub fn abandon_sink(&mut self) {
+        self.pipe = None;
         self.head = Buffer::empty();
         self.body = Buffer::empty();
         self.tail = Buffer::empty();
@@ -204,9 +230,13 @@ impl Flow {
                 self.lower_mark(source);
                 return Ok(Step::Finished);
             }
-            match self.poll_fill(cx, source, moved)? {
-                Poll::Ready(()) => {}
-                Poll::Pending => return Ok(Step::AwaitsSource),
+            let filled = if self.pipe.is_some() {
+                self.poll_splice_in(cx, source, moved)?
+            } else {
+                self.poll_fill(cx, source, moved)?
+            };
+            if filled.is_pending() {
+                return Ok(Step::AwaitsSource);
             }
         }
         Ok(Step::Exhausted)
@@ -227,7 +257,48 @@ impl Flow {
         if self.head.capacity() > 0 {
             self.head = Buffer::empty();
         }
+        let more = self.closes && self.source_ended();
+        while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
+            moved.written += std::task::ready!(pipe.poll_splice_out(cx, sink, more))?;
+        }
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_splice_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Stream,
+        moved: &mut Moved,
+    ) -> Result<Poll<()>, FlowError> {
+        let Some(pipe) = &mut self.pipe else { return Ok(Poll::Ready(())) };
+        let most = match self.source {
+            Source::Length(remaining) => usize::try_from(remaining).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        match pipe.poll_splice_in(cx, source, most) {
+            Poll::Pending => Ok(Poll::Pending),
+            // These two cannot be spliced: copy.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.pipe = None;
+                Ok(Poll::Ready(()))
+            }
+            Poll::Ready(Err(error)) => Err(FlowError::Read(error)),
+            Poll::Ready(Ok(0)) if matches!(self.source, Source::UntilClose) => {
+                self.source = Source::Ended;
+                Ok(Poll::Ready(()))
+            }
+            Poll::Ready(Ok(0)) => Err(FlowError::Truncated),
+            Poll::Ready(Ok(read)) => {
+                moved.read += read;
+                if let Source::Length(remaining) = &mut self.source {
+                    *remaining = remaining.saturating_sub(read as u64);
+                    if *remaining == 0 {
+                        self.source = Source::Ended;
+                    }
+                }
+                Ok(Poll::Ready(()))
+            }
+        }
     }
 
     /// Reads and drops the body: its sink is gone, its source must be brought to the end.
@@ -240,6 +311,7 @@ impl Flow {
         source: &mut Stream,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
+        self.pipe = None;
         for _ in 0..8 {
             self.head = Buffer::empty();
             self.body.clear();
@@ -265,7 +337,11 @@ impl Flow {
         let room = self.body.room();
         match source.poll_read(cx, &mut self.body) {
             Poll::Pending => {
-                self.body = Buffer::empty();
+                // Whoever waits holds no buffer, but for a part of a chunk's line.
+                self.rest = std::mem::replace(&mut self.body, Buffer::empty());
+                if self.rest.is_empty() {
+                    self.rest = Buffer::empty();
+                }
                 Ok(Poll::Pending)
             }
             Poll::Ready(Err(error)) => Err(FlowError::Read(error)),
@@ -327,8 +403,7 @@ impl Flow {
         };
         self.large = long && !self.chunked;
         if self.large && !self.bulk && !self.paused && self.remaining() >= 2 * BULK {
-            self.bulk = true;
-            source.set_receive_low_water(BULK as usize);
+            self.bulk = source.set_receive_low_water(BULK as usize).is_ok();
         }
         self.paused = false;
     }

@@ -1,7 +1,8 @@
 //! What is known of a stream: who, what, when, how it ends. Facts live outside the future that serves the stream, so
 //! that they outlive a panic in it. Must never decide anything.
 
-use base::moment::{Moment, WallTime};
+use base::moment::WallTime;
+use policy::log_format::Timings;
 use wire::http::Head;
 
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
@@ -87,23 +88,6 @@ impl Outcome {
     pub const fn letters(self) -> [u8; 4] {
         [self.cause.letter(), self.phase.letter(), b'-', b'-']
     }
-}
-
-/// When things happened to a stream; `None`: they did not.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Timings {
-    /// The connection was accepted, or the previous answer ended.
-    pub start: Moment,
-    /// The first byte of the request.
-    pub first_byte: Option<Moment>,
-    /// The request's head was complete.
-    pub request: Option<Moment>,
-    /// A server's slot was got.
-    pub queued: Option<Moment>,
-    /// The connection to the server stood.
-    pub connected: Option<Moment>,
-    /// The answer's head was complete.
-    pub response: Option<Moment>,
 }
 
 /// The facts of one stream. Recycled: `clear` keeps the heads' capacity.

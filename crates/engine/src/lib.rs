@@ -3,7 +3,7 @@
 
 pub mod facts;
 pub mod listener;
-pub mod service;
+pub mod logger;
 pub mod session;
 pub mod stream;
 pub mod worker;
@@ -24,9 +24,9 @@ pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>)) {
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
 pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
-    let logger = service::log::Logger::new(&shared.program);
+    let logger = logger::Logger::new(&shared.program);
     let worker = Rc::new(Worker::new(id, shared, logger));
-    rt::set_local(Rc::clone(&worker));
+    rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
     rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
     for (number, place) in listening.iter().enumerate() {

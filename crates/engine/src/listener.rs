@@ -24,7 +24,7 @@ pub struct Listening {
 
 /// Accepts until the process stops.
 pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
-    let listener = match Listener::new(Arc::clone(&place.socket)) {
+    let mut listener = match Listener::new(Arc::clone(&place.socket)) {
         Ok(listener) => listener,
         Err(_) => return,
     };
@@ -33,11 +33,11 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
     let key = ((worker.id as u64) << 32) | number as u64;
     let most = worker.shared.program.global.maxaccept.max(1);
     loop {
-        if !acceptable(&worker, &listener).await {
+        if !acceptable(&worker, &mut listener).await {
             return;
         }
         for _ in 0..most {
-            let Some(slots) = enter(&worker, &place, &listener, key).await else { return };
+            let Some(slots) = enter(&worker, &place, &mut listener, key).await else { return };
             match listener.try_accept() {
                 Ok(Some(accepted)) => dispatch(&worker, &place, accepted, slots),
                 Ok(None) => break,
@@ -46,7 +46,9 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
                     drop(slots);
                     listener.pause();
                     rt::sleep(std::time::Duration::from_millis(100)).await;
-                    listener.resume();
+                    if listener.resume().is_err() {
+                        return;
+                    }
                     break;
                 }
             }
@@ -56,7 +58,7 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
 }
 
 /// Ready with true when a connection waits, with false when the process stops.
-async fn acceptable(worker: &Worker, listener: &Listener) -> bool {
+async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
     std::future::poll_fn(|cx| {
         if worker.shared.is_stopping() {
             return Poll::Ready(false);
@@ -67,7 +69,7 @@ async fn acceptable(worker: &Worker, listener: &Listener) -> bool {
 }
 
 /// Takes the places that a connection needs, and waits for them where there are none. `None`: the process stops.
-async fn enter(worker: &Worker, place: &Listening, listener: &Listener, key: u64) -> Option<Slots> {
+async fn enter(worker: &Worker, place: &Listening, listener: &mut Listener, key: u64) -> Option<Slots> {
     let live = &worker.shared.live;
     let state = &live.proxies[place.frontend];
     let mut held: (Option<BindSlot>, Option<FrontendSlot>, Option<ProcessSlot>) = (None, None, None);
@@ -99,8 +101,8 @@ async fn enter(worker: &Worker, place: &Listening, listener: &Listener, key: u64
         }
     })
     .await;
-    if paused {
-        listener.resume();
+    if paused && listener.resume().is_err() {
+        return None;
     }
     if slots.is_none() {
         state.unpark_bind(place.bind, key);

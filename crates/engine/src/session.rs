@@ -46,7 +46,7 @@ pub struct Session {
     /// The stream that it serves now.
     facts: RefCell<Option<SharedFacts>>,
     waker: RefCell<Option<Waker>>,
-    key: Cell<Key>,
+    key: Cell<Option<Key>>,
     slots: RefCell<Option<Slots>>,
 }
 
@@ -136,7 +136,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         slots: RefCell::new(Some(slots)),
     });
     let key = worker.enter(Rc::clone(&session));
-    session.key.set(key);
+    session.key.set(Some(key));
     rt::spawn(rt::Class::Normal, key.to_bits(), run(session, socket));
 }
 
@@ -157,7 +157,9 @@ async fn run(session: Rc<Session>, socket: OwnedSocket) {
 fn leave(session: &Session) {
     session.release();
     session.waker.borrow_mut().take();
-    session.worker.leave(session.key.get());
+    if let Some(key) = session.key.take() {
+        session.worker.leave(key);
+    }
 }
 
 /// A session's task panicked and was dropped: what is known of its stream is counted and logged as internal.

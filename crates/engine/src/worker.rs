@@ -13,7 +13,7 @@ use policy::live::Live;
 use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
-use crate::service::log::Logger;
+use crate::logger::Logger;
 use crate::session::Session;
 
 /// What all workers share.
@@ -169,7 +169,7 @@ impl Worker {
         let session = self.sessions.borrow_mut().remove(key)?;
         self.shared.leave(self.id);
         if self.shared.is_stopping() && self.shared.sessions() == 0 {
-            rt::post(0, Box::new(|| crate::on_worker(Worker::wake_drained)));
+            rt::post(0, Box::new(|| crate::on_worker(|worker| worker.wake_drained())));
         }
         Some(session)
     }

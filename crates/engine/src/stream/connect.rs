@@ -186,9 +186,9 @@ impl Request<'_> {
         };
         let buffers = self.session.worker.shared.program.global.server_buffers;
         let options = ConnectOptions {
-            receive_buffer: buffers.receive,
-            send_buffer: buffers.send,
-            keep_alive: self.proxy.options.srvtcpka,
+            receive_buffer: buffers.receive.map(|bytes| bytes as usize),
+            send_buffer: buffers.send.map(|bytes| bytes as usize),
+            keepalive: self.proxy.options.srvtcpka,
             ..ConnectOptions::default()
         };
         let mut connecting = match Stream::connect(&address, &options) {
@@ -263,7 +263,5 @@ enum Waited<T> {
 
 /// Whether the system has run out of something: descriptors, memory, source ports.
 fn is_exhaustion(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::AddrNotAvailable | ErrorKind::QuotaExceeded)
-        || rt::net::is_descriptor_shortage(error)
+    rt::net::is_exhaustion(error)
 }

@@ -52,6 +52,8 @@ pub struct Terms {
     pub client: Option<Duration>,
     /// `timeout server`.
     pub server: Option<Duration>,
+    /// `option splice-response` or `splice-auto`, of either side.
+    pub splice_response: bool,
     /// `option abortonclose`.
     pub abort_on_close: bool,
     /// The client's connection ends behind this answer.
@@ -328,7 +330,8 @@ impl<'a> Exchange<'a> {
                     }
                     // HTTP/1.0 knows no interim answers.
                     if facts.request.version() == Version::Http11 {
-                        let edits = Edits::interim();
+                        let edits =
+                            Edits { framing: Framing::None, connection: ConnectionLine::Nothing, version: Version::Http11 };
                         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                             return failed(Cause::Proxy, Phase::Headers, 502);
                         }
@@ -393,6 +396,9 @@ impl<'a> Exchange<'a> {
         if self.down.start(body, framing, chunked).is_err() {
             facts.timings.response = None;
             return failed(Cause::Proxy, Phase::Headers, 502);
+        }
+        if self.terms.splice_response {
+            self.down.splice();
         }
         self.answer = Answer::Flowing;
         Ok(false)

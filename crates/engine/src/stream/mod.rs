@@ -4,5 +4,6 @@ pub mod conclude;
 pub mod connect;
 pub mod exchange;
 pub mod http;
+pub mod page;
 pub mod request;
 pub mod tcp;

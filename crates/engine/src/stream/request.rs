@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse};
+use config::spec::{CloseMode, HttpReuse, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Flow;
 use conn::link::Link;
@@ -19,6 +19,7 @@ use crate::stream::conclude;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
+use crate::stream::page;
 use crate::stream::tcp;
 use crate::worker::SharedFacts;
 
@@ -216,16 +217,10 @@ fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
 
 /// Answers a monitoring request; it is not logged.
 async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
-    let page = error_answer(session.proxy(), &facts.borrow().request, 200, false);
+    let page = page::answer(session.proxy(), &facts.borrow().request, 200, false);
     session.end(facts);
     send_page(session, client, &page).await;
     Next::Linger
-}
-
-/// An error page as an answer within a session: the connection goes on where the client wants that.
-fn error_answer(proxy: &Proxy, request: &Head, status: u16, keep: bool) -> Vec<u8> {
-    let page = proxy.errors.page(status);
-    h1::page_answer(page, request, keep)
 }
 
 /// Sends a request to its backend and carries the answer back.
@@ -244,7 +239,8 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
     add_forwarded_for(session, backend_proxy, &facts);
     let close_server = closes_server(proxy, backend_proxy);
     let terms = terms(session, backend_proxy, backend, &facts);
-    let Some(mut up) = start_body(client, &facts) else {
+    let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
+    let Some(mut up) = start_body(client, &facts, splice_request) else {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
@@ -296,7 +292,7 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
                 } else {
                     if close_server {
                         // The server was asked to close: nothing is lost when we do it first, and no port lingers.
-                        link.stream.set_linger_zero();
+                        let _ = link.stream.set_linger_zero();
                     }
                     drop(link);
                 }
@@ -328,14 +324,22 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
 }
 
 /// Starts the flow of the request's body with what came behind its head. `None`: that breaks the chunked coding.
-fn start_body(client: &mut Client, facts: &SharedFacts) -> Option<Flow> {
+fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool) -> Option<Flow> {
     let framing = facts.borrow().request.framing;
     let mut up = Flow::idle();
     if framing.has_body() {
         let body = std::mem::replace(&mut client.input, Buffer::empty());
         up.start(body, framing, framing == Framing::Chunked).ok()?;
+        if splice {
+            up.splice();
+        }
     }
     Some(up)
+}
+
+/// Whether one of both sides wants a direction spliced.
+pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec) -> bool) -> bool {
+    [frontend, backend].iter().any(|proxy| proxy.options.splice.auto || direction(&proxy.options.splice))
 }
 
 /// No server could be had.
@@ -362,7 +366,7 @@ async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, status
             && session.proxy().close_mode != CloseMode::Close
             && !session.is_stopping();
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
-        (error_answer(proxy, request, status, keep), keep)
+        (page::answer(proxy, request, status, keep), keep)
     };
     let sent = send_page(session, client, &page).await;
     if sent {
@@ -406,6 +410,7 @@ fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &Sh
     Terms {
         client: proxy.timeouts.client,
         server: backend_proxy.timeouts.server,
+        splice_response: splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
         close_client: proxy.close_mode == CloseMode::Close || !wants_keep_alive(request) || session.is_stopping(),
         close_server: false,

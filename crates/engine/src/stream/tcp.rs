@@ -15,6 +15,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::conclude;
 use crate::stream::connect::{self, Refusal, Target};
+use crate::stream::request::splices;
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -49,7 +50,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
     {
         let facts = &mut *facts.borrow_mut();
         facts.timings.start = session.accepted;
-        facts.timings.request = Some(session.accepted);
+        facts.status = 0;
         facts.start_date = session.accept_date;
     }
     let mut timer = rt::Timer::new();
@@ -57,7 +58,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
     facts.borrow_mut().outcome = outcome;
     if outcome.cause != Cause::Normal {
         // Whatever is still on its way must not look like a regular end.
-        client.set_linger_zero();
+        let _ = client.set_linger_zero();
     }
     drop(client);
     conclude::conclude(&session, facts);
@@ -76,13 +77,21 @@ async fn connect_and_carry(
     };
     facts.borrow_mut().backend = Some(backend.index);
     let obtained =
-        connect::Request { session, facts, proxy: backend, client, timer, fresh: true, first: true }.obtain(None).await;
+        connect::Request { session, facts, proxy: backend, client, timer, private: &mut None, fresh: true, first: true }
+            .obtain(None)
+            .await;
     let Target { slot, mut link } = match obtained {
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return outcome,
     };
     let outcome = match Duplex::new(Buffer::empty(), Buffer::empty(), Buffer::empty()) {
-        Ok(duplex) => {
+        Ok(mut duplex) => {
+            if splices(frontend, backend, |splice| splice.request) {
+                duplex.up.splice();
+            }
+            if splices(frontend, backend, |splice| splice.response) {
+                duplex.down.splice();
+            }
             let limits = Limits::of_tunnel(frontend, backend);
             carry(duplex, client, &mut link.stream, timer, &limits, facts).await
         }

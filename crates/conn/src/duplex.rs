@@ -1,0 +1,120 @@
+//! A tunnel: two byte flows between two streams, each with its own end. Owns the half-closes; must never know
+//! timeouts.
+
+use std::task::Context;
+
+use base::buffer::Buffer;
+use rt::net::Stream;
+use wire::http::Framing;
+
+use crate::flow::{Flow, FlowError, Moved, Step};
+
+/// Which side of the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The one that connected to us.
+    Client,
+    /// The one that we connected to.
+    Server,
+}
+
+/// Both directions of a tunnel.
+pub struct Duplex {
+    /// From the client to the server.
+    pub up: Flow,
+    /// From the server to the client.
+    pub down: Flow,
+    /// The end of `up` was passed on.
+    up_closed: bool,
+    /// The end of `down` was passed on.
+    down_closed: bool,
+}
+
+/// What a poll brought about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplexStep {
+    /// Both directions have ended.
+    Finished,
+    /// The budget of this turn is used up; there is more to do.
+    Exhausted,
+    /// Waits for either side.
+    Waits,
+}
+
+impl Duplex {
+    /// A tunnel; `client_input` and `server_input` were read before it began, and go out first, behind `head`, which
+    /// goes to the client.
+    ///
+    /// # Errors
+    /// Never for plain bytes; the type is the flow's.
+    pub fn new(client_input: Buffer, head: Buffer, server_input: Buffer) -> Result<Self, FlowError> {
+        let (mut up, mut down) = (Flow::idle(), Flow::idle());
+        up.start(client_input, Framing::UntilClose, false)?;
+        if !head.is_empty() {
+            *down.head_mut() = head;
+        }
+        down.start(server_input, Framing::UntilClose, false)?;
+        Ok(Self { up, down, up_closed: false, down_closed: false })
+    }
+
+    /// Whether the client has ended its direction.
+    pub fn client_ended(&self) -> bool {
+        self.up.source_ended()
+    }
+
+    /// Whether the server has ended its direction.
+    pub fn server_ended(&self) -> bool {
+        self.down.source_ended()
+    }
+
+    /// Whether something waits to be written to that side.
+    pub fn writes_to(&self, side: Side) -> bool {
+        match side {
+            Side::Client => !self.down.is_flushed(),
+            Side::Server => !self.up.is_flushed(),
+        }
+    }
+
+    /// Moves what can be moved, in both directions.
+    ///
+    /// # Errors
+    /// The direction's source side and what happened; both streams should be dropped.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        server: &mut Stream,
+        moved_up: &mut Moved,
+        moved_down: &mut Moved,
+    ) -> Result<DuplexStep, (Side, FlowError)> {
+        let up = poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved_up)
+            .map_err(|error| (Side::Client, error))?;
+        let down = poll_direction(cx, &mut self.down, &mut self.down_closed, server, client, moved_down)
+            .map_err(|error| (Side::Server, error))?;
+        Ok(match (up, down) {
+            (Step::Finished, Step::Finished) => DuplexStep::Finished,
+            (Step::Exhausted, _) | (_, Step::Exhausted) => DuplexStep::Exhausted,
+            _ => DuplexStep::Waits,
+        })
+    }
+}
+
+fn poll_direction(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    closed: &mut bool,
+    source: &mut Stream,
+    sink: &mut Stream,
+    moved: &mut Moved,
+) -> Result<Step, FlowError> {
+    if *closed {
+        return Ok(Step::Finished);
+    }
+    let step = flow.poll(cx, source, sink, moved)?;
+    if step == Step::Finished {
+        *closed = true;
+        // A sink that is gone already tells so in its own direction.
+        let _ = sink.shutdown_write();
+    }
+    Ok(step)
+}
