@@ -1,0 +1,24 @@
+//! The system tests' runner: reads `tests/cases/<topic>/*.case`, starts a subject (Weir or HAProxy) with the case's configuration
+//! and plays its clients and servers over real loopback sockets.
+//!
+//! It must never know anything of Weir's inside, never sleep in place of waiting for an event, and never leave a process behind.
+//! The format is described in `tests/cases/README.md`.
+
+mod case;
+mod data;
+mod failure;
+mod journal;
+mod kernel;
+mod lines;
+mod link;
+mod pages;
+mod parse;
+mod pattern;
+mod peer;
+mod run;
+mod script;
+mod subject;
+mod suite;
+mod world;
+
+pub use suite::{Options, Outcome, Report, run_all};

@@ -1,0 +1,290 @@
+//! One connection of a peer, with what came on it and was not asked for yet. It must never wait beyond its deadline.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+use regex_lite::Regex;
+use socket2::Socket;
+
+use crate::data::{find, show};
+use crate::failure::{Failure, Result};
+use crate::kernel;
+
+/// How a connection ended, as reading it showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The other side closed its direction.
+    Eof,
+    /// The other side reset it.
+    Reset,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    socket: Socket,
+    unread: Vec<u8>,
+    end: Option<End>,
+    chunk: Chunk,
+}
+
+/// Where reading stands inside a chunked body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chunk {
+    /// In front of a size, or outside of a chunked body.
+    Size,
+    /// So many bytes of payload are left.
+    Payload(usize),
+    /// In front of the line end behind the payload.
+    LineEnd,
+}
+
+/// How long one wait takes before the deadline and the case's failure are looked at again.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A deadline that also passes when another peer has failed.
+pub(crate) struct Patience<'a> {
+    /// When it is over.
+    pub(crate) until: Instant,
+    /// Has the case failed elsewhere?
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+}
+
+impl Patience<'_> {
+    /// Is it over?
+    pub(crate) fn check(&self, what: &str) -> Result<()> {
+        if (self.cancelled)() {
+            return Err(Failure::new("given up, since another peer failed"));
+        }
+        if Instant::now() >= self.until {
+            return Err(Failure::new(format!("too long: {what}")));
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Takes over a connected socket.
+    pub(crate) fn new(socket: Socket) -> Result<Self> {
+        socket.set_nonblocking(false)?;
+        socket.set_read_timeout(Some(SLICE))?;
+        socket.set_write_timeout(Some(SLICE))?;
+        Ok(Self { socket, unread: Vec::new(), end: None, chunk: Chunk::Size })
+    }
+
+    /// Sends everything.
+    pub(crate) fn send(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.socket.write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if is_pause(&error) => patience.check("the other side does not read")?,
+                Err(error) => return Err(Failure::new(format!("sending: {error}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once; false when a slice passed without anything.
+    fn fill(&mut self) -> Result<bool> {
+        if self.end.is_some() {
+            return Ok(true);
+        }
+        let mut chunk = [0; 65536];
+        match self.socket.read(&mut chunk) {
+            Ok(0) => self.end = Some(End::Eof),
+            Ok(read) => self.unread.extend_from_slice(&chunk[..read]),
+            Err(error) if is_pause(&error) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => self.end = Some(End::Reset),
+            Err(error) => return Err(Failure::new(format!("reading: {error}"))),
+        }
+        Ok(true)
+    }
+
+    /// Expects exactly these bytes next.
+    pub(crate) fn expect(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+        loop {
+            let common = self.unread.len().min(bytes.len());
+            let differs = self.unread[..common] != bytes[..common];
+            if !differs && common == bytes.len() {
+                self.unread.drain(..common);
+                return Ok(());
+            }
+            let complaint = |link: &Self, why: &str| {
+                let (got, want) = (show(&link.unread), show(bytes));
+                Failure::new(format!("{why}\n      want {want}\n      got  {got}{}", link.ending()))
+            };
+            if differs {
+                return Err(complaint(self, "other bytes came"));
+            }
+            if self.end.is_some() {
+                return Err(complaint(self, "it ended early"));
+            }
+            if !self.fill()? {
+                patience.check("bytes").map_err(|failure| complaint(self, &failure.0))?;
+            }
+        }
+    }
+
+    /// Expects a chunked body to go on with these bytes, however they are cut into chunks.
+    pub(crate) fn expect_chunks(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.chunk {
+                Chunk::Payload(left) => {
+                    let now = left.min(rest.len());
+                    self.expect(&rest[..now], patience)?;
+                    rest = &rest[now..];
+                    self.chunk = if left == now { Chunk::LineEnd } else { Chunk::Payload(left - now) };
+                }
+                Chunk::LineEnd => self.expect_line_end(patience)?,
+                Chunk::Size => {
+                    let line = self.line(patience)?;
+                    let size = usize::from_str_radix(&line, 16).ok().filter(|size| *size > 0);
+                    let size = size.ok_or_else(|| Failure::new(format!("want a chunk, got {line:?}")))?;
+                    self.chunk = Chunk::Payload(size);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Expects a chunked body to end with these trailers.
+    pub(crate) fn expect_last_chunk(&mut self, trailers: &[u8], patience: &Patience<'_>) -> Result<()> {
+        if self.chunk == Chunk::LineEnd {
+            self.expect_line_end(patience)?;
+        }
+        self.expect(&[b"0\r\n", trailers, b"\r\n"].concat(), patience)
+    }
+
+    fn expect_line_end(&mut self, patience: &Patience<'_>) -> Result<()> {
+        self.chunk = Chunk::Size;
+        self.expect(b"\r\n", patience)
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self, patience: &Patience<'_>) -> Result<String> {
+        loop {
+            if let Some(length) = find(&self.unread, b"\r\n") {
+                let line = self.unread.drain(..length + 2).take(length).map(char::from).collect();
+                return Ok(line);
+            }
+            if self.end.is_some() {
+                return Err(Failure::new(format!("want a line, got {}{}", show(&self.unread), self.ending())));
+            }
+            if !self.fill()? {
+                patience.check("a line")?;
+            }
+        }
+    }
+
+    /// Expects bytes that match, and takes the matching part.
+    pub(crate) fn expect_match(&mut self, regex: &Regex, patience: &Patience<'_>) -> Result<()> {
+        loop {
+            let text: String = self.unread.iter().map(|byte| char::from(*byte)).collect();
+            if let Some(found) = regex.find(&text) {
+                let taken = text[..found.end()].chars().count();
+                self.unread.drain(..taken);
+                return Ok(());
+            }
+            let got = show(&self.unread);
+            if self.end.is_some() {
+                return Err(Failure::new(format!("no match before the end: {got}{}", self.ending())));
+            }
+            if !self.fill()? {
+                patience.check("bytes").map_err(|failure| Failure::new(format!("{failure}; got {got}")))?;
+            }
+        }
+    }
+
+    /// Takes this many bytes, whatever they are.
+    pub(crate) fn receive(&mut self, count: usize, patience: &Patience<'_>) -> Result<()> {
+        while self.unread.len() < count {
+            if self.end.is_some() {
+                return Err(Failure::new(format!("ended after {} of {count} bytes", self.unread.len())));
+            }
+            if !self.fill()? {
+                patience.check("bytes").map_err(|failure| Failure::new(format!("{failure}; got {}", self.unread.len())))?;
+            }
+        }
+        self.unread.drain(..count);
+        Ok(())
+    }
+
+    /// Takes what comes until the end.
+    pub(crate) fn receive_rest(&mut self, patience: &Patience<'_>) -> Result<(Vec<u8>, End)> {
+        loop {
+            if let Some(end) = self.end {
+                return Ok((std::mem::take(&mut self.unread), end));
+            }
+            if !self.fill()? {
+                patience.check("the end").map_err(|failure| Failure::new(format!("{failure}; got {}", show(&self.unread))))?;
+            }
+        }
+    }
+
+    /// Expects the end, of this kind if one is named, and nothing before it.
+    pub(crate) fn expect_end(&mut self, kind: Option<End>, patience: &Patience<'_>) -> Result<()> {
+        let (rest, end) = self.receive_rest(patience)?;
+        if !rest.is_empty() {
+            return Err(Failure::new(format!("bytes before the end: {}", show(&rest))));
+        }
+        match kind {
+            Some(kind) if kind != end => Err(Failure::new(format!("ended by {end:?}, not by {kind:?}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Expects that nothing is there at this moment: no byte, no end.
+    pub(crate) fn expect_nothing(&mut self) -> Result<()> {
+        self.socket.set_nonblocking(true)?;
+        let filled = self.fill();
+        self.socket.set_nonblocking(false)?;
+        filled?;
+        if self.unread.is_empty() && self.end.is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("expected nothing yet, got {}{}", show(&self.unread), self.ending())))
+    }
+
+    /// Bytes that came and that no step asked for.
+    pub(crate) fn leftover(&mut self) -> Result<Vec<u8>> {
+        self.socket.set_nonblocking(true)?;
+        let filled = self.fill();
+        self.socket.set_nonblocking(false)?;
+        filled?;
+        Ok(std::mem::take(&mut self.unread))
+    }
+
+    /// Closes the sending direction.
+    pub(crate) fn shutdown(&mut self) -> Result<()> {
+        Ok(self.socket.shutdown(Shutdown::Write)?)
+    }
+
+    /// Resets the connection.
+    pub(crate) fn reset(self) -> Result<()> {
+        Ok(self.socket.set_linger(Some(Duration::ZERO))?)
+    }
+
+    /// Waits until the subject has accepted the connection and read all that was sent.
+    pub(crate) fn settle(&self, patience: &Patience<'_>) -> Result<()> {
+        let near = self.socket.local_addr()?.as_socket();
+        let far = self.socket.peer_addr()?.as_socket();
+        let (Some(near), Some(far)) = (near, far) else { return Err(Failure::new("settle works over TCP only")) };
+        while !kernel::has_read_all(near, far)? {
+            patience.check("the subject does not read")?;
+            // The kernel has no event for this: look again soon.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn ending(&self) -> String {
+        self.end.map_or(String::new(), |end| format!(", then {end:?}"))
+    }
+}
+
+fn is_pause(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}

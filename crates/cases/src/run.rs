@@ -1,0 +1,205 @@
+//! One case against one subject: opens the world, starts the subject, plays the peers, compares the log. It must never know a second case.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::case::{Case, LogSpec, PeerSpec, Role};
+use crate::data::{self, show};
+use crate::failure::{Failure, Result};
+use crate::journal::Journal;
+use crate::link::Link;
+use crate::parse;
+use crate::pattern::LogLine;
+use crate::peer::Peer;
+use crate::subject::{Running, Subject};
+use crate::world::World;
+
+/// What a run needs beside the case.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    /// How long anything may take.
+    pub(crate) limit: Duration,
+    /// `nbthread` where the case does not ask for a number.
+    pub(crate) threads: u32,
+}
+
+/// How a case went, with all that a reader needs to see why.
+pub(crate) struct Transcript {
+    /// What went wrong; empty: nothing.
+    pub(crate) failures: Vec<Failure>,
+    /// The log as it came.
+    pub(crate) log: Vec<LogLine>,
+    /// What the subject printed.
+    pub(crate) output: String,
+}
+
+/// Runs the case. An error means that it could not even be started.
+pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Transcript> {
+    let dir = Directory::new()?;
+    let journal = Journal::open()?;
+    let world = World::open(case, &dir.0, setting.limit)?;
+    write_files(case, &world, &journal, setting)?;
+    let inherited: Vec<_> = world.listeners.values().filter_map(|place| place.socket.as_ref()).collect();
+    let running = Mutex::new(Running::start(subject, &dir.0, &case.arguments, &inherited)?);
+    std::thread::scope(|scope| {
+        scope.spawn(|| journal.receive());
+        let links = play(case, &world, &journal, &running);
+        conclude(case, &world, &journal, &running, links);
+        journal.finish();
+    });
+    let running = running.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let (false, Some(log)) = (world.has_failed(), &case.log) {
+        if let Err(failure) = compare(log, &journal.lines()) {
+            world.fail(failure);
+        }
+    }
+    Ok(Transcript { failures: world.failures(), log: journal.lines(), output: running.output() })
+}
+
+/// Reads a case file for a subject.
+pub(crate) fn read(name: &str, path: &Path, subject: &Subject) -> Result<Case> {
+    parse::case(name, path, &fs::read_to_string(path)?, &subject.tags)
+}
+
+/// Plays all scripts to their ends and returns what is still open, by peer.
+fn play(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>) -> Vec<(String, Link)> {
+    let copies = |spec: &PeerSpec| (1..=spec.copies).map(|copy| (spec.clone(), copy)).collect::<Vec<_>>();
+    let peers: Vec<_> = case.peers.iter().flat_map(copies).collect();
+    world.expect_peers(peers.len());
+    std::thread::scope(|scope| {
+        let play_one = |(spec, copy): (PeerSpec, usize)| {
+            scope.spawn(move || {
+                let name = if spec.copies == 1 { spec.name.clone() } else { format!("{}[{copy}]", spec.name) };
+                let mut peer = Peer::new(name, world, journal, running);
+                peer.variables.insert("i", copy.to_string());
+                peer.play(&spec.script).into_iter().map(|(link, open)| (format!("{} {link}", spec.name), open)).collect::<Vec<_>>()
+            })
+        };
+        let threads: Vec<_> = peers.into_iter().map(play_one).collect();
+        let mut links = Vec::new();
+        for thread in threads {
+            match thread.join() {
+                Ok(open) => links.extend(open),
+                Err(_) => world.fail(Failure::new("a peer's thread panicked")),
+            }
+        }
+        links
+    })
+}
+
+/// All scripts are through: nothing may be left unread or unaccepted, the expected log lines must come, and the subject must end well.
+fn conclude(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>, links: Vec<(String, Link)>) {
+    let mut subject = running.lock().unwrap_or_else(PoisonError::into_inner);
+    if !world.has_failed() {
+        let complaints = [await_log(case, journal, world.limit), nothing_left(case, world, links)];
+        complaints.into_iter().filter_map(Result::err).for_each(|failure| world.fail(failure));
+    }
+    let exits_by_script = case.peers.iter().any(|peer| peer.role == Role::Process);
+    match subject.stop(world.limit) {
+        Err(failure) if !exits_by_script => world.fail(failure.at("the subject")),
+        _ => {}
+    }
+    if subject.output().contains("panicked at") {
+        world.fail(Failure::new("the subject panicked"));
+    }
+}
+
+/// Waits until as many lines have come as the case lists; which ones is looked at later.
+fn await_log(case: &Case, journal: &Journal, limit: Duration) -> Result<()> {
+    let Some(log) = &case.log else { return Ok(()) };
+    let until = Instant::now() + limit;
+    while journal.wait_beyond(log.lines.len().saturating_sub(1)) < log.lines.len() {
+        if Instant::now() > until {
+            let (wanted, came) = (log.lines.len(), journal.lines().len());
+            return Err(Failure::new(format!("{came} log lines came, {wanted} were expected")));
+        }
+    }
+    Ok(())
+}
+
+fn nothing_left(case: &Case, world: &World, links: Vec<(String, Link)>) -> Result<()> {
+    for (name, mut link) in links {
+        let bytes = link.leftover().unwrap_or_default();
+        if !bytes.is_empty() {
+            return Err(Failure::new(format!("{name}: bytes that no step asked for: {}", show(&bytes))));
+        }
+    }
+    for peer in &case.peers {
+        let strict = matches!(peer.role, Role::Server { spare: false, kind } if kind != crate::case::ServerKind::Full);
+        let socket = world.servers.get(&peer.name).and_then(|place| place.socket.as_ref());
+        if strict && socket.is_some_and(|socket| socket.accept().is_ok()) {
+            return Err(Failure::new(format!("{}: a connection that no step accepts", peer.name)));
+        }
+    }
+    Ok(())
+}
+
+fn compare(expected: &LogSpec, lines: &[LogLine]) -> Result<()> {
+    let mut left: Vec<&LogLine> = lines.iter().collect();
+    for pattern in &expected.lines {
+        let at = if expected.ordered {
+            left.first().filter(|line| pattern.matches(line)).map(|_| 0)
+        } else {
+            left.iter().position(|line| pattern.matches(line))
+        };
+        let Some(at) = at else { return Err(Failure::new(format!("the log lacks\n      {}", pattern.as_written()))) };
+        left.remove(at);
+    }
+    match left.first() {
+        Some(line) => Err(Failure::new(format!("a log line too many\n      {}", line.text))),
+        None => Ok(()),
+    }
+}
+
+/// Writes the configuration and the case's own files.
+fn write_files(case: &Case, world: &World, journal: &Journal, setting: Setting) -> Result<()> {
+    let lookup = |name: &str| world.lookup(name);
+    for (name, content) in &case.files {
+        fs::write(world.dir.join(name), content.render(&lookup)?)?;
+    }
+    let threads = case.threads.unwrap_or(setting.threads);
+    let mut text = format!("global\n    log {} local0\n    nbthread {threads}\n", journal.address()?);
+    add(&mut text, &case.global);
+    text.push_str("defaults\n");
+    if !case.bare {
+        text.push_str("    mode http\n    log global\n    option httplog\n");
+        text.push_str("    timeout connect 20s\n    timeout client 20s\n    timeout server 20s\n");
+    }
+    add(&mut text, &case.defaults);
+    for line in &case.config {
+        text.push_str(line);
+        text.push('\n');
+    }
+    fs::write(world.dir.join("case.cfg"), data::expand(text.as_bytes(), &lookup)?)?;
+    Ok(())
+}
+
+fn add(text: &mut String, lines: &[String]) {
+    for line in lines {
+        text.push_str("    ");
+        text.push_str(line);
+        text.push('\n');
+    }
+}
+
+/// A directory that vanishes with the run.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Self> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("weir-case-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

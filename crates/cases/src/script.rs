@@ -1,0 +1,201 @@
+//! The steps that a peer's script is made of, and their spelling. It must never perform one.
+
+use std::net::IpAddr;
+
+use regex_lite::Regex;
+
+use crate::data::Data;
+use crate::failure::{Failure, Result};
+use crate::lines::Node;
+use crate::pattern::Pattern;
+
+/// A step and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// Line number in the case's file.
+    pub(crate) number: usize,
+    /// What to do.
+    pub(crate) step: Step,
+}
+
+/// What a peer can do. README.md tells what each one means.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Connect { listener: String, name: String, from: Option<IpAddr>, receive_buffer: Option<usize> },
+    Accept { name: String },
+    On(String),
+    Send(Data),
+    TrySend(Data),
+    Expect(Data),
+    ExpectMatch(Regex),
+    ExpectChunks(Data),
+    ExpectLastChunk(Data),
+    Receive(usize),
+    ReceiveRest,
+    ExpectEof,
+    ExpectReset,
+    ExpectEnd,
+    ExpectNothing,
+    Shutdown,
+    Close,
+    Reset,
+    Settle,
+    Signal(String),
+    Wait { name: String, count: usize },
+    WaitLog(Pattern),
+    Listen,
+    Unlisten,
+    Serve(Data),
+    Sequence { listener: String, bodies: Vec<String>, request: Option<Data> },
+    Spread { listener: String, requests: usize, shares: Vec<(String, usize)>, within: usize },
+    Repeat { times: usize, script: Vec<Line> },
+    Kill(String),
+    ExpectExit(i32),
+}
+
+/// The script of a peer.
+pub(crate) fn parse(nodes: &[Node]) -> Result<Vec<Line>> {
+    let line = |node: &Node| {
+        let step = step(node).map_err(|failure| failure.at(format_args!("line {}", node.number)))?;
+        Ok(Line { number: node.number, step })
+    };
+    nodes.iter().map(line).collect()
+}
+
+fn step(node: &Node) -> Result<Step> {
+    let (word, rest) = node.text.split_once(' ').unwrap_or((&node.text, ""));
+    let rest = rest.trim();
+    let takes_data = matches!(word, "send" | "try-send" | "expect" | "expect-chunks" | "expect-last-chunk" | "serve" | "sequence" | "repeat");
+    if !takes_data && !node.children.is_empty() {
+        return Err(Failure::new(format!("{word} takes no lines below it")));
+    }
+    let data = || Data::parse(rest, &node.children);
+    Ok(match word {
+        "connect" => connect(rest)?,
+        "accept" => Step::Accept { name: name_behind_as(rest)? },
+        "on" => Step::On(rest.to_owned()),
+        "send" => Step::Send(data()?),
+        "try-send" => Step::TrySend(data()?),
+        "expect" => match rest.strip_prefix("~ ") {
+            Some(pattern) => Step::ExpectMatch(regex(pattern)?),
+            None => Step::Expect(data()?),
+        },
+        "expect-chunks" => Step::ExpectChunks(data()?),
+        "expect-last-chunk" => Step::ExpectLastChunk(data()?),
+        "receive" if rest == "rest" => Step::ReceiveRest,
+        "receive" => Step::Receive(number(rest)?),
+        "wait" => {
+            let (name, count) = rest.split_once(' ').unwrap_or((rest, "1"));
+            Step::Wait { name: name.to_owned(), count: number(count)? }
+        }
+        "signal" => Step::Signal(rest.to_owned()),
+        "wait-log" => Step::WaitLog(Pattern::parse(rest)?),
+        "serve" => Step::Serve(data()?),
+        "sequence" => sequence(rest, &node.children)?,
+        "spread" => spread(rest)?,
+        "repeat" => Step::Repeat { times: number(rest)?, script: parse(&node.children)? },
+        "kill" => Step::Kill(rest.to_owned()),
+        "expect-exit" => Step::ExpectExit(rest.parse().map_err(|_| Failure::new("not an exit status"))?),
+        _ if rest.is_empty() => plain(word)?,
+        _ => return Err(Failure::new(format!("no such step: {}", node.text))),
+    })
+}
+
+/// Steps of one word.
+fn plain(word: &str) -> Result<Step> {
+    Ok(match word {
+        "expect-eof" => Step::ExpectEof,
+        "expect-reset" => Step::ExpectReset,
+        "expect-end" => Step::ExpectEnd,
+        "expect-nothing" => Step::ExpectNothing,
+        "shutdown" => Step::Shutdown,
+        "close" => Step::Close,
+        "reset" => Step::Reset,
+        "settle" => Step::Settle,
+        "listen" => Step::Listen,
+        "unlisten" => Step::Unlisten,
+        other => return Err(Failure::new(format!("no such step: {other}"))),
+    })
+}
+
+/// `connect l as b from 127.0.0.2 receive-buffer 4096`
+fn connect(text: &str) -> Result<Step> {
+    let mut words = text.split(' ');
+    let listener = words.next().unwrap_or("").to_owned();
+    let (mut name, mut from, mut receive_buffer) = (String::new(), None, None);
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| Failure::new(format!("{word} wants a value")))?;
+        match word {
+            "as" => value.clone_into(&mut name),
+            "from" => from = Some(value.parse().map_err(|_| Failure::new("not an address"))?),
+            "receive-buffer" => receive_buffer = Some(number(value)?),
+            other => return Err(Failure::new(format!("connect knows no {other}"))),
+        }
+    }
+    Ok(Step::Connect { listener, name, from, receive_buffer })
+}
+
+fn name_behind_as(text: &str) -> Result<String> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    text.strip_prefix("as ").map(str::to_owned).ok_or_else(|| Failure::new("accept [as NAME]"))
+}
+
+/// `sequence l: a b a c`, with the request below it if it is not the usual one.
+fn sequence(text: &str, children: &[Node]) -> Result<Step> {
+    let (listener, bodies) = text.split_once(": ").ok_or_else(|| Failure::new("sequence LISTENER: BODY BODY …"))?;
+    let request = if children.is_empty() { None } else { Some(Data::parse("", children)?) };
+    let bodies = bodies.split_whitespace().map(str::to_owned).collect();
+    Ok(Step::Sequence { listener: listener.to_owned(), bodies, request })
+}
+
+/// `spread l 300: a=100 b=200 within 30`
+fn spread(text: &str) -> Result<Step> {
+    let usage = || Failure::new("spread LISTENER REQUESTS: BODY=COUNT … within COUNT");
+    let (place, shares) = text.split_once(": ").ok_or_else(usage)?;
+    let (listener, requests) = place.split_once(' ').ok_or_else(usage)?;
+    let (shares, within) = shares.split_once(" within ").ok_or_else(usage)?;
+    let share = |word: &str| {
+        let (body, count) = word.split_once('=').ok_or_else(usage)?;
+        Ok((body.to_owned(), number(count)?))
+    };
+    let shares = shares.split_whitespace().map(share).collect::<Result<_>>()?;
+    Ok(Step::Spread { listener: listener.to_owned(), requests: number(requests)?, shares, within: number(within)? })
+}
+
+/// A regular expression for the start of what comes.
+fn regex(pattern: &str) -> Result<Regex> {
+    Regex::new(&format!("^(?s:{pattern})")).map_err(|error| Failure::new(error.to_string()))
+}
+
+fn number(text: &str) -> Result<usize> {
+    text.trim().parse().map_err(|_| Failure::new(format!("not a number: {text}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<Step> {
+        let nodes = crate::lines::read(text)?;
+        Ok(parse(&nodes)?.remove(0).step)
+    }
+
+    #[test]
+    fn spellings() {
+        assert!(matches!(one("connect l as b from 127.0.0.2").unwrap(), Step::Connect { from: Some(_), .. }));
+        assert!(matches!(one("repeat 3\n  accept as x\n  close").unwrap(), Step::Repeat { times: 3, script } if script.len() == 2));
+        assert!(matches!(one("sequence l: a b").unwrap(), Step::Sequence { bodies, .. } if bodies == ["a", "b"]));
+        assert!(matches!(one("spread l 30: a=10 b=20 within 5").unwrap(), Step::Spread { within: 5, .. }));
+        assert!(matches!(one("wait x 3").unwrap(), Step::Wait { count: 3, .. }));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for text in ["shut", "close x", "connect l as", "accept b", "close\n  \"x\"", "repeat x\n  close", "expect ~ ("] {
+            let failure = one(text).unwrap_err();
+            assert!(failure.0.contains("line 1"), "{text}: {failure}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! All cases against all subjects, several at a time, and the report. It must never know what a case is about.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::case::Case;
+use crate::failure::{Failure, Result};
+use crate::run::{self, Setting, Transcript};
+use crate::subject::Subject;
+
+/// What to run, and against what.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder of topics.
+    pub cases: PathBuf,
+    /// The product. None: the oracle alone.
+    pub weir: Option<PathBuf>,
+    /// HAProxy binaries that must agree.
+    pub oracles: Vec<PathBuf>,
+    /// Only cases whose `topic/name` contains one of these.
+    pub filters: Vec<String>,
+    /// Cases at a time.
+    pub jobs: usize,
+    /// How long a single wait may take.
+    pub limit: Duration,
+    /// `nbthread` where a case does not ask for a number.
+    pub threads: u32,
+    /// Print the log and the output of cases that went well, too.
+    pub show: bool,
+}
+
+/// How a case went with one subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As written.
+    Passed,
+    /// Otherwise than written, as the case says of this subject.
+    DiffersAsListed,
+    /// Otherwise than written.
+    Failed(String),
+}
+
+/// All outcomes.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Case, subject, outcome.
+    pub rows: Vec<(String, String, Outcome)>,
+    /// What was printed for cases that went well, if asked for.
+    pub shown: String,
+}
+
+impl Report {
+    /// Did everything go as written?
+    pub fn passed(&self) -> bool {
+        !self.rows.iter().any(|(.., outcome)| matches!(outcome, Outcome::Failed(_)))
+    }
+
+    /// Counts by topic and subject, then every failure.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut columns: Vec<(&str, &str)> = self.rows.iter().map(|(case, subject, _)| (topic(case), subject.as_str())).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        for (wanted, title) in columns {
+            let rows = self.rows.iter().filter(|(case, subject, _)| topic(case) == wanted && subject == title);
+            let outcomes: Vec<&Outcome> = rows.map(|(.., outcome)| outcome).collect();
+            let count = |kind: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| kind(outcome)).count();
+            let (passed, listed) = (count(&|outcome| *outcome == Outcome::Passed), count(&|outcome| *outcome == Outcome::DiffersAsListed));
+            let failed = outcomes.len() - passed - listed;
+            let _ = writeln!(text, "{wanted:<24} {title:<14} {passed:>4} passed {listed:>3} differ as listed {failed:>3} failed");
+        }
+        for (case, subject, outcome) in &self.rows {
+            if let Outcome::Failed(why) = outcome {
+                let _ = writeln!(text, "\nFAILED {case} against {subject}\n{why}");
+            }
+        }
+        text
+    }
+}
+
+fn topic(case: &str) -> &str {
+    case.split_once('/').map_or(case, |(topic, _)| topic)
+}
+
+/// Runs everything.
+pub fn run_all(options: &Options) -> std::result::Result<Report, String> {
+    let subjects = subjects(options).map_err(|failure| failure.to_string())?;
+    let files = discover(options).map_err(|failure| failure.to_string())?;
+    let work: Vec<_> = files.iter().flat_map(|file| subjects.iter().map(move |subject| (file, subject))).collect();
+    let setting = Setting { limit: options.limit, threads: options.threads };
+    let next = AtomicUsize::new(0);
+    let report = Mutex::new(Report::default());
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(((name, path), subject)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (outcome, shown) = one(name, path, subject, setting);
+                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    report.rows.push((name.clone(), subject.title.clone(), outcome));
+                    if options.show {
+                        report.shown.push_str(&shown);
+                    }
+                }
+            });
+        }
+    });
+    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.rows.sort_by(|left, right| (&left.0, &left.1).cmp(&(&right.0, &right.1)));
+    Ok(report)
+}
+
+fn subjects(options: &Options) -> Result<Vec<Subject>> {
+    let mut subjects: Vec<Subject> = options.weir.iter().map(|binary| Subject::weir(binary)).collect();
+    for oracle in &options.oracles {
+        subjects.push(Subject::haproxy(oracle)?);
+    }
+    Ok(subjects)
+}
+
+/// Every `topic/name.case`, by name.
+fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for topic in fs::read_dir(&options.cases)? {
+        let topic = topic?.path();
+        if !topic.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(&topic)? {
+            let path = file?.path();
+            let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = format!("{}/{}", stem(&topic), stem(&path));
+            let wanted = options.filters.is_empty() || options.filters.iter().any(|filter| name.contains(filter));
+            if path.extension().is_some_and(|extension| extension == "case") && wanted {
+                found.push((name, path));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn one(name: &str, path: &Path, subject: &Subject, setting: Setting) -> (Outcome, String) {
+    let case = match run::read(name, path, subject) {
+        Ok(case) => case,
+        Err(failure) => return (Outcome::Failed(format!("  {}: {failure}", path.display())), String::new()),
+    };
+    let transcript = match run::run(&case, subject, setting) {
+        Ok(transcript) => transcript,
+        Err(failure) => return (Outcome::Failed(format!("  {failure}")), String::new()),
+    };
+    (judge(&case, subject, &transcript), format!("{name} against {}\n{}", subject.title, describe(&transcript)))
+}
+
+fn judge(case: &Case, subject: &Subject, transcript: &Transcript) -> Outcome {
+    let listed = case.differences.iter().find(|difference| subject.tags.contains(&difference.subject));
+    match (listed, transcript.failures.is_empty()) {
+        (None, true) => Outcome::Passed,
+        (None, false) => Outcome::Failed(format!("  {}\n{}", case.path.display(), describe(transcript))),
+        (Some(_), false) => Outcome::DiffersAsListed,
+        (Some(difference), true) if difference.sometimes => Outcome::Passed,
+        (Some(difference), true) => {
+            let text = format!("  {} says that it differs ({}), but it does not", case.name, difference.reason);
+            Outcome::Failed(Failure::new(text).0)
+        }
+    }
+}
+
+/// What HAProxy says of every start: the notices, and that it should not run as root.
+fn is_advice(line: &str) -> bool {
+    line.starts_with("[NOTICE]") || line.contains("HAProxy was started as ")
+}
+
+fn describe(transcript: &Transcript) -> String {
+    let mut text = String::new();
+    for failure in &transcript.failures {
+        let _ = writeln!(text, "  - {failure}");
+    }
+    for line in &transcript.log {
+        let _ = writeln!(text, "  log <{}> {}", line.priority, line.text);
+    }
+    for line in transcript.output.lines().filter(|line| !is_advice(line)).take(40) {
+        let _ = writeln!(text, "  out {line}");
+    }
+    text
+}

@@ -1,0 +1,253 @@
+//! What the peers of one run share: addresses, sockets, signals between scripts, the first failure. It must never run a step.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::case::{Case, ListenerKind, Role, ServerKind};
+use crate::failure::{Failure, Result};
+
+/// Where something listens.
+pub(crate) struct Place {
+    /// As the configuration writes it.
+    pub(crate) text: String,
+    /// For connecting.
+    pub(crate) address: SockAddr,
+    /// The listening socket, when it is ours.
+    pub(crate) socket: Option<Socket>,
+    /// The subject opens it itself, so the first connections may come too early.
+    pub(crate) opened_by_subject: bool,
+    /// Connections that keep a backlog full.
+    _fillers: Vec<Socket>,
+}
+
+#[derive(Default)]
+struct State {
+    signals: HashMap<String, usize>,
+    failures: Vec<Failure>,
+    busy: usize,
+}
+
+/// The world of one run.
+pub(crate) struct World {
+    /// The run's own directory.
+    pub(crate) dir: PathBuf,
+    /// How long anything may take.
+    pub(crate) limit: Duration,
+    /// The subject's addresses, by name.
+    pub(crate) listeners: HashMap<String, Place>,
+    /// The scripted servers' addresses, by name.
+    pub(crate) servers: HashMap<String, Place>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl World {
+    /// Opens everything that the case's peers and the subject listen on.
+    pub(crate) fn open(case: &Case, dir: &Path, limit: Duration) -> Result<Self> {
+        let mut servers = HashMap::new();
+        for peer in &case.peers {
+            if let Role::Server { kind, .. } = peer.role {
+                servers.insert(peer.name.clone(), server(&peer.name, kind, dir)?);
+            }
+        }
+        let mut listeners = HashMap::new();
+        for (name, kind) in listener_names(case) {
+            let place = listener(&name, kind, dir)?;
+            listeners.insert(name, place);
+        }
+        Ok(Self { dir: dir.to_owned(), limit, listeners, servers, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// The value of `${name}`.
+    pub(crate) fn lookup(&self, name: &str) -> Option<String> {
+        if name == "dir" {
+            return Some(self.dir.display().to_string());
+        }
+        let place = |name: &str| self.listeners.get(name).or_else(|| self.servers.get(name));
+        if let Some(name) = name.strip_suffix(".port") {
+            return place(name).and_then(|place| place.address.as_socket()).map(|address| address.port().to_string());
+        }
+        place(name).map(|place| place.text.clone())
+    }
+
+    /// So many peers have a script to play.
+    pub(crate) fn expect_peers(&self, count: usize) {
+        self.lock().busy = count;
+    }
+
+    /// A peer is through with its script, or only serves from now on.
+    pub(crate) fn rest(&self) {
+        self.lock().busy -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Is every peer through, or has one failed?
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.busy == 0 || !state.failures.is_empty()
+    }
+
+    /// Waits a moment for the end; true when it has come.
+    pub(crate) fn wait_over(&self, moment: Duration) -> bool {
+        let state = self.lock();
+        let over = |state: &mut State| state.busy > 0 && state.failures.is_empty();
+        let waited = self.changed.wait_timeout_while(state, moment, over);
+        !over(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// The case has failed.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.lock().failures.push(failure);
+        self.changed.notify_all();
+    }
+
+    /// Has the case failed?
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.lock().failures.is_empty()
+    }
+
+    /// Everything that went wrong.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        self.lock().failures.clone()
+    }
+
+    /// One more signal of this name.
+    pub(crate) fn signal(&self, name: &str) {
+        *self.lock().signals.entry(name.to_owned()).or_default() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits a moment for so many signals of this name.
+    pub(crate) fn wait_signal(&self, name: &str, count: usize, moment: Duration) -> bool {
+        let state = self.lock();
+        let missing = |state: &mut State| state.signals.get(name).is_none_or(|seen| *seen < count);
+        let waited = self.changed.wait_timeout_while(state, moment, |state| missing(state) && state.failures.is_empty());
+        !missing(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The listeners that the case declares, and those that it only uses (`bind ${l}`): these are inherited.
+fn listener_names(case: &Case) -> Vec<(String, ListenerKind)> {
+    let mut names = case.listeners.clone();
+    for line in &case.config {
+        let used = line.trim().strip_prefix("bind ").and_then(|rest| rest.split_once("${")).and_then(|(_, rest)| rest.split_once('}'));
+        if let Some((name, _)) = used {
+            let known = name == "dir" || name.contains('.') || names.iter().any(|(declared, _)| declared == name);
+            if !known {
+                names.push((name.to_owned(), ListenerKind::Inherited));
+            }
+        }
+    }
+    names
+}
+
+fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
+    let path = dir.join(format!("{name}.listener"));
+    let loopback = if matches!(kind, ListenerKind::Inet6 | ListenerKind::InheritedInet6) { inet6() } else { inet() };
+    let subject_opens = |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _fillers: Vec::new() };
+    Ok(match kind {
+        ListenerKind::Inherited | ListenerKind::InheritedInet6 => inherited(listening(&SocketAddr::new(loopback, 0).into(), 128)?)?,
+        ListenerKind::InheritedUnix => inherited(listening(&SockAddr::unix(&path)?, 128)?)?,
+        ListenerKind::Inet | ListenerKind::Inet6 => {
+            let address = SocketAddr::new(loopback, free_port(loopback)?);
+            subject_opens(address.to_string(), address.into())
+        }
+        ListenerKind::Unix => subject_opens(format!("unix@{}", path.display()), SockAddr::unix(&path)?),
+        ListenerKind::Abstract => {
+            let (text, address) = abstract_name(name, dir)?;
+            subject_opens(text, address)
+        }
+    })
+}
+
+fn inherited(socket: Socket) -> Result<Place> {
+    let address = socket.local_addr()?;
+    let text = format!("fd@{}", socket.as_raw_fd());
+    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _fillers: Vec::new() })
+}
+
+fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<Place> {
+    let path = dir.join(format!("{name}.server"));
+    let mut fillers = Vec::new();
+    let socket = match kind {
+        ServerKind::Inet => listening(&SocketAddr::new(inet(), 0).into(), 128)?,
+        ServerKind::Inet6 => listening(&SocketAddr::new(inet6(), 0).into(), 128)?,
+        ServerKind::Unix => listening(&SockAddr::unix(&path)?, 128)?,
+        ServerKind::Abstract => listening(&abstract_name(name, dir)?.1, 128)?,
+        ServerKind::Dead => bound(&SocketAddr::new(inet(), 0).into())?,
+        ServerKind::Full => {
+            let socket = listening(&SocketAddr::new(inet(), 0).into(), 0)?;
+            let filler = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            filler.connect(&socket.local_addr()?)?;
+            fillers.push(filler);
+            socket
+        }
+    };
+    let address = socket.local_addr()?;
+    let text = match kind {
+        ServerKind::Unix => format!("unix@{}", path.display()),
+        ServerKind::Abstract => abstract_name(name, dir)?.0,
+        _ => address.as_socket().map(|address| address.to_string()).unwrap_or_default(),
+    };
+    socket.set_nonblocking(true)?;
+    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _fillers: fillers })
+}
+
+fn inet() -> IpAddr {
+    Ipv4Addr::LOCALHOST.into()
+}
+
+fn inet6() -> IpAddr {
+    Ipv6Addr::LOCALHOST.into()
+}
+
+fn bound(address: &SockAddr) -> Result<Socket> {
+    let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+fn listening(address: &SockAddr, backlog: i32) -> Result<Socket> {
+    let socket = bound(address)?;
+    socket.listen(backlog)?;
+    Ok(socket)
+}
+
+/// `abns@…`: HAProxy pads the name with NUL to the whole length of the field.
+fn abstract_name(name: &str, dir: &Path) -> Result<(String, SockAddr)> {
+    const FIELD: usize = 108;
+    let run = dir.file_name().map(|run| run.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = format!("{run}-{name}");
+    let mut path = format!("\0{name}");
+    path.extend(std::iter::repeat_n('\0', FIELD - path.len()));
+    Ok((format!("abns@{name}"), SockAddr::unix(path)?))
+}
+
+/// A port below the range from which the kernel gives ports to clients, so that nobody takes it before the subject binds it.
+fn free_port(ip: IpAddr) -> Result<u16> {
+    const FIRST: u16 = 11_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap_or(0);
+    for _ in 0..COUNT {
+        let offset = (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        match TcpListener::bind((ip, FIRST + offset)) {
+            Ok(_) => return Ok(FIRST + offset),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::new("no free port"))
+}
