@@ -28,6 +28,11 @@ impl ParkedId {
     pub(crate) fn new(instance: u32, key: Key) -> ParkedId {
         ParkedId { instance, key }
     }
+
+    /// A small number, unique among the streams that are parked on one worker: an index for tables beside them.
+    pub fn slot(self) -> usize {
+        self.key.slot as usize
+    }
 }
 
 /// A connected stream without a task, still watched by the worker that it was parked on. Dropping it closes it.
