@@ -1,0 +1,93 @@
+//! What the documents hold to: links that lead somewhere, one test command, and no word about the machines that the
+//! project was made on.
+
+use crate::tree;
+use std::path::{Path, PathBuf};
+
+/// Where a text may not point: package registries and the folders of one machine. Written apart, so that this file
+/// does not contain them.
+const FORBIDDEN: &[&str] = &[
+    concat!("crates", ".io"),
+    concat!("npmjs", ".org"),
+    concat!("pypi", ".org"),
+    concat!("proxy.golang", ".org"),
+    concat!("/work", "/main"),
+    concat!("/work", "/shared"),
+    concat!("/root", "/"),
+];
+
+fn texts() -> Vec<PathBuf> {
+    const KINDS: &[&str] = &["md", "rs", "toml", "cfg", "sh", "txt", "yml", "http", "vtc", "py"];
+    let mut found = tree::files("");
+    found.retain(|path| {
+        let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned());
+        let known = kind.is_some_and(|kind| KINDS.contains(&kind.as_str()));
+        (known || path.starts_with(".ci")) && !path.ends_with("Cargo.lock")
+    });
+    found
+}
+
+fn documents() -> Vec<PathBuf> {
+    texts().into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect()
+}
+
+#[test]
+fn the_project_speaks_of_itself_alone() {
+    let mut wrong = Vec::new();
+    for path in texts() {
+        let Ok(text) = std::fs::read_to_string(tree::root().join(&path)) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            for word in FORBIDDEN.iter().filter(|word| line.contains(**word)) {
+                wrong.push(format!("{}:{}: {word}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_link_of_a_document_leads_to_a_file() {
+    let mut wrong = Vec::new();
+    for path in documents() {
+        for target in links(&tree::read(&path)) {
+            let file = target.split('#').next().unwrap_or_default();
+            let folder = path.parent().unwrap_or(Path::new(""));
+            if !file.is_empty() && !tree::root().join(folder).join(file).exists() {
+                wrong.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The targets of the Markdown links of a text that stay within the project.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:")).collect()
+}
+
+#[test]
+fn the_index_of_docs_names_every_page() {
+    let index = tree::read(Path::new("docs/README.md"));
+    for page in tree::files("docs").iter().filter(|page| page.extension().is_some_and(|kind| kind == "md")) {
+        let name = page.strip_prefix("docs").expect("in docs").to_string_lossy().into_owned();
+        assert!(name == "README.md" || index.contains(&format!("({name})")), "docs/README.md does not name {name}");
+    }
+}
+
+#[test]
+fn the_machine_runs_the_test_command_of_the_readme() {
+    let readme = tree::read(Path::new("README.md"));
+    let script = tree::read(Path::new(".ci/run"));
+    assert!(
+        readme.contains("\n    cargo test\n") || readme.contains("\ncargo test\n"),
+        "README.md names the test command"
+    );
+    assert!(script.lines().any(|line| line.trim().ends_with("cargo test")), ".ci/run calls it");
+}
+
+#[test]
+fn links_are_found() {
+    let text = "[a](docs/a.md) and [b](https://example.org/b) and [c](#c), [d](d.md#e)";
+    assert_eq!(links(text), ["docs/a.md", "#c", "d.md#e"]);
+}

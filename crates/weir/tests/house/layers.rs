@@ -1,0 +1,92 @@
+//! The arrows between the crates (see ARCHITECTURE.md): each imports only what stands below it.
+
+use crate::tree;
+use std::path::Path;
+
+/// What each crate may name among its dependencies. `testkit` may serve the tests of everything above `rt`.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("wire", &["base"]),
+    ("config", &["base"]),
+    ("rt", &["base"]),
+    ("policy", &["base", "config", "wire"]),
+    ("conn", &["base", "wire", "rt"]),
+    ("engine", &["base", "wire", "config", "rt", "policy", "conn"]),
+    ("lua", &["base", "wire", "config", "rt", "policy", "conn", "engine"]),
+    ("tools", &["base", "wire", "rt", "conn"]),
+    ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua"]),
+    ("testkit", &["base", "wire", "rt"]),
+    // Drives the finished program from outside.
+    ("cases", &[]),
+];
+
+/// Crates whose tests may use `testkit`.
+const TESTED_WITH_PEERS: &[&str] = &["policy", "conn", "engine", "lua", "tools", "weir"];
+
+#[test]
+fn crates_import_only_what_stands_below_them() {
+    let mut wrong = Vec::new();
+    for manifest in tree::files("crates").iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let name = manifest.components().nth(1).expect("a crate").as_os_str().to_string_lossy().into_owned();
+        let Some((_, allowed)) = MAY_USE.iter().find(|(owner, _)| *owner == name) else {
+            wrong.push(format!("{name} has no place in the table of layers"));
+            continue;
+        };
+        for (section, dependency) in dependencies(&tree::read(manifest)) {
+            let ours = MAY_USE.iter().any(|(owner, _)| *owner == dependency);
+            let for_tests = section == "dev-dependencies";
+            let peers = dependency == "testkit" && for_tests && TESTED_WITH_PEERS.contains(&name.as_str());
+            if ours && !peers && !allowed.contains(&dependency.as_str()) {
+                wrong.push(format!("{name} must not use {dependency}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Section and name of every dependency of a manifest, `weir-x` and `x` meaning the same crate.
+fn dependencies(manifest: &str) -> Vec<(String, String)> {
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+        } else if section.ends_with("dependencies") && !line.starts_with('#') {
+            let name: String = line
+                .chars()
+                .take_while(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+                .collect();
+            if !name.is_empty() {
+                found.push((section.clone(), name.strip_prefix("weir-").unwrap_or(&name).to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn policy_cannot_see_sockets_and_rt_cannot_see_protocols() {
+    // The same rule, seen from the code: a path that the manifest does not allow would not build, but a file that is
+    // included from elsewhere would.
+    for file in tree::rust_files() {
+        let code = tree::code(&tree::read(&file));
+        let including = code.contains("#[path") || code.contains("include!(");
+        assert!(!including, "{} pulls in a file of another place", file.display());
+    }
+}
+
+#[test]
+fn every_crate_is_built_and_tested_by_default() {
+    let manifest = tree::read(Path::new("Cargo.toml"));
+    for line in ["members = [\"crates/*\"]", "default-members = [\"crates/*\"]"] {
+        assert!(manifest.lines().any(|written| written == line), "{line}");
+    }
+}
+
+#[test]
+fn dependencies_are_read_from_every_form_that_cargo_knows() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\nbase.workspace = true\nweir-rt = { path = \"../rt\" }\n\
+                    [target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n[dev-dependencies]\ntestkit = { workspace = true }\n";
+    let found: Vec<_> = dependencies(manifest).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(found, ["base", "rt", "libc", "testkit"]);
+}

@@ -1,0 +1,125 @@
+//! What every Rust file keeps to.
+
+use crate::tree;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Lines that a file may have.
+const LONGEST: usize = 600;
+
+/// Files that may be longer, each with its reason and the length it must not pass.
+const LONGER: &[(&str, usize, &str)] = &[];
+
+#[test]
+fn every_file_says_first_what_it_owns() {
+    for file in tree::rust_files() {
+        assert!(tree::read(&file).starts_with("//! "), "{} does not open with //!", file.display());
+    }
+}
+
+#[test]
+fn files_stay_short() {
+    let mut wrong = Vec::new();
+    for file in tree::rust_files() {
+        let lines = tree::read(&file).lines().count();
+        let listed = LONGER.iter().find(|(path, _, _)| file == Path::new(path));
+        let limit = listed.map_or(LONGEST, |(_, limit, _)| *limit);
+        if lines > limit {
+            wrong.push(format!("{} has {lines} lines, {limit} are allowed", file.display()));
+        }
+        if listed.is_some() && lines <= LONGEST {
+            wrong.push(format!("{} is short again: take it off the list", file.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn unsafe_code_lives_in_rt_and_says_why_it_is_sound() {
+    let mut wrong = Vec::new();
+    for file in tree::rust_files() {
+        let text = tree::read(&file);
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, code) in tree::code(&text).lines().enumerate() {
+            if !words(code).any(|word| word == "unsafe") {
+                continue;
+            }
+            if !file.starts_with("crates/rt/src") {
+                wrong.push(format!("{}:{}: unsafe outside of rt", file.display(), number + 1));
+            } else if !explained(&lines, number) {
+                wrong.push(format!("{}:{}: unsafe without SAFETY", file.display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Whether the line itself or the comment above it says `SAFETY:` (or `# Safety`, for an unsafe function). A statement
+/// may have begun a few lines above its `unsafe`.
+fn explained(lines: &[&str], number: usize) -> bool {
+    let says = |line: &&str| line.contains("SAFETY:") || line.contains("# Safety");
+    let mut above = lines[..number].iter().rev();
+    let code_above = above.by_ref().take(4).collect::<Vec<_>>();
+    says(&lines[number])
+        || code_above.into_iter().any(says)
+        || lines[..number]
+            .iter()
+            .rev()
+            .skip_while(|line| !is_comment(line))
+            .take_while(|line| is_comment(line))
+            .any(says)
+            && lines[..number].iter().rev().take_while(|line| !is_comment(line)).count() <= 4
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//")
+}
+
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+}
+
+#[test]
+fn nothing_unwraps_outside_of_tests() {
+    let mut wrong = Vec::new();
+    let files = tree::rust_files();
+    let for_tests: BTreeSet<PathBuf> = files.iter().flat_map(|file| test_modules(file)).collect();
+    for file in files.into_iter().filter(|file| is_product(file) && !for_tests.contains(file)) {
+        let code = tree::code(&tree::read(&file));
+        let product = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in product.lines().enumerate() {
+            if line.contains(".unwrap()") || line.contains("todo!(") || line.contains("unimplemented!(") {
+                wrong.push(format!("{}:{}: {}", file.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A file of a crate that is built into the product.
+fn is_product(file: &Path) -> bool {
+    let peers = file.starts_with("crates/testkit") || file.starts_with("crates/cases");
+    file.starts_with("crates") && file.components().any(|part| part.as_os_str() == "src") && !peers
+}
+
+/// The files that a file declares as modules for tests alone.
+fn test_modules(file: &Path) -> Vec<PathBuf> {
+    let text = tree::read(file);
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let own = match file.file_stem().and_then(|stem| stem.to_str()) {
+        Some("mod" | "lib" | "main") | None => folder.to_owned(),
+        Some(stem) => folder.join(stem),
+    };
+    let behind = text.split("#[cfg(test)]").skip(1);
+    let names = behind.filter_map(|rest| rest.trim_start().strip_prefix("mod ")?.split_once(';'));
+    let names = names.map(|(name, _)| name.trim()).filter(|name| !name.contains(|letter: char| letter.is_whitespace()));
+    names.flat_map(|name| [own.join(format!("{name}.rs")), own.join(name).join("mod.rs")]).collect()
+}
+
+#[test]
+fn an_explanation_is_found_above_and_missed_when_absent() {
+    let text = "// SAFETY: fine.\nlet x = y\n    .map(|z| unsafe { z });\n\nlet a = 1;\nlet b = 2;\nlet c = 3;\nlet d = 4;\nunsafe { e }";
+    let lines: Vec<_> = text.lines().collect();
+    assert!(explained(&lines, 2));
+    assert!(!explained(&lines, 8));
+}
