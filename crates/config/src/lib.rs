@@ -2,6 +2,7 @@
 //! resolve a name, open a socket or decide what a request gets.
 
 pub mod address;
+pub mod condition;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;

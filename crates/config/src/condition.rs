@@ -1,0 +1,122 @@
+//! Conditions of `.if`, `.elif` and `-cc` (configuration manual, section 2.4). A condition is parsed as a whole before
+//! any of it is evaluated. Must never touch anything outside: all it knows are variables and [`LanguageOptions`].
+
+use crate::environment::Environment;
+use crate::lexer::{self, Comments, Variables};
+use crate::options::LanguageOptions;
+use crate::text;
+use parse::{Expression, Parser, Predicate};
+use std::borrow::Cow;
+use std::fmt;
+
+mod parse;
+mod predicate;
+mod version;
+
+/// What conditions ask about.
+#[derive(Debug, Clone, Copy)]
+pub struct ConditionContext<'a> {
+    /// What `defined` looks into.
+    pub environment: &'a Environment,
+    /// What all the others ask.
+    pub options: &'a LanguageOptions,
+}
+
+/// What is wrong with a condition. Shown, it is HAProxy's sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionError {
+    /// HAProxy's sentence, without `in '.if' at position …`.
+    pub message: String,
+    /// The position that HAProxy names, from 0.
+    pub position: usize,
+    /// Offset of the first byte of the condition that is wrong.
+    pub start: usize,
+    /// Offset behind the last one.
+    pub end: usize,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+/// Evaluates a condition whose words are already put together: quotes of the line are gone, variables resolved.
+///
+/// # Errors
+/// It cannot be parsed, or something that matters cannot be evaluated.
+pub fn eval(text: &str, context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
+    let expression = Parser::new(text).parse()?;
+    evaluate(&expression, context)
+}
+
+/// Evaluates a condition as `-cc` takes it: words, quotes and variables are as in a line of a file, comments are not.
+///
+/// # Errors
+/// As for [`eval`], or a line that cannot be cut into words.
+pub fn eval_argument(argument: &[u8], context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
+    let tokens = lexer::lex(argument, &OnlyEnvironment(context.environment), Comments::Kept).map_err(|error| {
+        let message = match error.kind {
+            lexer::LexErrorKind::UnmatchedQuote => "Syntax Error in condition: Unmatched quote.".to_owned(),
+            _ => format!("Syntax Error in condition: {}", error.message().trim_end_matches(':')),
+        };
+        let hint = Some(error.hint().to_owned());
+        ConditionError { message, position: error.start, start: error.start, end: error.end, hint }
+    })?;
+    let words: Vec<Vec<u8>> = tokens.into_iter().map(|token| token.text).collect();
+    eval(&text::from_bytes(&words.join(&b' ')), context).map_err(|mut error| {
+        error.message.insert_str(0, "Failed to evaluate condition: ");
+        error
+    })
+}
+
+/// Variables without the pseudo-variables, for there is no file.
+struct OnlyEnvironment<'a>(&'a Environment);
+
+impl Variables for OnlyEnvironment<'_> {
+    fn value(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        self.0.get(name).map(text::to_bytes)
+    }
+}
+
+fn evaluate(expression: &Expression, context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
+    match expression {
+        Expression::Constant(value) => Ok(*value),
+        Expression::Not(inner) => Ok(!evaluate(inner, context)?),
+        Expression::All(parts) => {
+            for part in parts {
+                if !evaluate(part, context)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Expression::Any(parts) => {
+            for part in parts {
+                if evaluate(part, context)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Expression::Call { predicate, arguments, start, end } => (predicate.eval)(arguments, context)
+            .map_err(|invalid| invalid_argument(predicate, &invalid.0, *start, *end)),
+    }
+}
+
+fn invalid_argument(predicate: &Predicate, argument: &str, start: usize, end: usize) -> ConditionError {
+    ConditionError {
+        message: format!("invalid argument to conditional expression predicate '{}': '{argument}'", predicate.name),
+        position: end,
+        start,
+        end,
+        hint: Some(predicate.usage.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
