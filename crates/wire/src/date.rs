@@ -1,0 +1,91 @@
+//! The Gregorian calendar: what day and hour a number of seconds since the UNIX epoch is. Must never read a clock or know
+//! a time zone: whoever wants local time adds its offset first.
+
+/// English names of months, as dates of the protocols abbreviate them.
+pub const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// A second of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Date {
+    /// Year, which may be negative.
+    pub year: i64,
+    /// Month, from 1.
+    pub month: u32,
+    /// Day of the month, from 1.
+    pub day: u32,
+    /// Hour, from 0.
+    pub hour: u32,
+    /// Minute, from 0.
+    pub minute: u32,
+    /// Second, from 0.
+    pub second: u32,
+}
+
+impl Date {
+    /// The date `seconds` after the start of 1970.
+    ///
+    /// Years are counted from the first of March, so that the leap day is a year's last, in eras of 400 years, which all
+    /// have the same length.
+    pub const fn since_epoch(seconds: i64) -> Self {
+        let time = seconds.rem_euclid(86_400) as u32;
+        let days = seconds.div_euclid(86_400) + 719_468;
+        let era = days.div_euclid(146_097);
+        let day_of_era = days.rem_euclid(146_097);
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = (day_of_year - (153 * month_from_march + 2) / 5 + 1) as u32;
+        let month = (if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 }) as u32;
+        let year = year_of_era + era * 400 + (month <= 2) as i64;
+        Self { year, month, day, hour: time / 3_600, minute: time / 60 % 60, second: time % 60 }
+    }
+
+    /// "Jan" to "Dec".
+    pub const fn month_name(&self) -> &'static [u8; 3] {
+        MONTHS[(self.month as usize + 11) % 12]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_the_calendar() {
+        for (seconds, year, month, day, time) in [
+            (0, 1970, 1, 1, (0, 0, 0)),
+            (-1, 1969, 12, 31, (23, 59, 59)),
+            (951_782_400, 2000, 2, 29, (0, 0, 0)),
+            (951_868_800, 2000, 3, 1, (0, 0, 0)),
+            (1_233_922_454, 2009, 2, 6, (12, 14, 14)),
+            (1_709_164_799, 2024, 2, 28, (23, 59, 59)),
+            (4_107_542_400, 2100, 3, 1, (0, 0, 0)),
+            (253_402_300_799, 9999, 12, 31, (23, 59, 59)),
+        ] {
+            let (hour, minute, second) = time;
+            assert_eq!(Date::since_epoch(seconds), Date { year, month, day, hour, minute, second });
+        }
+        assert_eq!(Date::since_epoch(0).month_name(), b"Jan");
+        assert_eq!(Date::since_epoch(-1).month_name(), b"Dec");
+    }
+
+    #[test]
+    fn days_follow_each_other_for_four_centuries() {
+        let mut before = Date::since_epoch(-86_400);
+        for day in 0..146_097 {
+            let date = Date::since_epoch(day * 86_400);
+            let next = date.day == before.day + 1 && (date.month, date.year) == (before.month, before.year);
+            let first = date.day == 1 && before.day >= 28 && date.month == before.month % 12 + 1;
+            assert!(next || first, "{before:?} {date:?}");
+            before = date;
+        }
+    }
+
+    #[test]
+    fn no_number_is_out_of_range() {
+        for seconds in [i64::MIN, i64::MAX] {
+            Date::since_epoch(seconds).month_name();
+        }
+    }
+}
