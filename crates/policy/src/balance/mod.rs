@@ -1,1 +1,144 @@
-//! Which server gets the next request.
+//! Which server gets the next request (configuration manual, "balance"). One file is one algorithm: `rebuild` takes the
+//! servers that take part, `on_load` hears of every change of a server's load, `pick` chooses. Each is called under its
+//! backend's lock. Must never lock, wait, or read a clock or a source of randomness.
+//!
+//! To add an algorithm: its file with a `ROW`, a variant of [`State`], a line in [`TABLE`].
+
+mod first;
+mod heap;
+mod leastconn;
+mod map;
+mod random;
+mod roundrobin;
+mod source;
+mod static_rr;
+#[cfg(test)]
+mod tests;
+
+pub use source::hash as source_hash;
+
+use config::spec::BalanceSpec;
+
+/// A server that takes part in the balance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its index in the backend.
+    pub server: usize,
+    /// Its weight, at least 1.
+    pub weight: u32,
+    /// Its `id`.
+    pub id: u32,
+}
+
+/// How busy a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Requests that it serves.
+    pub served: u32,
+    /// Requests in its own queue.
+    pub queued: u32,
+    /// `maxconn`; `u32::MAX` without one.
+    pub limit: u32,
+    /// `maxqueue`; `None` without one.
+    pub maxqueue: Option<u32>,
+}
+
+impl Load {
+    /// Nothing to do and no limits.
+    pub const IDLE: Self = Self { served: 0, queued: 0, limit: u32::MAX, maxqueue: None };
+
+    /// Whether one more request could be served at once.
+    pub fn has_slot(&self) -> bool {
+        self.served < self.limit
+    }
+
+    /// Requests that it has to do with.
+    pub fn in_flight(&self) -> u32 {
+        self.served.saturating_add(self.queued)
+    }
+}
+
+/// What a choice may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pick {
+    /// The hash of what the request is recognised by, for algorithms that hash.
+    pub hash: Option<u32>,
+    /// A random number.
+    pub random: u64,
+    /// The server to leave out while another one will do.
+    pub avoid: Option<usize>,
+}
+
+/// One algorithm.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Its keyword.
+    pub name: &'static str,
+    /// What it does, for the reference.
+    pub doc: &'static str,
+    /// Whether a change of a server's weight has an effect while it runs. (Weight 0 always has.)
+    pub dynamic: bool,
+    /// Whether a request is bound to its server by what it carries, so that it waits in that server's queue.
+    pub hashes: bool,
+    /// A fresh state, if the specification asks for this algorithm.
+    make: fn(&BalanceSpec) -> Option<State>,
+}
+
+/// Every algorithm, in the manual's order.
+pub const TABLE: &[Row] = &[roundrobin::ROW, static_rr::ROW, leastconn::ROW, first::ROW, source::ROW, random::ROW];
+
+/// The row and a fresh state for what a configuration asks for.
+pub fn find(spec: &BalanceSpec) -> (&'static Row, State) {
+    let found = TABLE.iter().find_map(|row| (row.make)(spec).map(|state| (row, state)));
+    found.unwrap_or_else(|| (&TABLE[0], State::RoundRobin(roundrobin::RoundRobin::default())))
+}
+
+/// An algorithm's state.
+#[derive(Debug)]
+#[allow(missing_docs, private_interfaces)]
+pub enum State {
+    RoundRobin(roundrobin::RoundRobin),
+    StaticRr(static_rr::StaticRr),
+    LeastConn(leastconn::LeastConn),
+    First(first::First),
+    Source(source::Source),
+    Random(random::Random),
+}
+
+macro_rules! dispatch {
+    ($state:expr, $algorithm:ident => $call:expr) => {
+        match $state {
+            State::RoundRobin($algorithm) => $call,
+            State::StaticRr($algorithm) => $call,
+            State::LeastConn($algorithm) => $call,
+            State::First($algorithm) => $call,
+            State::Source($algorithm) => $call,
+            State::Random($algorithm) => $call,
+        }
+    };
+}
+
+impl State {
+    /// Starts anew with these servers out of `count`, ordered by index. All count as idle until [`State::on_load`] says
+    /// otherwise.
+    pub fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
+        dispatch!(self, algorithm => algorithm.rebuild(candidates, count));
+    }
+
+    /// The server for a request. `None`: all are full, the request waits in the backend's queue. A server that is full
+    /// may be chosen too: then it waits in that server's.
+    pub fn pick(&mut self, pick: &Pick) -> Option<usize> {
+        dispatch!(self, algorithm => algorithm.pick(pick))
+    }
+
+    /// Takes note of a server's load after every change. Servers that do not take part are ignored.
+    pub fn on_load(&mut self, server: usize, load: Load) {
+        dispatch!(self, algorithm => algorithm.on_load(server, load));
+    }
+}
+
+/// A vector with so much unused room behind its `count` elements that nothing else that is hot lies on its cache lines.
+pub(crate) fn roomy<T>(count: usize) -> Vec<T> {
+    const LINES: usize = 128;
+    Vec::with_capacity(count + LINES.div_ceil(size_of::<T>().max(1)))
+}

@@ -1,24 +1,13 @@
-//! A backend's servers and queues under one short lock: one lock to assign a request, one to release its slot. Must
+//! A backend's servers and queues behind one short lock: once to assign a request, once to release its slot. Must
 //! never call a waker while the lock is held, and its guards must never wait.
 
-use super::ProxyState;
+use super::queue::WaiterId;
+use super::servers::{Outcome, Servers};
+use super::{Counts, PickContext, ProxyState, QueuePositions};
+use crate::balance::Load;
 use crate::program::Proxy;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
-/// What choosing a server may depend on.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PickContext {
-    /// The client's address, for `balance source`.
-    pub source: Option<IpAddr>,
-    /// A random number, for `balance random`.
-    pub random: u64,
-    /// The server to avoid while another one will do: the one that failed, on a redispatch.
-    pub exclude: Option<usize>,
-    /// The server it has to be: a retry on the same server, later persistence. Ignored when that server is disabled.
-    pub server: Option<usize>,
-}
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// What became of a request.
 #[derive(Debug)]
@@ -29,26 +18,10 @@ pub enum Assignment {
     Queued(QueueTicket),
     /// No server takes part at all: 503, `SC`.
     Unavailable,
-    /// The server it needs has its `maxqueue` of requests waiting, and no other may be used: 503, `SQ`.
+    /// The server that it is bound to, by its hash or by [`PickContext::server`], has `maxqueue` requests waiting.
+    /// Where persistence bound it and `option redispatch` is on: assign it anew without. Else 503, `SQ`, with the name
+    /// of [`ProxyState::bound_server`].
     QueueFull,
-}
-
-/// How many requests of each queue were served while one request waited there (configuration manual, section 8.2.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueuePositions {
-    /// `srv_queue`.
-    pub server: u32,
-    /// `backend_queue`.
-    pub backend: u32,
-}
-
-/// Counts for the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Requests that the backend holds, served or waiting (`beconn`).
-    pub beconn: u32,
-    /// Requests that the server serves (`srv_conn`).
-    pub srv_conn: u32,
 }
 
 /// A request's place at a server. Dropping it hands the place to the next who waits, or frees it.
@@ -56,6 +29,7 @@ pub struct Counts {
 pub struct ServerSlot {
     state: Arc<ProxyState>,
     server: usize,
+    held: bool,
 }
 
 /// A request's place in a queue. Dropping it leaves the queue; a place at a server that was granted to it and not
@@ -63,30 +37,74 @@ pub struct ServerSlot {
 #[derive(Debug)]
 pub struct QueueTicket {
     state: Arc<ProxyState>,
+    waiter: WaiterId,
+    /// Once the slot was taken.
+    taken: Option<QueuePositions>,
 }
 
-/// The backend side of [`ProxyState`].
+/// The backend side of [`ProxyState`]. Aligned so that two backends never share a cache line.
 #[derive(Debug)]
-pub(super) struct Backend {}
+#[repr(align(128))]
+pub(super) struct Backend(Mutex<Servers>);
 
 impl Backend {
-    pub(super) fn new(_proxy: &Proxy) -> Self {
-        Self {}
+    pub(super) fn new(proxy: &Proxy) -> Self {
+        Self(Mutex::new(Servers::new(proxy.backend.as_ref())))
+    }
+
+    /// A transition cannot stop half way except by a fault in it; what is left is still the best there is.
+    fn lock(&self) -> MutexGuard<'_, Servers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ProxyState {
     /// Chooses a server for a request and takes a slot of it, or queues the request.
     pub fn assign(self: &Arc<Self>, request: &PickContext) -> Assignment {
-        let _ = request;
-        Assignment::Unavailable
+        let outcome = self.backend.lock().assign(request);
+        match outcome {
+            Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: Arc::clone(self), server, held: true }),
+            Outcome::Queued(waiter, _) => {
+                Assignment::Queued(QueueTicket { state: Arc::clone(self), waiter, taken: None })
+            }
+            Outcome::Unavailable => Assignment::Unavailable,
+            Outcome::QueueFull => Assignment::QueueFull,
+        }
+    }
+
+    /// The server that a request is bound to, by its hash or by [`PickContext::server`]: the one to name in the log
+    /// after [`Assignment::QueueFull`].
+    pub fn bound_server(&self, request: &PickContext) -> Option<usize> {
+        self.backend.lock().bound_server(request)
     }
 
     /// Counts as of now; `srv_conn` is 0 without a server. After a release, [`ServerSlot::release`] tells them for
-    /// less.
+    /// less, and as HAProxy logs them.
     pub fn counts(&self, server: Option<usize>) -> Counts {
-        let _ = server;
-        Counts::default()
+        self.backend.lock().counts(server)
+    }
+
+    /// What a server has to do, and whether the balance gives it requests.
+    pub fn load(&self, server: usize) -> Option<(Load, bool)> {
+        self.backend.lock().load(server)
+    }
+
+    /// Changes a server's weight. With a static algorithm only 0 and "not 0" make a difference, as in HAProxy.
+    pub fn set_weight(&self, server: usize, weight: u32) {
+        let wakers = self.backend.lock().set_weight(server, weight);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Changes a server's `maxconn`. Requests beyond a lower one are served to their end.
+    pub fn set_maxconn(&self, server: usize, maxconn: Option<u32>) {
+        let wakers = self.backend.lock().set_limit(server, maxconn);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes a server out of service, its queue going over to the backend's, or puts it back.
+    pub fn set_enabled(&self, server: usize, enabled: bool) {
+        let wakers = self.backend.lock().set_enabled(server, enabled);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -96,26 +114,71 @@ impl ServerSlot {
         self.server
     }
 
-    /// The proxy whose server it is.
-    pub fn proxy(&self) -> &Arc<ProxyState> {
-        &self.state
+    /// Gives the place back as dropping does, and tells the counts that the log line wants, without a second lock: as
+    /// they were when the place was free, before the next request got it.
+    pub fn release(mut self) -> Counts {
+        self.give_back()
     }
 
-    /// Gives the place back as dropping does, and tells the counts that the log line wants, without a second lock.
-    pub fn release(self) -> Counts {
-        Counts::default()
+    fn give_back(&mut self) -> Counts {
+        self.held = false;
+        let (counts, waker) = self.state.backend.lock().release(self.server);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        counts
+    }
+}
+
+impl Drop for ServerSlot {
+    fn drop(&mut self) {
+        if self.held {
+            self.give_back();
+        }
     }
 }
 
 impl QueueTicket {
-    /// Ready with the slot once it is this request's turn. Must not be polled again after that.
+    /// Ready with the slot once it is this request's turn. After that it stays pending for ever.
     pub fn poll_granted(&mut self, cx: &mut Context<'_>) -> Poll<ServerSlot> {
-        let _ = (cx, &self.state);
-        Poll::Pending
+        if self.taken.is_some() {
+            return Poll::Pending;
+        }
+        let mut servers = self.state.backend.lock();
+        if !servers.poll(self.waiter, cx.waker()) {
+            return Poll::Pending;
+        }
+        let (granted, positions) = servers.take(self.waiter);
+        drop(servers);
+        self.taken = Some(positions);
+        match granted {
+            Some(server) => Poll::Ready(ServerSlot { state: Arc::clone(&self.state), server, held: true }),
+            None => Poll::Pending,
+        }
     }
 
-    /// How many requests its queue served while it waited; of use when it was granted as well as when it gave up.
+    /// The request's positions in the queues for the log; of use when it was granted as well as when it gives up.
     pub fn positions(&self) -> QueuePositions {
-        QueuePositions::default()
+        self.taken.unwrap_or_else(|| self.state.backend.lock().positions(self.waiter))
+    }
+
+    /// The server whose own queue it waits in, for the log; `None` in the backend's queue.
+    pub fn server(&self) -> Option<usize> {
+        match self.taken {
+            Some(_) => None,
+            None => self.state.backend.lock().queued_at(self.waiter),
+        }
+    }
+}
+
+impl Drop for QueueTicket {
+    fn drop(&mut self) {
+        if self.taken.is_some() {
+            return;
+        }
+        let waker = self.state.backend.lock().give_up(self.waiter);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }

@@ -3,11 +3,14 @@
 
 mod backend;
 mod gate;
+mod queue;
+mod servers;
 
-pub use backend::{Assignment, Counts, PickContext, QueuePositions, QueueTicket, ServerSlot};
+pub use backend::{Assignment, QueueTicket, ServerSlot};
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 
 use crate::program::{Program, Proxy};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The live state of a whole program.
@@ -53,4 +56,36 @@ impl ProxyState {
             backend: backend::Backend::new(proxy),
         }
     }
+}
+
+/// What choosing a server may depend on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PickContext {
+    /// The client's address, for `balance source`.
+    pub source: Option<IpAddr>,
+    /// A random number, for `balance random`.
+    pub random: u64,
+    /// The server to avoid while another one will do: the one that failed, on a redispatch.
+    pub exclude: Option<usize>,
+    /// The server it has to be: a retry on the same server, later persistence. Ignored when that server is disabled.
+    pub server: Option<usize>,
+}
+
+/// A request's place in the queues that it went through, as HAProxy logs it (configuration manual, section 8.2.3): how
+/// many requests left the queue to be served from when it joined until it left, itself included; 0 if it was in none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueuePositions {
+    /// `srv_queue`.
+    pub server: u32,
+    /// `backend_queue`.
+    pub backend: u32,
+}
+
+/// Counts for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Requests that the backend holds, served or waiting (`beconn`).
+    pub beconn: u32,
+    /// Requests that the server serves (`srv_conn`).
+    pub srv_conn: u32,
 }

@@ -1,0 +1,237 @@
+//! Requests that wait: a backend's queue and one for each server, in order of arrival, as linked lists through one
+//! slab, so that a request leaves its queue in constant time wherever it stands. Must never lock or wake.
+
+use super::QueuePositions;
+use std::task::Waker;
+
+/// Index in the slab.
+pub(super) type WaiterId = u32;
+
+const NONE: WaiterId = u32::MAX;
+
+/// Which queue a request stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The backend's: any server will do.
+    Backend,
+    /// This server's.
+    Server(usize),
+}
+
+/// One queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queue {
+    head: WaiterId,
+    tail: WaiterId,
+    /// Requests in it.
+    pub(super) length: u32,
+    /// Requests that were served out of it so far; wraps.
+    granted: u32,
+}
+
+impl Queue {
+    pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE, length: 0, granted: 0 };
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The entry is unused; the next unused one.
+    Free(WaiterId),
+    Waiting(Option<Waker>),
+    /// It holds a slot of this server.
+    Granted(usize),
+}
+
+#[derive(Debug)]
+struct Waiter {
+    phase: Phase,
+    place: Place,
+    /// Order of arrival in the backend.
+    arrival: u64,
+    previous: WaiterId,
+    next: WaiterId,
+    /// `granted` of the queue when the request joined it.
+    joined_at: u32,
+    /// Of queues that it stood in before.
+    positions: QueuePositions,
+}
+
+/// What a request that left has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) positions: QueuePositions,
+    /// The server whose slot it holds.
+    pub(super) granted: Option<usize>,
+}
+
+/// All requests that wait in one backend.
+#[derive(Debug)]
+pub(super) struct Waiters {
+    entries: Vec<Waiter>,
+    free: WaiterId,
+    arrivals: u64,
+}
+
+impl Waiters {
+    pub(super) const fn new() -> Self {
+        Self { entries: Vec::new(), free: NONE, arrivals: 0 }
+    }
+
+    /// Adds a new request at the end of `queue`, which is the one of `place`.
+    pub(super) fn join(&mut self, queue: &mut Queue, place: Place) -> WaiterId {
+        self.arrivals += 1;
+        let waiter = Waiter {
+            phase: Phase::Waiting(None),
+            place,
+            arrival: self.arrivals,
+            previous: NONE,
+            next: NONE,
+            joined_at: queue.granted,
+            positions: QueuePositions::default(),
+        };
+        let id = match self.entries.get(self.free as usize) {
+            Some(&Waiter { phase: Phase::Free(next), .. }) => {
+                let id = std::mem::replace(&mut self.free, next);
+                self.entries[id as usize] = waiter;
+                id
+            }
+            _ => {
+                self.entries.push(waiter);
+                (self.entries.len() - 1) as WaiterId
+            }
+        };
+        self.link_behind(queue, queue.tail, id);
+        id
+    }
+
+    /// When the first of `queue` arrived.
+    pub(super) fn first_arrival(&self, queue: &Queue) -> Option<u64> {
+        self.entries.get(queue.head as usize).map(|waiter| waiter.arrival)
+    }
+
+    /// The queue that a request stands in, while it does.
+    pub(super) fn place(&self, id: WaiterId) -> Option<Place> {
+        let waiter = &self.entries[id as usize];
+        matches!(waiter.phase, Phase::Waiting(_)).then_some(waiter.place)
+    }
+
+    /// Gives the first of `queue` a slot of `server`. Its waker is to be called once the lock is released.
+    pub(super) fn grant(&mut self, queue: &mut Queue, server: usize) -> Option<Waker> {
+        let id = queue.head;
+        if id == NONE {
+            return None;
+        }
+        self.unlink(queue, id);
+        self.add_position(queue, id);
+        queue.granted = queue.granted.wrapping_add(1);
+        match std::mem::replace(&mut self.entries[id as usize].phase, Phase::Granted(server)) {
+            Phase::Waiting(waker) => waker,
+            Phase::Free(_) | Phase::Granted(_) => None,
+        }
+    }
+
+    /// Moves every request of `from` to the backend's queue `to`, each behind those that arrived before it.
+    pub(super) fn move_all(&mut self, from: &mut Queue, to: &mut Queue) {
+        let mut behind = NONE;
+        while from.head != NONE {
+            let id = from.head;
+            self.unlink(from, id);
+            self.add_position(from, id);
+            let waiter = &mut self.entries[id as usize];
+            (waiter.place, waiter.joined_at) = (Place::Backend, to.granted);
+            let arrival = waiter.arrival;
+            let mut next = if behind == NONE { to.head } else { self.entries[behind as usize].next };
+            while next != NONE && self.entries[next as usize].arrival < arrival {
+                behind = next;
+                next = self.entries[next as usize].next;
+            }
+            self.link_behind(to, behind, id);
+            behind = id;
+        }
+    }
+
+    /// The slot that was granted to a request, or else its waker is kept.
+    pub(super) fn poll(&mut self, id: WaiterId, waker: &Waker) -> bool {
+        match &mut self.entries[id as usize].phase {
+            Phase::Granted(_) => true,
+            Phase::Waiting(Some(kept)) => {
+                kept.clone_from(waker);
+                false
+            }
+            phase => {
+                *phase = Phase::Waiting(Some(waker.clone()));
+                false
+            }
+        }
+    }
+
+    /// The positions of a request that waits in `queue`, or of one that holds a slot.
+    pub(super) fn positions(&self, id: WaiterId, queue: &Queue) -> QueuePositions {
+        let waiter = &self.entries[id as usize];
+        match waiter.phase {
+            Phase::Waiting(_) => waiter.positions_with(queue),
+            Phase::Granted(_) | Phase::Free(_) => waiter.positions,
+        }
+    }
+
+    /// Takes a request out of the slab, and out of its `queue` if it still waits.
+    pub(super) fn leave(&mut self, id: WaiterId, queue: &mut Queue) -> Left {
+        let granted = match self.entries[id as usize].phase {
+            Phase::Granted(server) => Some(server),
+            Phase::Waiting(_) | Phase::Free(_) => {
+                self.unlink(queue, id);
+                self.add_position(queue, id);
+                None
+            }
+        };
+        let waiter = &mut self.entries[id as usize];
+        waiter.phase = Phase::Free(std::mem::replace(&mut self.free, id));
+        Left { positions: waiter.positions, granted }
+    }
+
+    fn add_position(&mut self, queue: &Queue, id: WaiterId) {
+        let waiter = &mut self.entries[id as usize];
+        waiter.positions = waiter.positions_with(queue);
+    }
+
+    fn link_behind(&mut self, queue: &mut Queue, behind: WaiterId, id: WaiterId) {
+        let next = if behind == NONE {
+            std::mem::replace(&mut queue.head, id)
+        } else {
+            std::mem::replace(&mut self.entries[behind as usize].next, id)
+        };
+        match self.entries.get_mut(next as usize) {
+            Some(next) => next.previous = id,
+            None => queue.tail = id,
+        }
+        let waiter = &mut self.entries[id as usize];
+        (waiter.previous, waiter.next) = (behind, next);
+        queue.length += 1;
+    }
+
+    fn unlink(&mut self, queue: &mut Queue, id: WaiterId) {
+        let Waiter { previous, next, .. } = self.entries[id as usize];
+        match self.entries.get_mut(previous as usize) {
+            Some(previous) => previous.next = next,
+            None => queue.head = next,
+        }
+        match self.entries.get_mut(next as usize) {
+            Some(next) => next.previous = previous,
+            None => queue.tail = previous,
+        }
+        queue.length -= 1;
+    }
+}
+
+impl Waiter {
+    /// HAProxy counts the request itself: the first of a queue has position 1.
+    fn positions_with(&self, queue: &Queue) -> QueuePositions {
+        let passed = queue.granted.wrapping_sub(self.joined_at).wrapping_add(1);
+        let mut positions = self.positions;
+        match self.place {
+            Place::Backend => positions.backend = positions.backend.wrapping_add(passed),
+            Place::Server(_) => positions.server = positions.server.wrapping_add(passed),
+        }
+        positions
+    }
+}

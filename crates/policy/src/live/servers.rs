@@ -1,0 +1,303 @@
+//! What the lock of a backend guards: its servers' loads, the balance and the queues, and every transition of them.
+//! Plain data: it neither locks nor wakes. Wakers that are due are handed to the caller, who calls them after the lock.
+//!
+//! What holds between any two transitions:
+//! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
+//! - no server has a free slot while a request waits in its own queue.
+
+use super::queue::{Place, Queue, WaiterId, Waiters};
+use super::{Counts, PickContext, QueuePositions};
+use crate::balance::{self, Candidate, Load, Pick, Row, State};
+use crate::program;
+use std::task::Waker;
+
+/// One server's part. Aligned so that no two share a cache line: they are touched one at a time.
+#[derive(Debug)]
+#[repr(align(64))]
+struct ServerState {
+    load: Load,
+    queue: Queue,
+    /// As configured, for algorithms that heed no change.
+    initial_weight: u32,
+    weight: u32,
+    id: u32,
+    enabled: bool,
+    backup: bool,
+    /// Takes part in the balance now.
+    candidate: bool,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Slot(usize),
+    Queued(WaiterId, Place),
+    Unavailable,
+    QueueFull,
+}
+
+/// Everything under a backend's lock. The hot fields come first.
+#[derive(Debug)]
+pub(super) struct Servers {
+    balance: State,
+    /// Requests that are served or wait.
+    held: u32,
+    /// Servers that take part in the balance.
+    candidates: u32,
+    /// The one backup server that gets everything because no other server can.
+    backup: Option<usize>,
+    servers: Vec<ServerState>,
+    queue: Queue,
+    waiters: Waiters,
+    row: &'static Row,
+}
+
+impl Servers {
+    /// Idle servers as configured.
+    pub(super) fn new(backend: Option<&program::Backend>) -> Self {
+        let (row, balance) = balance::find(&backend.map(|backend| backend.balance.clone()).unwrap_or_default());
+        let configured = backend.map_or(&[][..], |backend| &backend.servers);
+        let mut servers = balance::roomy(configured.len());
+        servers.extend(configured.iter().map(|server| ServerState {
+            load: Load { limit: server.maxconn.unwrap_or(u32::MAX), maxqueue: server.maxqueue, ..Load::IDLE },
+            queue: Queue::EMPTY,
+            initial_weight: server.weight,
+            weight: server.weight,
+            id: server.id,
+            enabled: !server.disabled,
+            backup: server.backup,
+            candidate: false,
+        }));
+        let mut state = Self {
+            balance,
+            held: 0,
+            candidates: 0,
+            backup: None,
+            servers,
+            queue: Queue::EMPTY,
+            waiters: Waiters::new(),
+            row,
+        };
+        state.rebuild();
+        state
+    }
+
+    /// Chooses a server for a request and takes a slot of it, or queues the request.
+    pub(super) fn assign(&mut self, request: &PickContext) -> Outcome {
+        if let Some(server) = self.designated(request) {
+            return self.take_or_queue(server);
+        }
+        if self.candidates == 0 {
+            return Outcome::Unavailable;
+        }
+        match self.balance.pick(&self.pick_for(request)) {
+            Some(server) => self.take_or_queue(server),
+            None => {
+                self.held += 1;
+                Outcome::Queued(self.waiters.join(&mut self.queue, Place::Backend), Place::Backend)
+            }
+        }
+    }
+
+    /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
+    fn designated(&self, request: &PickContext) -> Option<usize> {
+        let is_enabled = |server: &usize| self.servers.get(*server).is_some_and(|server| server.enabled);
+        request.server.filter(is_enabled).or(self.backup)
+    }
+
+    fn pick_for(&self, request: &PickContext) -> Pick {
+        let hash = if self.row.hashes { request.source.map(balance::source_hash) } else { None };
+        Pick { hash, random: request.random, avoid: request.exclude }
+    }
+
+    /// The server in whose queue a request would have to wait.
+    pub(super) fn bound_server(&mut self, request: &PickContext) -> Option<usize> {
+        let pick = self.pick_for(request);
+        let by_hash = if pick.hash.is_some() { self.balance.pick(&pick) } else { None };
+        self.designated(request).or(by_hash)
+    }
+
+    fn take_or_queue(&mut self, server: usize) -> Outcome {
+        let state = &mut self.servers[server];
+        if state.load.has_slot() {
+            state.load.served += 1;
+            self.held += 1;
+            self.note_load(server);
+            return Outcome::Slot(server);
+        }
+        if state.load.maxqueue.is_some_and(|most| state.queue.length >= most) {
+            return Outcome::QueueFull;
+        }
+        let place = Place::Server(server);
+        let waiter = self.waiters.join(&mut state.queue, place);
+        self.held += 1;
+        self.note_load(server);
+        Outcome::Queued(waiter, place)
+    }
+
+    /// A slot of `server` is given back: to the next who waits, or to nobody. The counts are those of the moment when
+    /// the slot was free.
+    pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
+        self.held -= 1;
+        let served = self.servers[server].load.served - 1;
+        let counts = Counts { beconn: self.held, srv_conn: served };
+        // With a limit that was lowered meanwhile the slot may be one too many.
+        let next = if served < self.servers[server].load.limit { self.next_for(server) } else { None };
+        let Some(place) = next else {
+            self.servers[server].load.served = served;
+            self.note_load(server);
+            return (counts, None);
+        };
+        (counts, self.grant(place, server))
+    }
+
+    /// The queue whose first request is next for a slot of `server`: the older one of its own and the backend's.
+    fn next_for(&self, server: usize) -> Option<Place> {
+        let state = &self.servers[server];
+        let own = self.waiters.first_arrival(&state.queue);
+        let takes_any = state.candidate || self.backup == Some(server);
+        let any = if takes_any { self.waiters.first_arrival(&self.queue) } else { None };
+        match (own, any) {
+            (None, None) => None,
+            (Some(own), Some(any)) if any < own => Some(Place::Backend),
+            (None, Some(_)) => Some(Place::Backend),
+            (Some(_), _) => Some(Place::Server(server)),
+        }
+    }
+
+    /// Hands a slot that is counted already to the first of a queue.
+    fn grant(&mut self, place: Place, server: usize) -> Option<Waker> {
+        match place {
+            Place::Backend => self.waiters.grant(&mut self.queue, server),
+            Place::Server(_) => {
+                let waker = self.waiters.grant(&mut self.servers[server].queue, server);
+                self.note_load(server);
+                waker
+            }
+        }
+    }
+
+    /// Whether a request that waits has its slot by now; else its waker is kept.
+    pub(super) fn poll(&mut self, waiter: WaiterId, waker: &Waker) -> bool {
+        self.waiters.poll(waiter, waker)
+    }
+
+    pub(super) fn positions(&self, waiter: WaiterId) -> QueuePositions {
+        self.waiters.positions(waiter, self.queue_at(self.waiters.place(waiter)))
+    }
+
+    /// The server whose queue a request stands in.
+    pub(super) fn queued_at(&self, waiter: WaiterId) -> Option<usize> {
+        match self.waiters.place(waiter) {
+            Some(Place::Server(server)) => Some(server),
+            Some(Place::Backend) | None => None,
+        }
+    }
+
+    /// A request that has its slot leaves the queues with it.
+    pub(super) fn take(&mut self, waiter: WaiterId) -> (Option<usize>, QueuePositions) {
+        let left = self.waiters.leave(waiter, &mut self.queue);
+        (left.granted, left.positions)
+    }
+
+    /// A request gives up waiting; a slot that it had been granted goes to the next.
+    pub(super) fn give_up(&mut self, waiter: WaiterId) -> Option<Waker> {
+        let place = self.waiters.place(waiter);
+        let left = match place {
+            Some(Place::Server(server)) => self.waiters.leave(waiter, &mut self.servers[server].queue),
+            Some(Place::Backend) | None => self.waiters.leave(waiter, &mut self.queue),
+        };
+        if let Some(server) = left.granted {
+            return self.release(server).1;
+        }
+        self.held -= 1;
+        if let Some(Place::Server(server)) = place {
+            self.note_load(server);
+        }
+        None
+    }
+
+    pub(super) fn counts(&self, server: Option<usize>) -> Counts {
+        let served = server.and_then(|server| self.servers.get(server)).map_or(0, |server| server.load.served);
+        Counts { beconn: self.held, srv_conn: served }
+    }
+
+    /// A server's load, and whether it gets traffic by the balance.
+    pub(super) fn load(&self, server: usize) -> Option<(Load, bool)> {
+        self.servers.get(server).map(|state| (state.load, state.candidate || self.backup == Some(server)))
+    }
+
+    pub(super) fn set_weight(&mut self, server: usize, weight: u32) -> Vec<Waker> {
+        let heeds = self.row.dynamic;
+        self.change(server, |state| state.weight = if heeds || weight == 0 { weight } else { state.initial_weight })
+    }
+
+    pub(super) fn set_limit(&mut self, server: usize, limit: Option<u32>) -> Vec<Waker> {
+        self.change(server, |state| state.load.limit = limit.unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn set_enabled(&mut self, server: usize, enabled: bool) -> Vec<Waker> {
+        self.change(server, |state| state.enabled = enabled)
+    }
+
+    fn change(&mut self, server: usize, how: impl FnOnce(&mut ServerState)) -> Vec<Waker> {
+        let Some(state) = self.servers.get_mut(server) else { return Vec::new() };
+        how(state);
+        self.rebuild();
+        self.fill_free_slots()
+    }
+
+    /// Works out who takes part: the servers that are enabled and have a weight; if there are none, the first backup
+    /// server that is and has.
+    fn rebuild(&mut self) {
+        for server in &mut self.servers {
+            if !server.enabled {
+                self.waiters.move_all(&mut server.queue, &mut self.queue);
+                server.load.queued = 0;
+            }
+            server.candidate = server.enabled && !server.backup && server.weight > 0;
+        }
+        let candidates: Vec<Candidate> = (0..)
+            .zip(&self.servers)
+            .filter(|(_, server)| server.candidate)
+            .map(|(index, server)| Candidate { server: index, weight: server.weight, id: server.id })
+            .collect();
+        let can_stand_in = |server: &ServerState| server.enabled && server.backup && server.weight > 0;
+        self.backup = if candidates.is_empty() { self.servers.iter().position(can_stand_in) } else { None };
+        self.candidates = candidates.len() as u32;
+        self.balance.rebuild(&candidates, self.servers.len());
+        for server in 0..self.servers.len() {
+            self.balance.on_load(server, self.servers[server].load);
+        }
+    }
+
+    /// After a change: whoever can be served now is.
+    fn fill_free_slots(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        for server in 0..self.servers.len() {
+            while self.servers[server].load.has_slot()
+                && let Some(place) = self.next_for(server)
+            {
+                self.servers[server].load.served += 1;
+                wakers.extend(self.grant(place, server));
+                self.note_load(server);
+            }
+        }
+        wakers
+    }
+
+    fn note_load(&mut self, server: usize) {
+        let state = &mut self.servers[server];
+        state.load.queued = state.queue.length;
+        if state.candidate {
+            self.balance.on_load(server, state.load);
+        }
+    }
+
+    fn queue_at(&self, place: Option<Place>) -> &Queue {
+        match place {
+            Some(Place::Server(server)) => &self.servers[server].queue,
+            Some(Place::Backend) | None => &self.queue,
+        }
+    }
+}
