@@ -1,13 +1,42 @@
-//! Heads to bytes: canonical lines, with framing and connection fields rebuilt.
+//! Heads to bytes: canonical lines in the order of arrival, with framing and connection fields rebuilt.
+//!
+//! Whatever the head holds, no more than one of content-length and transfer-encoding goes out, and it says what
+//! [`Edits`] says.
 
-use crate::http::{Framing, Head, Version};
+use super::settle::{decimal, elements, write_decimal};
+use crate::http::fields::Field;
+use crate::http::head::Span;
+use crate::http::{Fields, Framing, Head, Name, Version};
+use base::Buffer;
 
 /// Somewhere to write a head.
 pub trait Output {
-    /// The free room at the end.
-    fn spare(&mut self) -> &mut [u8];
-    /// The first `count` bytes of the room are now data.
-    fn advance(&mut self, count: usize);
+    /// Lets `fill` write into free room, of which it needs `most` bytes or less; it tells how many it wrote, or `None`
+    /// when they do not fit, and then nothing was written. Tells whether they fit.
+    fn write(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool;
+}
+
+impl Output for Buffer {
+    #[inline]
+    fn write(&mut self, _most: usize, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        match fill(self.spare_mut()) {
+            Some(count) => {
+                self.advance(count);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Output for Vec<u8> {
+    fn write(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        let length = self.len();
+        self.resize(length + most, 0);
+        let count = fill(&mut self[length..]);
+        self.truncate(length + count.unwrap_or(0));
+        count.is_some()
+    }
 }
 
 /// The head does not fit; nothing was written.
@@ -24,27 +53,251 @@ pub enum ConnectionLine<'a> {
     Close,
     /// `connection: keep-alive`.
     KeepAlive,
-    /// `connection: upgrade` and `upgrade:` with this value.
+    /// `connection: upgrade` and `upgrade:` with this value. A head that has both already, as parsed heads that ask for
+    /// or grant an upgrade have, sends its own in their places.
     Upgrade(&'a [u8]),
+}
+
+impl ConnectionLine<'_> {
+    /// What HAProxy says to a server: whether the connection is to be kept is only said where the version means the
+    /// opposite, and an upgrade speaks for itself.
+    pub fn for_request(request: &Head, keep: bool) -> Self {
+        match (request.version(), keep) {
+            _ if request.upgrade => ConnectionLine::Nothing,
+            (Version::Http11, false) => ConnectionLine::Close,
+            (Version::Http10, true) => ConnectionLine::KeepAlive,
+            _ => ConnectionLine::Nothing,
+        }
+    }
+
+    /// What HAProxy says to a client, by the versions of the request and of the response that goes out.
+    pub fn for_response(request: Version, response: Version, keep: bool) -> Self {
+        match (request, response, keep) {
+            (_, Version::Http11, false) => ConnectionLine::Close,
+            (_, Version::Http10, false) | (Version::Http11, Version::Http11, true) => ConnectionLine::Nothing,
+            (_, _, true) => ConnectionLine::KeepAlive,
+        }
+    }
 }
 
 /// What is rebuilt instead of copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edits<'a> {
-    /// The Connection field.
+    /// The Connection field. It goes behind all others.
     pub connection: ConnectionLine<'a>,
-    /// The framing fields.
+    /// The framing fields. A response with [`Framing::None`] keeps those that it has: they describe what is not sent
+    /// (HEAD, 304).
     pub framing: Framing,
-    /// The version of the start line.
+    /// The version of the start line. A message of an older version than HTTP/1.1 keeps the one it came with.
     pub version: Version,
 }
 
+impl Edits<'_> {
+    /// For an interim response (1xx).
+    pub fn interim() -> Self {
+        Edits::default()
+    }
+}
+
 /// Writes a request's head.
-pub fn encode_request(_head: &Head, _edits: &Edits<'_>, _out: &mut impl Output) -> Result<(), Overflow> {
-    Err(Overflow)
+pub fn encode_request(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
+    encode(head, edits, true, out)
 }
 
 /// Writes a response's head.
-pub fn encode_response(_head: &Head, _edits: &Edits<'_>, _out: &mut impl Output) -> Result<(), Overflow> {
-    Err(Overflow)
+pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
+    encode(head, edits, false, out)
+}
+
+/// Writes the end of a chunked body: the last chunk, the trailers and the empty line.
+pub fn encode_trailers(trailers: &Fields, out: &mut impl Output) -> Result<(), Overflow> {
+    let written = out.write(trailers.used() + 5, |room| {
+        let mut writer = Writer { room, at: 0, run: Span::default(), fields: trailers };
+        writer.put(b"0\r\n")?;
+        for field in &trailers.list {
+            writer.keep(field)?;
+        }
+        writer.finish()
+    });
+    if written { Ok(()) } else { Err(Overflow) }
+}
+
+#[inline]
+fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Output) -> Result<(), Overflow> {
+    if head.fields.overflowed() {
+        return Err(Overflow);
+    }
+    let upgrade = if let ConnectionLine::Upgrade(value) = edits.connection { value.len() } else { 0 };
+    let most = head.fields.used() + upgrade + 160;
+    let written = out.write(most, |room| {
+        let mut writer = Writer { room, at: 0, run: Span::default(), fields: &head.fields };
+        if !head.line.is_empty() && head.version == edits.version {
+            writer.run = head.line;
+        } else {
+            write_start_line(head, edits.version, is_request, &mut writer)?;
+        }
+        write_fields(head, edits, is_request, &mut writer)?;
+        writer.finish()
+    });
+    if written { Ok(()) } else { Err(Overflow) }
+}
+
+fn write_start_line(head: &Head, version: Version, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {
+    let version: &[u8] = match version {
+        Version::Http11 => b"HTTP/1.1",
+        Version::Http10 if head.version == Version::Http10 => head.version_text(),
+        Version::Http10 => b"HTTP/1.0",
+    };
+    if is_request {
+        writer.put(head.method())?;
+        writer.put(b" ")?;
+        writer.put(head.target())?;
+        writer.put(b" ")?;
+        writer.put(version)?;
+    } else {
+        let status = head.status();
+        let mut digits = [0; 20];
+        let digits = write_decimal(u64::from(status), &mut digits);
+        writer.put(version)?;
+        writer.put(&b" 00"[..1 + 3_usize.saturating_sub(digits.len()).min(2)])?;
+        writer.put(digits)?;
+        writer.put(b" ")?;
+        writer.put(head.reason())?;
+    }
+    writer.put(b"\r\n")
+}
+
+fn write_fields(head: &Head, edits: &Edits<'_>, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {
+    let names = head.fields.names;
+    let mut framed = false;
+    let mut connection_upgrade = false;
+    if names.has(Name::ContentLength) || names.has(Name::TransferEncoding) || names.has(Name::Connection) {
+        for field in &head.fields.list {
+            match field.name {
+                Name::ContentLength | Name::TransferEncoding => {
+                    if keeps_framing(&head.fields, field, edits, is_request, framed) {
+                        framed = true;
+                        writer.keep(field)?;
+                    }
+                }
+                Name::Connection => connection_upgrade |= write_options(&head.fields, field, writer)?,
+                _ => writer.keep(field)?,
+            }
+        }
+    } else {
+        for field in &head.fields.list {
+            writer.keep(field)?;
+        }
+    }
+    match edits.framing {
+        Framing::Length(length) if !framed => {
+            let mut room = [0; 20];
+            writer.put(b"content-length: ")?;
+            writer.put(write_decimal(length, &mut room))?;
+            writer.put(b"\r\n")?;
+        }
+        Framing::Chunked if !framed => writer.put(b"transfer-encoding: chunked\r\n")?,
+        _ => {}
+    }
+    match edits.connection {
+        ConnectionLine::Nothing => Some(()),
+        ConnectionLine::Close => writer.put(b"connection: close\r\n"),
+        ConnectionLine::KeepAlive => writer.put(b"connection: keep-alive\r\n"),
+        ConnectionLine::Upgrade(value) => {
+            if !connection_upgrade {
+                writer.put(b"connection: upgrade\r\n")?;
+            }
+            if !names.has(Name::Upgrade) || head.fields.known(Name::Upgrade).is_none() {
+                writer.put(b"upgrade: ")?;
+                writer.put(value)?;
+                writer.put(b"\r\n")?;
+            }
+            Some(())
+        }
+    }
+}
+
+/// Whether a content-length or transfer-encoding field says what is to be said, and nothing has said it yet.
+fn keeps_framing(fields: &Fields, field: &Field, edits: &Edits<'_>, is_request: bool, framed: bool) -> bool {
+    let value = fields.value_of(field);
+    let is_length = field.name == Name::ContentLength;
+    !framed
+        && match edits.framing {
+            Framing::Length(length) => is_length && decimal(value) == Some(length),
+            Framing::Chunked => !is_length && value == b"chunked",
+            Framing::None => !is_request && (decimal(value).is_some() || (!is_length && value == b"chunked")),
+            Framing::UntilClose => false,
+        }
+}
+
+/// Writes a Connection field without what the encoder decides itself; tells whether it says `upgrade`.
+fn write_options(fields: &Fields, field: &Field, writer: &mut Writer<'_>) -> Option<bool> {
+    let decided =
+        |element: &[u8]| element.eq_ignore_ascii_case(b"close") || element.eq_ignore_ascii_case(b"keep-alive");
+    let value = fields.value_of(field);
+    let upgrade = elements(value).any(|element| element.eq_ignore_ascii_case(b"upgrade"));
+    if !elements(value).any(decided) {
+        writer.keep(field)?;
+        return Some(upgrade);
+    }
+    let mut any = false;
+    for element in elements(value).filter(|element| !element.is_empty() && !decided(element)) {
+        writer.put(if any { b"," } else { b"connection: " })?;
+        writer.put(element)?;
+        any = true;
+    }
+    if any {
+        writer.put(b"\r\n")?;
+    }
+    Some(upgrade)
+}
+
+/// Writes into a slice; lines that lie side by side in the head's text are copied together.
+struct Writer<'a> {
+    room: &'a mut [u8],
+    at: usize,
+    /// Text that was kept and is not copied yet.
+    run: Span,
+    fields: &'a Fields,
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn keep(&mut self, field: &Field) -> Option<()> {
+        if field.start != self.run.end {
+            self.flush()?;
+            self.run.start = field.start;
+        }
+        self.run.end = field.line_end();
+        Some(())
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> Option<()> {
+        if !self.run.is_empty() {
+            self.flush()?;
+        }
+        self.copy(bytes)
+    }
+
+    #[inline]
+    fn flush(&mut self) -> Option<()> {
+        let fields = self.fields;
+        let run = std::mem::take(&mut self.run);
+        self.copy(fields.slice(run.start, run.end))
+    }
+
+    #[inline]
+    fn copy(&mut self, bytes: &[u8]) -> Option<()> {
+        let room = self.room.get_mut(self.at..self.at + bytes.len())?;
+        room.copy_from_slice(bytes);
+        self.at += bytes.len();
+        Some(())
+    }
+
+    #[inline]
+    fn finish(mut self) -> Option<usize> {
+        self.put(b"\r\n")?;
+        Some(self.at)
+    }
 }

@@ -1,13 +1,22 @@
-//! HTTP/1.0 and HTTP/1.1 (RFC 9112): heads and chunked bodies, parsed as strictly as HAProxy does and written canonically.
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112): heads and chunked bodies, parsed as strictly as HAProxy does and written
+//! canonically.
 //!
-//! Bytes of a head that was parsed are never sent on: every line is rebuilt.
+//! Bytes of a head that was received are never sent on: every line is rebuilt.
 
+mod charset;
 mod chunk;
 mod encode;
 mod error;
+mod lines;
 mod parse;
+mod request;
+mod response;
+mod settle;
+mod target;
 
 pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
-pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response};
+pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response, encode_trailers};
 pub use error::{ChunkError, RequestError, ResponseError, Violation};
-pub use parse::{Limits, Parse, RequestContext, Scan, parse_request, parse_response};
+pub use parse::{Limits, Parse, Scan};
+pub use request::parse_request;
+pub use response::{RequestContext, parse_response};

@@ -1,9 +1,14 @@
 //! A list of fields in the order of arrival, with the text they consist of.
 //!
-//! Each field lies in the text as the line `name: value\r\n` with a lower-case name and no space around the value. Neighbours that nobody
-//! touched are one run of bytes, which an encoder copies at once. Removed and replaced fields leave their bytes behind until `clear`.
+//! Each field lies in the text as the line `name: value\r\n`, its name in lower case and no space around its value.
+//! Neighbours that nobody touched are one run of bytes, which an encoder copies at once. Removed and replaced fields
+//! leave their bytes behind until [`Fields::clear`].
 
 use super::Name;
+use super::name::Names;
+
+/// The text never grows beyond this many bytes: what would pass it is not written and [`Fields::overflowed`] tells.
+const MOST_TEXT: usize = 16 << 20;
 
 /// One field: where its line lies in the text.
 #[derive(Debug, Clone, Copy)]
@@ -12,15 +17,27 @@ pub(crate) struct Field {
     pub(crate) value: u32,
     pub(crate) end: u32,
     pub(crate) name: Name,
-    /// The Connection field of the same message names it, so it must not travel further.
-    pub(crate) nominated: bool,
+}
+
+impl Field {
+    /// The end of its line, behind CR LF.
+    #[inline]
+    pub(crate) fn line_end(&self) -> u32 {
+        self.end + 2
+    }
 }
 
 /// Fields of a message or its trailers. Names are lower case; the order is that of arrival.
+///
+/// What is added gets CR, LF and NUL in it replaced by spaces, so no field can end its line early.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
-    pub(crate) text: Vec<u8>,
+    /// Bytes up to `used` are text; those behind are what earlier messages left, kept so that nothing is zeroed twice.
+    text: Vec<u8>,
+    used: usize,
     pub(crate) list: Vec<Field>,
+    pub(crate) names: Names,
+    overflowed: bool,
 }
 
 impl Fields {
@@ -30,19 +47,38 @@ impl Fields {
     }
 
     /// Forgets everything and keeps the capacity.
+    #[inline]
     pub fn clear(&mut self) {
-        self.text.clear();
+        self.used = 0;
         self.list.clear();
+        self.names = Names::default();
+        self.overflowed = false;
+    }
+
+    /// Gives back capacity beyond what a message of `bytes` needs. For heads that wait long for their next message.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let keep = bytes.max(self.used);
+        if self.text.len() > keep {
+            self.text.truncate(keep);
+            self.text.shrink_to_fit();
+        }
     }
 
     /// How many fields there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Something was not added because the text would have grown beyond all bounds.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
     }
 
     /// All fields in order: lower-case name and value.
@@ -52,7 +88,16 @@ impl Fields {
 
     /// The value of the first field of that lower-case name.
     pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
-        self.list.iter().find(|field| self.name_of(field) == name).map(|field| self.value_of(field))
+        self.find(name).map(|field| self.value_of(field))
+    }
+
+    /// The value of the first field of that well-known name: at no cost when there is none.
+    #[inline]
+    pub fn known(&self, name: Name) -> Option<&[u8]> {
+        if !self.names.has(name) {
+            return None;
+        }
+        self.list.iter().find(|field| field.name == name).map(|field| self.value_of(field))
     }
 
     /// The values of every field of that lower-case name, in order.
@@ -62,19 +107,21 @@ impl Fields {
 
     /// Whether a field of that lower-case name is there.
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.first(name).is_some()
+        self.find(name).is_some()
     }
 
-    /// Adds a field behind all others. The name is lowered; the caller answers for both texts being free of line ends.
+    /// Adds a field behind all others. The name is lowered.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
-        let field = self.write(name, value);
-        self.list.push(field);
+        if let Some(field) = self.write_field(name, value) {
+            self.list.push(field);
+        }
     }
 
-    /// Adds a field before all others.
+    /// Adds a field before all others. The name is lowered.
     pub fn prepend(&mut self, name: &[u8], value: &[u8]) {
-        let field = self.write(name, value);
-        self.list.insert(0, field);
+        if let Some(field) = self.write_field(name, value) {
+            self.list.insert(0, field);
+        }
     }
 
     /// Removes every field of that lower-case name and tells how many there were.
@@ -85,13 +132,14 @@ impl Fields {
         before - self.list.len()
     }
 
-    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was none.
+    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was
+    /// none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         let Some(at) = self.list.iter().position(|field| self.name_of(field) == name) else {
             self.append(name, value);
             return;
         };
-        let field = self.write(name, value);
+        let Some(field) = self.write_field(name, value) else { return };
         let text = &self.text;
         let mut index = 0;
         self.list.retain(|other| {
@@ -102,28 +150,237 @@ impl Fields {
         self.list[at] = field;
     }
 
+    /// Keeps the fields for which `keep`, given name and value, says so; tells how many went.
+    pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> usize {
+        let before = self.list.len();
+        let text = &self.text;
+        self.list.retain(|field| keep(name_text(text, field), value_text(text, field)));
+        before - self.list.len()
+    }
+
+    /// Removes every field of that well-known name.
+    pub(crate) fn remove_known(&mut self, name: Name) {
+        if self.names.has(name) {
+            self.list.retain(|field| field.name != name);
+        }
+    }
+
+    /// Gives the field at `index` another value in its place.
+    pub(crate) fn set_value(&mut self, index: usize, value: &[u8]) {
+        let Some(old) = self.list.get(index).copied() else { return };
+        let name_length = (old.value - old.start) as usize - 2;
+        self.reserve(name_length + value.len() + 4);
+        if self.overflowed {
+            return;
+        }
+        let start = self.used;
+        self.text.copy_within(old.start as usize..old.value as usize, start);
+        self.used += name_length + 2;
+        self.write_raw(value);
+        let end = self.used;
+        self.write_raw(b"\r\n");
+        self.list[index] =
+            Field { start: start as u32, value: (start + name_length + 2) as u32, end: end as u32, name: old.name };
+    }
+
+    #[inline]
     pub(crate) fn name_of(&self, field: &Field) -> &[u8] {
         name_text(&self.text, field)
     }
 
+    #[inline]
     pub(crate) fn value_of(&self, field: &Field) -> &[u8] {
-        self.text.get(field.value as usize..field.end as usize).unwrap_or_default()
+        value_text(&self.text, field)
     }
 
-    fn write(&mut self, name: &[u8], value: &[u8]) -> Field {
-        let start = self.text.len();
-        self.text.extend_from_slice(name);
-        self.text[start..].make_ascii_lowercase();
-        let known = Name::from_lower(&self.text[start..]);
-        self.text.extend_from_slice(b": ");
-        let at = self.text.len();
-        self.text.extend_from_slice(value);
-        let end = self.text.len();
-        self.text.extend_from_slice(b"\r\n");
-        Field { start: start as u32, value: at as u32, end: end as u32, name: known, nominated: false }
+    /// That stretch of the text.
+    #[inline]
+    pub(crate) fn slice(&self, start: u32, end: u32) -> &[u8] {
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Bytes of text so far.
+    #[inline]
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Makes room for `bytes` more behind the text.
+    #[inline]
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        if self.text.len() - self.used < bytes {
+            self.grow(bytes);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        let needed = self.used.saturating_add(bytes);
+        if needed > MOST_TEXT {
+            self.overflowed = true;
+            return;
+        }
+        // Rounded, so that heads of about the same size do not grow it again and again.
+        self.text.resize(needed.next_multiple_of(256), 0);
+    }
+
+    /// The room behind the text, as [`Fields::reserve`] made it.
+    #[inline]
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        &mut self.text[self.used..]
+    }
+
+    /// Declares the room's first `count` bytes text.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.used = (self.used + count).min(self.text.len());
+    }
+
+    /// Cuts spaces and tabs off the text's end, not before `start`.
+    #[inline]
+    pub(crate) fn trim_end(&mut self, start: usize) {
+        while self.used > start && matches!(self.text[self.used - 1], b' ' | b'\t') {
+            self.used -= 1;
+        }
+    }
+
+    /// Cuts the text back to `used` bytes.
+    #[inline]
+    pub(crate) fn rewind(&mut self, used: usize) {
+        self.used = used.min(self.used);
+    }
+
+    /// Writes text, with CR, LF and NUL as spaces, and tells where it lies.
+    pub(crate) fn write_text(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
+        self.reserve(bytes.len());
+        let start = self.used;
+        let room = self.text.get_mut(start..start + bytes.len())?;
+        room.copy_from_slice(bytes);
+        if memchr::memchr3(b'\r', b'\n', 0, room).is_some() {
+            room.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
+        }
+        self.used += bytes.len();
+        Some((start as u32, self.used as u32))
+    }
+
+    /// Writes bytes that are known to be harmless into room that was reserved.
+    #[inline]
+    pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.text.get_mut(self.used..self.used + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.used += bytes.len();
+        }
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&Field> {
+        self.list.iter().find(|field| self.name_of(field) == name)
+    }
+
+    fn write_field(&mut self, name: &[u8], value: &[u8]) -> Option<Field> {
+        self.reserve(name.len() + value.len() + 4);
+        if self.overflowed {
+            return None;
+        }
+        let (start, _) = self.write_text(name)?;
+        let written = &mut self.text[start as usize..self.used];
+        written.make_ascii_lowercase();
+        let known = Name::from_lower(written);
+        self.write_raw(b": ");
+        let (value, end) = self.write_text(value)?;
+        self.write_raw(b"\r\n");
+        self.names.add(known);
+        Some(Field { start, value, end, name: known })
     }
 }
 
+#[inline]
 fn name_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
-    text.get(field.start as usize..(field.value as usize).saturating_sub(2)).unwrap_or_default()
+    text.get(field.start as usize..field.value as usize - 2).unwrap_or_default()
+}
+
+#[inline]
+fn value_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
+    text.get(field.value as usize..field.end as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(fields: &Fields) -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        fields.iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn sample() -> Fields {
+        let mut fields = Fields::new();
+        fields.append(b"Host", b"a.b");
+        fields.append(b"X-A", b"1");
+        fields.append(b"x-b", b"2");
+        fields.append(b"X-a", b"3");
+        fields
+    }
+
+    #[test]
+    fn keeps_order_and_lowers_names() {
+        assert_eq!(list(&sample()), pairs(&[("host", "a.b"), ("x-a", "1"), ("x-b", "2"), ("x-a", "3")]));
+        assert_eq!(sample().first(b"x-a"), Some(&b"1"[..]));
+        assert_eq!(sample().all(b"x-a").collect::<Vec<_>>(), [&b"1"[..], b"3"]);
+        assert!(!sample().contains(b"x-c"));
+        assert_eq!(sample().known(Name::Host), Some(&b"a.b"[..]));
+        assert_eq!(sample().known(Name::Te), None);
+    }
+
+    #[test]
+    fn replaces_in_place_and_removes_the_others() {
+        let mut fields = sample();
+        fields.replace(b"x-a", b"long enough to lie elsewhere");
+        assert_eq!(list(&fields), pairs(&[("host", "a.b"), ("x-a", "long enough to lie elsewhere"), ("x-b", "2")]));
+        fields.replace(b"x-c", b"4");
+        assert_eq!(fields.len(), 4);
+        assert_eq!(fields.remove_all(b"x-a"), 1);
+        assert_eq!(fields.remove_all(b"x-a"), 0);
+        fields.prepend(b"First", b"");
+        assert_eq!(list(&fields), pairs(&[("first", ""), ("host", "a.b"), ("x-b", "2"), ("x-c", "4")]));
+    }
+
+    #[test]
+    fn sets_a_value_by_index() {
+        let mut fields = sample();
+        fields.set_value(1, b"changed");
+        fields.set_value(99, b"nobody");
+        assert_eq!(list(&fields)[1], ("x-a".to_owned(), "changed".to_owned()));
+        assert_eq!(fields.len(), 4);
+    }
+
+    #[test]
+    fn no_added_text_can_end_its_line() {
+        let mut fields = Fields::new();
+        fields.append(b"X\r\nY", b"1\r\nEvil: 2\0");
+        assert_eq!(list(&fields), pairs(&[("x  y", "1  evil: 2 ".replace("evil", "Evil").as_str())]));
+    }
+
+    #[test]
+    fn clear_keeps_the_capacity_and_forgets_the_names() {
+        let mut fields = sample();
+        let capacity = fields.text.len();
+        fields.clear();
+        assert!(fields.is_empty() && fields.known(Name::Host).is_none());
+        assert_eq!(fields.text.len(), capacity);
+        fields.shrink_to(0);
+        assert_eq!(fields.text.capacity(), 0);
+    }
+
+    #[test]
+    fn growth_is_bounded() {
+        let mut fields = sample();
+        let large = vec![b'x'; MOST_TEXT];
+        fields.append(b"large", &large);
+        assert!(fields.overflowed());
+        assert_eq!(fields.len(), 4);
+    }
 }

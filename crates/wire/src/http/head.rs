@@ -1,8 +1,9 @@
 //! The one internal message head: start line, fields, and what the fields say about the body and the connection.
 //!
-//! It owns its text, so the buffer it came from is free at once, and it is reused between messages. It never judges: parsers do.
+//! It owns its text, so the buffer it came from is free at once, and it is reused between messages. It never judges:
+//! parsers do.
 
-use super::{ConnectionOptions, Fields, Framing, Method, Version};
+use super::{ConnectionOptions, Fields, Framing, Method, Name, Version};
 
 /// A stretch of the head's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,23 +12,40 @@ pub(crate) struct Span {
     pub(crate) end: u32,
 }
 
+impl Span {
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
 /// The head of a request or a response.
+///
+/// Connection-specific fields are settled when it is parsed: Keep-Alive, Proxy-Connection and whatever Connection
+/// nominates are gone, Connection holds nothing but `upgrade` (and `te`), Content-Length and Transfer-Encoding agree
+/// with `framing`. So rules see what the next hop gets.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    pub(crate) fields: Fields,
+    /// The fields. Most of what they offer is repeated here.
+    pub fields: Fields,
     pub(crate) method: Method,
     pub(crate) method_text: Span,
     pub(crate) target: Span,
     pub(crate) reason: Span,
+    /// The version as it was written.
+    pub(crate) version_text: Span,
+    /// The start line as it goes out (CR LF included), while nobody changed a part of it.
+    pub(crate) line: Span,
     pub(crate) status: u16,
     pub(crate) version: Version,
     /// How the end of the body is known.
     pub framing: Framing,
-    /// What the Connection field asked for.
+    /// What the Connection field asked for. `close` is also set when the framing was so doubtful that the connection
+    /// must not be used again (RFC 9112 section 6.1).
     pub connection: ConnectionOptions,
     /// `Expect: 100-continue` was there.
     pub expect_continue: bool,
-    /// An upgrade to another protocol is asked for (request) or granted (101 response): Connection says `upgrade` and Upgrade is there.
+    /// An upgrade to another protocol is asked for (request) or granted (101 response): Connection says `upgrade` and
+    /// Upgrade is there.
     pub upgrade: bool,
 }
 
@@ -38,28 +56,43 @@ impl Head {
     }
 
     /// Forgets the message and keeps the capacity.
+    #[inline]
     pub fn clear(&mut self) {
-        let mut fields = std::mem::take(&mut self.fields);
-        fields.clear();
-        *self = Head { fields, ..Head::default() };
+        self.fields.clear();
+        self.method = Method::default();
+        self.method_text = Span::default();
+        self.target = Span::default();
+        self.reason = Span::default();
+        self.version_text = Span::default();
+        self.line = Span::default();
+        self.status = 0;
+        self.version = Version::default();
+        self.framing = Framing::default();
+        self.connection = ConnectionOptions::default();
+        self.expect_continue = false;
+        self.upgrade = false;
     }
 
     /// A request's method as it was written.
+    #[inline]
     pub fn method(&self) -> &[u8] {
         self.text(self.method_text)
     }
 
     /// The method, recognised.
+    #[inline]
     pub fn known_method(&self) -> Method {
         self.method
     }
 
-    /// A request's target.
+    /// A request's target, normalised.
+    #[inline]
     pub fn target(&self) -> &[u8] {
         self.text(self.target)
     }
 
     /// A response's status code.
+    #[inline]
     pub fn status(&self) -> u16 {
         self.status
     }
@@ -69,9 +102,34 @@ impl Head {
         self.text(self.reason)
     }
 
-    /// The version that the sender spoke.
+    /// The version that the sender spoke: anything after HTTP/1.1 counts as that, anything before as HTTP/1.0.
+    #[inline]
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// The version as it was written, for logs: `HTTP/1.1`.
+    pub fn version_text(&self) -> &[u8] {
+        match (self.version_text.is_empty(), self.version) {
+            (false, _) => self.text(self.version_text),
+            (true, Version::Http10) => b"HTTP/1.0",
+            (true, Version::Http11) => b"HTTP/1.1",
+        }
+    }
+
+    /// Whether the sender means to use the connection for another message, by its version and its Connection field
+    /// (RFC 9112 section 9.3).
+    pub fn keeps_alive(&self) -> bool {
+        match self.version {
+            Version::Http11 => !self.connection.close,
+            Version::Http10 => self.connection.keep_alive && !self.connection.close,
+        }
+    }
+
+    /// Host's value.
+    #[inline]
+    pub fn host(&self) -> Option<&[u8]> {
+        self.fields.known(Name::Host)
     }
 
     /// All fields in order: lower-case name and value.
@@ -114,40 +172,78 @@ impl Head {
         self.fields.remove_all(name)
     }
 
-    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was none.
+    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was
+    /// none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         self.fields.replace(name, value);
     }
 
-    /// Changes a request's method.
+    /// Changes a request's method. The caller answers for it being a token.
     pub fn set_method(&mut self, method: &[u8]) {
         self.method = Method::from_text(method);
         self.method_text = self.write(method);
+        self.line = Span::default();
     }
 
-    /// Changes a request's target.
+    /// Changes a request's target. The caller answers for it being without spaces.
     pub fn set_target(&mut self, target: &[u8]) {
         self.target = self.write(target);
+        self.line = Span::default();
     }
 
     /// Changes a response's status and reason.
     pub fn set_status(&mut self, status: u16, reason: &[u8]) {
         self.status = status;
         self.reason = self.write(reason);
+        self.line = Span::default();
     }
 
     /// Changes the version.
     pub fn set_version(&mut self, version: Version) {
         self.version = version;
+        self.version_text = Span::default();
+        self.line = Span::default();
     }
 
-    fn text(&self, span: Span) -> &[u8] {
-        self.fields.text.get(span.start as usize..span.end as usize).unwrap_or_default()
+    #[inline]
+    pub(crate) fn text(&self, span: Span) -> &[u8] {
+        self.fields.slice(span.start, span.end)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Span {
-        let start = self.fields.text.len() as u32;
-        self.fields.text.extend_from_slice(bytes);
-        Span { start, end: self.fields.text.len() as u32 }
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Span {
+        self.fields.write_text(bytes).map_or(Span::default(), |(start, end)| Span { start, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_built_by_hand() {
+        let mut head = Head::new();
+        head.set_status(503, b"Service Unavailable");
+        head.append(b"Cache-Control", b"no-cache");
+        assert_eq!((head.status(), head.reason()), (503, &b"Service Unavailable"[..]));
+        assert_eq!(head.version_text(), b"HTTP/1.1");
+        head.set_method(b"HEAD");
+        head.set_target(b"/x");
+        assert_eq!((head.method(), head.known_method(), head.target()), (&b"HEAD"[..], Method::Head, &b"/x"[..]));
+        head.clear();
+        assert_eq!((head.method(), head.target(), head.status(), head.field_count()), (&b""[..], &b""[..], 0, 0));
+    }
+
+    #[test]
+    fn persistence_follows_version_and_options() {
+        let mut head = Head::new();
+        assert!(head.keeps_alive());
+        head.connection.close = true;
+        assert!(!head.keeps_alive());
+        head.set_version(Version::Http10);
+        assert!(!head.keeps_alive());
+        head.connection = ConnectionOptions { keep_alive: true, ..ConnectionOptions::default() };
+        assert!(head.keeps_alive());
+        head.connection.close = true;
+        assert!(!head.keeps_alive());
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! This module never parses or writes a protocol version's syntax: `h1` (and later `h2`, `h3`) does.
 
-mod fields;
-mod head;
+pub(crate) mod fields;
+pub(crate) mod head;
 mod method;
-mod name;
+pub(crate) mod name;
 
 pub use fields::Fields;
 pub use head::Head;

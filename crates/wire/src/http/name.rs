@@ -37,10 +37,26 @@ impl Name {
             _ => Name::Other,
         }
     }
+}
 
-    /// The bit of this name in a set of names.
+/// A set of names that may be in a message. A name in it may have been removed since; one that is not in it is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Names(u16);
+
+impl Names {
     #[inline]
-    pub fn bit(self) -> u16 {
-        1 << (self as u8)
+    pub(crate) fn add(&mut self, name: Name) {
+        self.0 |= 1 << (name as u8);
+    }
+
+    #[inline]
+    pub(crate) fn has(self, name: Name) -> bool {
+        self.0 & (1 << (name as u8)) != 0
+    }
+
+    /// Whether it has a name other than those two, `Other` aside.
+    #[inline]
+    pub(crate) fn has_beside(self, one: Name, two: Name) -> bool {
+        self.0 & !(1 | (1 << (one as u8)) | (1 << (two as u8))) != 0
     }
 }

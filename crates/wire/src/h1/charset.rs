@@ -1,0 +1,194 @@
+//! Which bytes may stand where, and copying text up to the first byte that may not, eight bytes at a time.
+
+/// Lower-case form of each byte that a token may hold (RFC 9110 section 5.6.2), zero for every other.
+pub(super) static TOKEN_LOWER: [u8; 256] = token_lower();
+
+/// What HAProxy 3.5 takes in an authority or a Host field: anything but controls, space, `#`, `,`, `/`, `?`, `@`, `[`,
+/// `\`, `]` and bytes from 0x7f on. Brackets are judged apart.
+static HOST: [bool; 256] = host();
+
+const fn token_lower() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let is_token = (byte as u8).is_ascii_alphanumeric()
+            || matches!(
+                byte as u8,
+                b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            );
+        if is_token {
+            table[byte] = (byte as u8).to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+}
+
+const fn host() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0x21;
+    while byte < 0x7f {
+        table[byte] = !matches!(byte as u8, b'#' | b',' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        byte += 1;
+    }
+    table
+}
+
+#[inline]
+pub(super) fn is_token(byte: u8) -> bool {
+    TOKEN_LOWER[byte as usize] != 0
+}
+
+#[inline]
+pub(super) fn is_host(byte: u8) -> bool {
+    HOST[byte as usize]
+}
+
+#[inline]
+pub(super) fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// A byte that a target may hold: visible ASCII but `#`. `accept-unsafe-violations-in-http-request` adds `#` and bytes
+/// from 0x80 on.
+#[inline]
+pub(super) fn is_target(byte: u8, accept_unsafe: bool) -> bool {
+    match byte {
+        0x21..=0x7e => byte != b'#' || accept_unsafe,
+        0x80.. => accept_unsafe,
+        _ => false,
+    }
+}
+
+/// `text` without spaces and tabs around it.
+#[inline]
+pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text
+        && is_blank(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_blank(*last)
+    {
+        text = rest;
+    }
+    text
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte below `limit` (at most 128). Only the lowest bit set is exact.
+#[inline]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
+}
+
+/// The high bit of each byte from 0x7f on. Exact.
+#[inline]
+fn beyond_visible(word: u64) -> u64 {
+    (((word & !HIGHS) + ONES) | word) & HIGHS
+}
+
+#[inline]
+fn first_byte(mask: u64) -> usize {
+    (mask.trailing_zeros() / 8) as usize
+}
+
+/// Copies a field's value up to the first control character or the end of either; tells how many bytes that were.
+#[inline]
+pub(super) fn copy_value(from: &[u8], to: &mut [u8]) -> usize {
+    copy_until(from, to, |word| below(word, 0x20), |byte| byte < 0x20)
+}
+
+/// Copies a target up to the first byte that [`is_target`] refuses by default.
+#[inline]
+pub(super) fn copy_target(from: &[u8], to: &mut [u8]) -> usize {
+    let stops = |word: u64| below(word, 0x21) | beyond_visible(word) | below(word ^ (ONES * u64::from(b'#')), 1);
+    copy_until(from, to, stops, |byte| !is_target(byte, false))
+}
+
+#[inline]
+fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl Fn(u8) -> bool) -> usize {
+    let mut count = 0;
+    for (source, target) in from.as_chunks::<8>().0.iter().zip(to.as_chunks_mut::<8>().0) {
+        *target = *source;
+        let found = stops(u64::from_le_bytes(*source));
+        if found != 0 {
+            return count + first_byte(found);
+        }
+        count += 8;
+    }
+    for (source, target) in from[count..].iter().zip(&mut to[count..]) {
+        if stop(*source) {
+            break;
+        }
+        *target = *source;
+        count += 1;
+    }
+    count
+}
+
+/// Copies a field's name in lower case up to the first byte that is none; tells how many bytes that were.
+#[inline]
+pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
+    let mut count = 0;
+    for (source, target) in from.iter().zip(to) {
+        let lower = TOKEN_LOWER[*source as usize];
+        if lower == 0 {
+            break;
+        }
+        *target = lower;
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(from: &[u8], room: usize, stop: impl Fn(u8) -> bool) -> usize {
+        from.iter().take(room).take_while(|byte| !stop(**byte)).count()
+    }
+
+    #[test]
+    fn copies_stop_at_every_byte_that_may_not_pass_and_at_no_other() {
+        for length in 0..20 {
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut text = vec![b'a'; length];
+                    text[at] = byte;
+                    for room in [length, length + 3, length.saturating_sub(2)] {
+                        let mut to = vec![0; room];
+                        let count = copy_value(&text, &mut to);
+                        assert_eq!(count, model(&text, room, |byte| byte < 0x20), "value {byte:#x} at {at}");
+                        assert_eq!(to[..count], text[..count]);
+                        let count = copy_target(&text, &mut to);
+                        assert_eq!(count, model(&text, room, |byte| !is_target(byte, false)), "target {byte:#x}");
+                        assert_eq!(to[..count], text[..count]);
+                        let count = copy_name(&text, &mut to);
+                        assert_eq!(count, model(&text, room, |byte| !is_token(byte)), "name {byte:#x} at {at}");
+                        assert_eq!(to[..count], text[..count].to_ascii_lowercase());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_stops_in_one_word() {
+        let mut to = [0; 16];
+        assert_eq!(copy_target(b"ab#\x7fcdefgh", &mut to), 2);
+        assert_eq!(copy_target(b"ab\xff#cdefgh", &mut to), 2);
+        assert_eq!(copy_value(b"abc\n\0defgh", &mut to), 3);
+    }
+
+    #[test]
+    fn trims_both_sides() {
+        assert_eq!(trim(b" \ta b\t "), b"a b");
+        assert_eq!(trim(b" \t "), b"");
+        assert_eq!(trim(b"\x0ba"), b"\x0ba");
+    }
+}

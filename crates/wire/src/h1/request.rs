@@ -1,0 +1,206 @@
+//! A request's head from bytes.
+
+use super::charset::{copy_target, is_blank, is_target, is_token};
+use super::error::{Broken, RequestError, Violation};
+use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
+use super::settle::{self, Coding};
+use super::target;
+use crate::http::head::Span;
+use crate::http::{Framing, Head, Method, Name, Version};
+
+/// Parses a request's head. `input` starts with the message's first byte at every call; what HAProxy normalises is
+/// normalised, what it refuses is refused (docs/http-syntax.md).
+pub fn parse_request(input: &[u8], limits: &Limits, scan: &mut Scan, head: &mut Head) -> Result<Parse, RequestError> {
+    match parse::walk(input, limits, scan, head, request_line)? {
+        Walk::Partial => Ok(Parse::Partial),
+        Walk::Done { consumed } => match finish(head, limits) {
+            Ok(()) if head.fields.overflowed() => Err(RequestError { violation: Violation::HeadTooLarge, position: 0 }),
+            Ok(()) => Ok(Parse::Complete { consumed }),
+            Err(violation) => Err(RequestError { violation, position: locate(input, violation) }),
+        },
+    }
+}
+
+fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+    let fields = &mut head.fields;
+    let begin = fields.used();
+    let rest = &input[start..];
+    let method = rest.iter().position(|byte| !is_token(*byte)).unwrap_or(rest.len());
+    match rest.get(method) {
+        None => return Ok(StartLine::Partial),
+        Some(b' ' | b'\t') if method > 0 => {}
+        Some(b'\r' | b'\n') if method > 0 => return Broken::at(Violation::StartLine, start + method),
+        Some(_) => return Broken::at(Violation::Method, start + method),
+    }
+    fields.write_raw(&rest[..method]);
+    fields.write_raw(b" ");
+    let target_start = fields.used();
+    let mut at = skip_blanks(input, start + method);
+    loop {
+        let count = copy_target(&input[at..], fields.room());
+        fields.advance(count);
+        at += count;
+        match input.get(at) {
+            Some(byte) if is_target(*byte, accept_unsafe) => {
+                fields.write_raw(&[*byte]);
+                at += 1;
+            }
+            Some(b' ' | b'\t' | b'\r' | b'\n') if fields.used() > target_start => break,
+            Some(b'\r' | b'\n') => return Broken::at(Violation::StartLine, at),
+            Some(_) => return Broken::at(Violation::TargetCharacter, at),
+            None => {
+                fields.rewind(begin);
+                return Ok(StartLine::Partial);
+            }
+        }
+    }
+    let target_end = fields.used();
+    let Some((version, behind)) = parse_version(input, skip_blanks(input, at), accept_unsafe)? else {
+        head.fields.rewind(begin);
+        return Ok(StartLine::Partial);
+    };
+    let name = &rest[..method];
+    head.method = Method::from_text(name);
+    head.method_text = Span { start: begin as u32, end: (begin + method) as u32 };
+    head.target = Span { start: target_start as u32, end: target_end as u32 };
+    let Some(version) = version else {
+        // HTTP/0.9: the line is the request.
+        if head.method != Method::Get {
+            return Broken::at(Violation::StartLine, at);
+        }
+        finish_line(head, b"HTTP/1.0", begin);
+        return Ok(StartLine::Whole(behind));
+    };
+    if name == b"PRI" && version == b"HTTP/2.0" && head.target() == b"*" {
+        return Broken::at(Violation::Http2Preface, start);
+    }
+    finish_line(head, version, begin);
+    Ok(StartLine::Next(behind))
+}
+
+/// Writes the version that goes out, ends the line and remembers the version that came in.
+fn finish_line(head: &mut Head, version: &[u8], begin: usize) {
+    head.version = if is_modern(version) { Version::Http11 } else { Version::Http10 };
+    head.fields.write_raw(b" ");
+    write_version(head, version);
+    head.fields.write_raw(b"\r\n");
+    head.line = Span { start: begin as u32, end: head.fields.used() as u32 };
+    keep_version(head, version);
+}
+
+/// Writes the version that goes out: everything after HTTP/1.1 becomes that, what is older stays.
+pub(super) fn write_version(head: &mut Head, version: &[u8]) {
+    let start = head.fields.used() as u32;
+    head.fields.write_raw(if head.version == Version::Http11 { b"HTTP/1.1" } else { version });
+    head.version_text = Span { start, end: head.fields.used() as u32 };
+}
+
+/// Remembers a version that goes out as another one.
+pub(super) fn keep_version(head: &mut Head, version: &[u8]) {
+    if head.text(head.version_text) != version {
+        head.version_text = head.write(version);
+    }
+}
+
+/// The version at `at` up to the end of its line: `None` when it is not complete, an inner `None` when there is none
+/// and that is accepted.
+#[allow(clippy::type_complexity)]
+fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<(Option<&[u8]>, usize)>, Broken> {
+    let rest = &input[at.min(input.len())..];
+    if rest.starts_with(b"HTTP/1.1\r\n") {
+        return Ok(Some((Some(&rest[..8]), at + 10)));
+    }
+    let length = version_length(rest);
+    match rest.get(length) {
+        None => return Ok(None),
+        Some(b'\r' | b'\n') => {}
+        Some(_) => return Broken::at(Violation::Version, at + length),
+    }
+    let Some(behind) = line_end(input, at + length)? else { return Ok(None) };
+    if length == 0 {
+        return if accept_unsafe { Ok(Some((None, behind))) } else { Broken::at(Violation::StartLine, at) };
+    }
+    let version = &rest[..length];
+    if accept_unsafe || is_http(version) {
+        Ok(Some((Some(version), behind)))
+    } else {
+        Broken::at(Violation::Version, at)
+    }
+}
+
+/// How many bytes at the beginning may be part of a version: digits, capital letters, points and slashes.
+pub(super) fn version_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| matches!(byte, b'.'..=b'9' | b'A'..=b'Z')).count()
+}
+
+/// `HTTP/`, a digit, a point, a digit.
+pub(super) fn is_http(version: &[u8]) -> bool {
+    matches!(version, [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'])
+}
+
+/// HTTP/1.1 or later, whatever the protocol's name is.
+pub(super) fn is_modern(version: &[u8]) -> bool {
+    match version {
+        [_, _, _, _, b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => (*major, *minor) >= (b'1', b'1'),
+        _ => false,
+    }
+}
+
+pub(super) fn skip_blanks(input: &[u8], mut at: usize) -> usize {
+    while input.get(at).is_some_and(|byte| is_blank(*byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// Judges the whole head.
+fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
+    target::settle(head, limits.accept_unsafe)?;
+    if !head.fields.names.has_beside(Name::Host, Name::Trailer) {
+        return Ok(());
+    }
+    let length = settle::content_length(&mut head.fields)?;
+    // The unsafe option leaves Transfer-Encoding of requests alone: it would open the door to smuggling.
+    let coding = settle::transfer_encoding(&mut head.fields, false)?;
+    (head.connection, head.upgrade) = settle::connection(&mut head.fields, true)?;
+    if let Some(value) = head.fields.known(Name::Expect) {
+        head.expect_continue = value.eq_ignore_ascii_case(b"100-continue");
+    }
+    if head.upgrade && !limits.accept_unsafe {
+        check_web_socket(head)?;
+    }
+    head.framing = match (coding, length) {
+        (Coding::Chunked, _) => {
+            if length.is_some() {
+                head.fields.remove_known(Name::ContentLength);
+            }
+            // A sender that says both, or chunks in HTTP/1.0, must not get another request in (RFC 9112 section 6.1).
+            head.connection.close |= length.is_some() || head.version == Version::Http10;
+            Framing::Chunked
+        }
+        (_, Some(length)) => Framing::Length(length),
+        (_, None) => Framing::None,
+    };
+    if head.method == Method::Connect {
+        if head.framing.has_body() {
+            return Err(Violation::ConnectBody);
+        }
+        head.fields.remove_known(Name::ContentLength);
+        head.framing = Framing::None;
+    }
+    let odd = matches!(head.method, Method::Get | Method::Head | Method::Delete) && head.version == Version::Http10;
+    if odd && head.framing.has_body() && !limits.accept_payload_with_any_method {
+        return Err(Violation::UnexpectedBody);
+    }
+    Ok(())
+}
+
+fn check_web_socket(head: &Head) -> Result<(), Violation> {
+    let asked = head
+        .all(b"upgrade")
+        .any(|value| settle::elements(value).any(|element| element.eq_ignore_ascii_case(b"websocket")));
+    if asked && head.first(b"sec-websocket-key").is_none_or(|key| key.len() != 24) {
+        return Err(Violation::WebSocketKey);
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! A response's head from bytes.
+
+use super::error::{Broken, ResponseError, Violation};
+use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
+use super::request::{is_http, is_modern, keep_version, skip_blanks, version_length, write_version};
+use super::settle::{self, Coding};
+use crate::http::head::Span;
+use crate::http::{Framing, Head, Name, Version};
+
+/// What a response's meaning depends on (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestContext {
+    /// The request was HEAD.
+    pub head: bool,
+    /// The request was CONNECT.
+    pub connect: bool,
+}
+
+/// Parses a response's head. A 1xx response is complete as well: the caller parses the next one behind it.
+///
+/// A 101 response and a 2xx to CONNECT have [`Framing::None`]: what follows them is a tunnel. Whether the upgrade was
+/// asked for is the caller's to check.
+pub fn parse_response(
+    input: &[u8],
+    limits: &Limits,
+    request: &RequestContext,
+    scan: &mut Scan,
+    head: &mut Head,
+) -> Result<Parse, ResponseError> {
+    match parse::walk(input, limits, scan, head, status_line)? {
+        Walk::Partial => Ok(Parse::Partial),
+        Walk::Done { consumed } => match finish(head, limits, request) {
+            Ok(()) if head.fields.overflowed() => {
+                Err(ResponseError { violation: Violation::HeadTooLarge, position: 0 })
+            }
+            Ok(()) => Ok(Parse::Complete { consumed }),
+            Err(violation) => Err(ResponseError { violation, position: locate(input, violation) }),
+        },
+    }
+}
+
+fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+    let rest = &input[start..];
+    let length = if rest.starts_with(b"HTTP/1.1 ") { 8 } else { version_length(rest) };
+    let version = &rest[..length];
+    if !accept_unsafe && !is_http(version) && (length < rest.len() || !b"HTTP/".starts_with(&version[..length.min(5)]))
+    {
+        return Broken::at(Violation::Version, start);
+    }
+    match rest.get(length) {
+        None => return Ok(StartLine::Partial),
+        Some(b' ' | b'\t') if length > 0 => {}
+        Some(_) => return Broken::at(Violation::Version, start + length),
+    }
+    let digits = skip_blanks(input, start + length);
+    let code = input[digits..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let after = digits + code;
+    match input.get(after) {
+        None => return Ok(StartLine::Partial),
+        Some(b' ' | b'\t' | b'\r' | b'\n') if code == 3 || (accept_unsafe && code > 0) => {}
+        Some(_) => return Broken::at(Violation::Status, after),
+    }
+    let Some(status) = settle::decimal(&input[digits..after]).and_then(|code| u16::try_from(code).ok()) else {
+        return Broken::at(Violation::Status, digits);
+    };
+    let reason = skip_blanks(input, after);
+    let Some(found) = memchr::memchr3(b'\r', b'\n', 0, &input[reason..]) else { return Ok(StartLine::Partial) };
+    let end = reason + found;
+    if input[end] == 0 {
+        return Broken::at(Violation::Reason, end);
+    }
+    let Some(behind) = line_end(input, end)? else { return Ok(StartLine::Partial) };
+    head.status = status;
+    head.version = if is_modern(version) { Version::Http11 } else { Version::Http10 };
+    let begin = head.fields.used() as u32;
+    write_version(head, version);
+    head.fields.write_raw(b" ");
+    head.fields.write_raw(&input[digits..after]);
+    head.fields.write_raw(b" ");
+    let reason_start = head.fields.used() as u32;
+    head.fields.write_raw(&input[reason..end]);
+    head.reason = Span { start: reason_start, end: head.fields.used() as u32 };
+    head.fields.write_raw(b"\r\n");
+    head.line = Span { start: begin, end: head.fields.used() as u32 };
+    keep_version(head, version);
+    Ok(StartLine::Next(behind))
+}
+
+/// Judges the whole head.
+fn finish(head: &mut Head, limits: &Limits, request: &RequestContext) -> Result<(), Violation> {
+    let length = settle::content_length(&mut head.fields)?;
+    let coding = settle::transfer_encoding(&mut head.fields, limits.accept_unsafe)?;
+    let (connection, upgrade) = settle::connection(&mut head.fields, false)?;
+    head.connection = connection;
+    if coding == Coding::Chunked {
+        if length.is_some() {
+            head.fields.remove_known(Name::ContentLength);
+        }
+        head.connection.close |= length.is_some() || head.version == Version::Http10;
+    }
+    if coding == Coding::Empty {
+        head.fields.remove_known(Name::ContentLength);
+    }
+    let tunnel = request.connect && (200..300).contains(&head.status);
+    if tunnel || head.status == 204 || (100..200).contains(&head.status) {
+        // No length can be meant (RFC 9110 section 8.6).
+        head.fields.remove_known(Name::ContentLength);
+        head.fields.remove_known(Name::TransferEncoding);
+    }
+    if head.status == 101 {
+        head.upgrade = upgrade;
+        if !upgrade {
+            return Err(Violation::SwitchingProtocols);
+        }
+    }
+    let bodiless = tunnel || request.head || matches!(head.status, 100..200 | 204 | 304);
+    head.framing = match (bodiless, coding, length) {
+        (true, ..) => Framing::None,
+        (false, Coding::Chunked, _) => Framing::Chunked,
+        (false, Coding::Absent, Some(length)) => Framing::Length(length),
+        (false, ..) => Framing::UntilClose,
+    };
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What the fields of a received message say about its framing and its connection, settled once: doubled, contradictory
+//! and connection-specific fields are refused, joined or removed, so that nothing doubtful can be sent on.
+
+use super::charset::trim;
+use super::error::Violation;
+use crate::http::{ConnectionOptions, Fields, Name};
+
+/// More options in Connection than this are refused: each costs a search through the fields.
+const MOST_OPTIONS: usize = 64;
+
+/// What Transfer-Encoding says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Absent,
+    Chunked,
+    /// Present but empty; only where that is accepted.
+    Empty,
+}
+
+/// The elements of a list field's value (RFC 9110 section 5.6.1), trimmed; empty ones too.
+pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(trim)
+}
+
+/// Reads Content-Length; leaves one field of that name, canonically written. Several equal ones are one.
+pub(super) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violation> {
+    if !fields.names.has(Name::ContentLength) {
+        return Ok(None);
+    }
+    let mut length = None;
+    let mut first = None;
+    let mut count = 0;
+    for (index, field) in fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::ContentLength) {
+        for element in elements(fields.value_of(field)) {
+            let number = decimal(element).ok_or(Violation::ContentLength)?;
+            if length.is_some_and(|other| other != number) {
+                return Err(Violation::ContentLength);
+            }
+            length = Some(number);
+        }
+        first = first.or(Some(index));
+        count += 1;
+    }
+    let (Some(number), Some(first)) = (length, first) else { return Ok(None) };
+    let mut room = [0; 20];
+    let canonical = write_decimal(number, &mut room);
+    if fields.value_of(&fields.list[first]) != canonical {
+        fields.set_value(first, canonical);
+    }
+    if count > 1 {
+        keep_only(fields, Name::ContentLength, first);
+    }
+    Ok(Some(number))
+}
+
+/// Reads Transfer-Encoding; leaves one field of that name with the value `chunked`. `lenient`: empty values and
+/// repetitions of `chunked` are accepted, as `option accept-unsafe-violations-in-http-response` says.
+pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Coding, Violation> {
+    if !fields.names.has(Name::TransferEncoding) {
+        return Ok(Coding::Absent);
+    }
+    let mut chunked = false;
+    let mut other = false;
+    let mut first = None;
+    for (index, field) in fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::TransferEncoding) {
+        first = first.or(Some(index));
+        for element in elements(fields.value_of(field)) {
+            match element {
+                [] if lenient => {}
+                _ if element.eq_ignore_ascii_case(b"chunked") && (!chunked || lenient) => chunked = true,
+                [] => return Err(Violation::TransferEncoding),
+                // `chunked` must be the last coding.
+                _ if chunked => return Err(Violation::TransferEncoding),
+                _ => other = true,
+            }
+        }
+    }
+    let Some(first) = first else { return Ok(Coding::Absent) };
+    match (chunked, other) {
+        (true, false) => {
+            if fields.value_of(&fields.list[first]) != b"chunked" {
+                fields.set_value(first, b"chunked");
+            }
+            keep_only(fields, Name::TransferEncoding, first);
+            Ok(Coding::Chunked)
+        }
+        (true, true) => Err(Violation::TransferCoding),
+        (false, true) => Err(Violation::TransferEncoding),
+        (false, false) => {
+            fields.remove_known(Name::TransferEncoding);
+            Ok(Coding::Empty)
+        }
+    }
+}
+
+/// Reads Connection, and settles it with what belongs to this hop alone: nominated fields, Keep-Alive, Proxy-Connection
+/// and TE (but `trailers`) go, Upgrade stays when Connection asks for it and loses `h2c`. Tells the options and whether
+/// an upgrade is left.
+pub(super) fn connection(fields: &mut Fields, is_request: bool) -> Result<(ConnectionOptions, bool), Violation> {
+    fields.remove_known(Name::KeepAlive);
+    fields.remove_known(Name::ProxyConnection);
+    let te = te(fields);
+    let mut options = ConnectionOptions::default();
+    if fields.names.has(Name::Connection) {
+        options = read_options(fields)?;
+    }
+    if is_request && !options.upgrade {
+        fields.remove_known(Name::Upgrade);
+    }
+    let protocols = upgrade(fields);
+    if fields.names.has(Name::Connection) {
+        rebuild_connection(fields, options.upgrade && protocols, te);
+    }
+    Ok((options, options.upgrade && protocols))
+}
+
+/// Reads the options and removes the fields that they nominate.
+fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
+    let mut options = ConnectionOptions::default();
+    let mut nominated: Vec<Vec<u8>> = Vec::new();
+    for field in fields.list.iter().filter(|field| field.name == Name::Connection) {
+        for element in elements(fields.value_of(field)) {
+            if element.eq_ignore_ascii_case(b"close") {
+                options.close = true;
+            } else if element.eq_ignore_ascii_case(b"keep-alive") {
+                options.keep_alive = true;
+            } else if element.eq_ignore_ascii_case(b"upgrade") {
+                options.upgrade = true;
+            } else if !element.is_empty() {
+                if nominated.len() == MOST_OPTIONS {
+                    return Err(Violation::ConnectionOptions);
+                }
+                nominated.push(element.to_ascii_lowercase());
+            }
+        }
+    }
+    for name in nominated {
+        // What frames and routes the message is not a connection option (RFC 9110 section 7.6.1), whoever says so.
+        let protected = matches!(
+            Name::from_lower(&name),
+            Name::Host | Name::ContentLength | Name::TransferEncoding | Name::Te | Name::Connection | Name::Upgrade
+        );
+        if !protected {
+            fields.remove_all(&name);
+        }
+    }
+    Ok(options)
+}
+
+/// Leaves `te: trailers` or nothing; tells which.
+fn te(fields: &mut Fields) -> bool {
+    if !fields.names.has(Name::Te) {
+        return false;
+    }
+    let says_trailers = |value: &[u8]| elements(value).any(|element| element.eq_ignore_ascii_case(b"trailers"));
+    let Some(first) = fields.list.iter().position(|field| field.name == Name::Te) else { return false };
+    let keep = fields.list.iter().any(|field| field.name == Name::Te && says_trailers(fields.value_of(field)));
+    if keep {
+        if fields.value_of(&fields.list[first]) != b"trailers" {
+            fields.set_value(first, b"trailers");
+        }
+        keep_only(fields, Name::Te, first);
+    } else {
+        fields.remove_known(Name::Te);
+    }
+    keep
+}
+
+/// Takes HTTP/2 out of Upgrade: such a tunnel would carry requests past every rule. Tells whether a protocol is left.
+fn upgrade(fields: &mut Fields) -> bool {
+    if !fields.names.has(Name::Upgrade) {
+        return false;
+    }
+    let is_http2 = |element: &[u8]| element.eq_ignore_ascii_case(b"h2c") || element.eq_ignore_ascii_case(b"h2");
+    let mut index = 0;
+    let mut any = false;
+    while let Some(field) = fields.list.get(index) {
+        if field.name != Name::Upgrade {
+            index += 1;
+            continue;
+        }
+        let value = fields.value_of(field);
+        if elements(value).any(is_http2) || value.is_empty() {
+            let left = join(elements(value).filter(|element| !is_http2(element)));
+            if left.iter().all(|byte| *byte == b',') {
+                fields.list.remove(index);
+                continue;
+            }
+            fields.set_value(index, &left);
+        }
+        any = true;
+        index += 1;
+    }
+    any
+}
+
+/// Leaves one Connection field with `upgrade` and `te` as they were written, in the first one's place, or none.
+fn rebuild_connection(fields: &mut Fields, upgrade: bool, te: bool) {
+    let mut left: Vec<&[u8]> = Vec::new();
+    if upgrade || te {
+        for field in fields.list.iter().filter(|field| field.name == Name::Connection) {
+            for element in elements(fields.value_of(field)) {
+                let kept = (upgrade && element.eq_ignore_ascii_case(b"upgrade"))
+                    || (te && element.eq_ignore_ascii_case(b"te"));
+                if kept && !left.iter().any(|other| other.eq_ignore_ascii_case(element)) {
+                    left.push(element);
+                }
+            }
+        }
+    }
+    let first = fields.list.iter().position(|field| field.name == Name::Connection);
+    let (Some(first), false) = (first, left.is_empty()) else {
+        fields.remove_known(Name::Connection);
+        return;
+    };
+    let value = join(left.into_iter());
+    if fields.value_of(&fields.list[first]) != value {
+        fields.set_value(first, &value);
+    }
+    keep_only(fields, Name::Connection, first);
+}
+
+/// Removes the fields of that name but the one at `index`.
+pub(super) fn keep_only(fields: &mut Fields, name: Name, index: usize) {
+    let mut at = 0;
+    fields.list.retain(|field| {
+        let keep = field.name != name || at == index;
+        at += 1;
+        keep
+    });
+}
+
+fn join<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for (index, element) in elements.enumerate() {
+        if index > 0 {
+            joined.push(b',');
+        }
+        joined.extend_from_slice(element);
+    }
+    joined
+}
+
+/// Digits only, at least one; `None` also when the number needs more than 64 bits.
+#[inline]
+pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut number = 0_u64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(number)
+}
+
+/// Writes a number in decimal.
+#[inline]
+pub(super) fn write_decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
+    let mut at = room.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        room[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return &room[at..];
+        }
+    }
+}
