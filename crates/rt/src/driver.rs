@@ -7,24 +7,28 @@ use base::{Key, Moment, WallTime};
 
 use crate::epoll::Poller;
 use crate::net::Socket;
+use crate::sim::SimDriver;
 use crate::source::Watch;
 use crate::sys;
 
 /// Chosen when the worker starts; one predicted branch a call.
 pub(crate) enum Driver {
     Epoll(Poller),
+    Sim(SimDriver),
 }
 
 impl Driver {
     pub(crate) fn now(&self) -> Moment {
         match self {
             Driver::Epoll(_) => sys::clock::monotonic(),
+            Driver::Sim(driver) => driver.now(),
         }
     }
 
     pub(crate) fn wall(&self) -> WallTime {
         match self {
             Driver::Epoll(_) => sys::clock::wall(),
+            Driver::Sim(driver) => driver.wall(),
         }
     }
 
@@ -32,6 +36,12 @@ impl Driver {
     pub(crate) fn watch(&self, socket: &Socket, watch: Watch, key: Key) -> io::Result<()> {
         match (self, socket) {
             (Driver::Epoll(poller), Socket::Os(fd)) => poller.add(fd.as_raw_fd(), watch, key),
+            (Driver::Sim(driver), Socket::Sim(socket)) => {
+                driver.watch(socket, watch, key);
+                Ok(())
+            }
+            // A socket that was opened outside of the worker's world.
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -44,6 +54,7 @@ impl Driver {
     pub(crate) fn unwatch_number(&self, number: i32) {
         match self {
             Driver::Epoll(poller) => poller.delete(number),
+            Driver::Sim(driver) => driver.unwatch(number),
         }
     }
 }

@@ -185,6 +185,11 @@ fn harvest(worker: &Worker, timeout: i32) {
             };
             poller.wait(timeout, waited, |key, events| record(worker, key, events));
         }
+        Driver::Sim(driver) => {
+            let events = driver.harvest();
+            worker.refresh_time();
+            events.into_iter().for_each(|(key, events)| record(worker, key, events));
+        }
     }
 }
 
@@ -235,7 +240,7 @@ fn read_mailbox(worker: &Worker, scratch: &mut Scratch) {
     }
 }
 
-fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
+pub(crate) fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
     worker.refill_budget();
     if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(job)) {
         after_panic(worker, NO_TAG, payload);
@@ -305,6 +310,7 @@ fn contain_drop<T>(value: T) {
 
 #[cold]
 fn after_panic(worker: &Worker, tag: u64, payload: Payload) {
+    worker.panics.set(worker.panics.get() + 1);
     contain_drop(payload);
     if let Some(hook) = worker.panic_hook()
         && let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| hook(tag)))

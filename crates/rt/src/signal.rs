@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use base::Key;
 
 use crate::net::Socket;
+use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source, Watch};
 use crate::{current, sys};
 
@@ -123,12 +124,20 @@ pub fn ignore(signal: Signal) {
 
 /// Handles `signals` and delivers them to the current worker. One stream a process should exist at a time: each signal
 /// goes to whichever takes it first.
+///
+/// # Errors
+/// As for [`handle_signals`].
 pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
-    handle_signals(signals)?;
-    // A second descriptor of the same event, so that dropping the stream ends its watch only.
-    let event = OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?;
+    let socket = match sim::current_world() {
+        Some(world) => Socket::Sim(SimSocket::signals(&world)),
+        None => {
+            handle_signals(signals)?;
+            // A second descriptor of the same event, so that dropping the stream ends its watch only.
+            Socket::Os(OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?)
+        }
+    };
     let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
-    Ok(SignalStream { socket: Socket::Os(event), key, signals: signals.to_vec() })
+    Ok(SignalStream { socket, key, signals: signals.to_vec() })
 }
 
 /// Signals as they come; see [`signals`].
@@ -161,6 +170,9 @@ impl SignalStream {
     }
 
     fn take(&self) -> Option<i32> {
+        if let Socket::Sim(socket) = &self.socket {
+            return socket.take_signal(|number| self.signals.iter().any(|signal| signal.number() == number));
+        }
         let taken = |pending: &AtomicU32| {
             let less = |count: u32| count.checked_sub(1);
             pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

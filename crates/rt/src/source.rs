@@ -44,6 +44,10 @@ impl Events {
         Events(self.0 | more.0)
     }
 
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
     pub(crate) const fn only(self, of: Events) -> Events {
         Events(self.0 & of.0)
     }

@@ -2,6 +2,7 @@
 //!
 //! It must never be reached from another thread: what others may reach is its `Remote`.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -47,6 +48,10 @@ pub(crate) struct Worker {
     pub(crate) parked_events: RefCell<ParkedEvents>,
     pub(crate) pipes: RefCell<Vec<RawPipe>>,
     panic_hook: RefCell<Option<PanicHook>>,
+    /// Tasks and jobs that panicked.
+    pub(crate) panics: Cell<u32>,
+    /// What the program keeps for this worker.
+    local: RefCell<Option<Rc<dyn Any>>>,
     /// What the task that runs may still spend.
     budget: Cell<u32>,
     pub(crate) run_queue_depth: usize,
@@ -89,6 +94,8 @@ impl Worker {
             parked_events: RefCell::default(),
             pipes: RefCell::default(),
             panic_hook: RefCell::default(),
+            panics: Cell::new(0),
+            local: RefCell::default(),
             budget: Cell::new(BUDGET),
             run_queue_depth: parts.run_queue_depth,
         }
@@ -228,6 +235,18 @@ pub fn tasks() -> usize {
 pub fn set_panic_hook(hook: Rc<dyn Fn(u64)>) {
     let old = current::with(|worker| worker.panic_hook.borrow_mut().replace(hook));
     drop(old);
+}
+
+/// Keeps a value for the current worker, for jobs that were posted to it; replaces the one that was kept before.
+pub fn set_local(value: Rc<dyn Any>) {
+    let old = current::with(|worker| worker.local.borrow_mut().replace(value));
+    drop(old);
+}
+
+/// What was kept for the current worker, if it is a `T`.
+pub fn local<T: 'static>() -> Option<Rc<T>> {
+    let value = current::with(|worker| worker.local.borrow().clone())?;
+    value.downcast().ok()
 }
 
 /// Runs `job` on a worker of this runtime, outside of any task. Dropped without a run when that worker has ended or

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::{Address, Socket, Stream};
+use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
 
@@ -71,6 +72,10 @@ pub struct Connecting {
 
 /// Starts to connect on the current worker.
 pub(super) fn start(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
+    if let Some(world) = sim::current_world() {
+        let socket = SimSocket::connect(&world, address, options.source.as_ref())?;
+        return Ok(Connecting::of(Socket::Sim(socket), false));
+    }
     let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
     if !address.is_unix() {
         apply(&fd, options, matches!(address, Address::Inet(address) if address.is_ipv6()))?;

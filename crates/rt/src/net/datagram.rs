@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use base::{Buffer, Key};
 
 use super::{Address, Socket};
+use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
 use crate::{current, sys};
@@ -60,6 +61,9 @@ impl Datagram {
     /// # Errors
     /// The kernel's, for want of descriptors.
     pub fn unconnected(family: Family) -> io::Result<Datagram> {
+        if let Some(world) = sim::current_world() {
+            return Ok(Datagram::of(Socket::Sim(SimSocket::datagram(&world, None)?)));
+        }
         Ok(Datagram::of(Socket::Os(sys::socket::create(family.number(), libc::SOCK_DGRAM)?)))
     }
 
@@ -68,6 +72,9 @@ impl Datagram {
     /// # Errors
     /// The socket's.
     pub fn bind(address: &Address) -> io::Result<Datagram> {
+        if let Some(world) = sim::current_world() {
+            return Ok(Datagram::of(Socket::Sim(SimSocket::datagram(&world, Some(address))?)));
+        }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
         sys::socket::bind(&fd, address)?;
         Ok(Datagram::of(Socket::Os(fd)))
@@ -96,6 +103,7 @@ impl Datagram {
     pub fn connect(&self, address: &Address) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => sys::socket::connect(fd, address).map(drop),
+            Socket::Sim(socket) => socket.connect_datagram(address),
         }
     }
 
@@ -118,6 +126,7 @@ impl Datagram {
                 let raw = RawAddress::encode(address)?;
                 taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, Some(&raw))?)
             }
+            Socket::Sim(socket) => socket.send_datagram(Some(address), parts),
         }
     }
 
@@ -128,6 +137,7 @@ impl Datagram {
     pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, None)?),
+            Socket::Sim(socket) => socket.send_datagram(None, parts),
         }
     }
 
@@ -141,6 +151,10 @@ impl Datagram {
             Socket::Os(fd) => {
                 let raw = RawAddress::encode(address)?;
                 sys::socket::send_datagrams(fd.as_raw_fd(), datagrams, Some(&raw))
+            }
+            Socket::Sim(socket) => {
+                let send = |slice| socket.send_datagram(Some(address), std::slice::from_ref(slice));
+                datagrams.iter().try_for_each(send).map(|()| datagrams.len())
             }
         }
     }
@@ -189,6 +203,7 @@ impl Datagram {
     fn receive_now(&self, buffer: &mut Buffer) -> io::Result<Option<(usize, Address)>> {
         let received = match &self.socket {
             Socket::Os(fd) => sys::socket::receive_datagram(fd.as_raw_fd(), buffer.spare_mut())?,
+            Socket::Sim(socket) => socket.receive_datagram(buffer.spare_mut())?,
         };
         if let Some((count, _)) = &received {
             buffer.advance(*count);

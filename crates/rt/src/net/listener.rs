@@ -17,6 +17,7 @@ use base::Key;
 
 use super::connect::{bind_to_interface, saturate, set_transparent};
 use super::{Address, OwnedSocket, Socket};
+use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::{current, sys};
 
@@ -96,6 +97,10 @@ impl ListeningSocket {
     /// # Errors
     /// The socket's (`AddrInUse`, `PermissionDenied`, …) or the file system's.
     pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
+        if let Some(world) = sim::current_world() {
+            let (socket, address) = SimSocket::listen(&world, address, options.backlog)?;
+            return Ok(ListeningSocket { socket: Socket::Sim(socket), address });
+        }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
         match address {
             Address::Inet(inet) => {
@@ -271,6 +276,29 @@ impl Listener {
             }
             Poll::Pending
         })
+    }
+
+    /// Ready when a connection may wait, without taking it. Pending for ever while paused.
+    pub fn poll_acceptable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.paused {
+            return Poll::Pending;
+        }
+        let watched = current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let Some(source) = sources.get_mut(self.key) else { return None };
+            source.unheeded = 0;
+            if source.read != Readiness::Drained || source.seen().any(Events::ERROR) {
+                return None;
+            }
+            source.wait_to_read(context);
+            Some(source.watched)
+        });
+        match watched {
+            None => Poll::Ready(()),
+            // A socket that cannot be watched is tried: the attempt tells why.
+            Some(false) if self.watch().is_err() => Poll::Ready(()),
+            Some(_) => Poll::Pending,
+        }
     }
 
     /// Takes a connection that waits; `None` when there is none, or the listener is paused.

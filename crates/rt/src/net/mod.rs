@@ -22,3 +22,9 @@ pub use stream::{Hangup, Stream};
 
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;
+
+/// Whether the kernel has run out of something that comes back: descriptors, memory, source ports.
+pub fn is_exhaustion(error: &std::io::Error) -> bool {
+    let Some(code) = error.raw_os_error() else { return false };
+    [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EADDRNOTAVAIL].contains(&code)
+}

@@ -115,6 +115,7 @@ impl ParkedStream {
         if let Some(home) = &home {
             match &self.socket {
                 Socket::Os(fd) => home.unwatch(fd.as_raw_fd()),
+                Socket::Sim(socket) => socket.unwatch(self.instance),
             }
         }
         if self.socket.has_something() {

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll};
 
 use super::{Socket, Stream};
-use crate::{current, sys};
+use crate::{current, sim, sys};
 
 /// Pipes that a worker keeps while nobody uses them.
 const KEPT: usize = 16;
@@ -24,8 +24,15 @@ pub(crate) struct RawPipe {
 
 /// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.
 pub struct Pipe {
-    raw: Option<RawPipe>,
+    inner: Inner,
     filled: usize,
+}
+
+enum Inner {
+    /// `None` while it goes back to its worker.
+    Os(Option<RawPipe>),
+    /// In a simulation bytes simply lie here.
+    Sim(Vec<u8>),
 }
 
 impl Pipe {
@@ -34,6 +41,9 @@ impl Pipe {
     /// # Errors
     /// The kernel's, for want of descriptors or of pipe memory.
     pub fn new() -> io::Result<Pipe> {
+        if sim::current_world().is_some() {
+            return Ok(Pipe { inner: Inner::Sim(Vec::new()), filled: 0 });
+        }
         let kept = current::with(|worker| worker.pipes.borrow_mut().pop());
         let raw = match kept {
             Some(raw) => raw,
@@ -42,7 +52,7 @@ impl Pipe {
                 RawPipe { read, write, capacity }
             }
         };
-        Ok(Pipe { raw: Some(raw), filled: 0 })
+        Ok(Pipe { inner: Inner::Os(Some(raw)), filled: 0 })
     }
 
     /// Bytes that lie in the pipe.
@@ -57,7 +67,10 @@ impl Pipe {
 
     /// Bytes that the pipe holds at most.
     pub fn capacity(&self) -> usize {
-        self.raw.as_ref().map_or(0, |raw| raw.capacity)
+        match &self.inner {
+            Inner::Os(raw) => raw.as_ref().map_or(0, |raw| raw.capacity),
+            Inner::Sim(_) => WANTED_CAPACITY,
+        }
     }
 
     /// Moves up to `max` bytes from a stream into the pipe, which must be empty; 0 is the end of the stream.
@@ -70,12 +83,22 @@ impl Pipe {
         from: &mut Stream,
         max: usize,
     ) -> Poll<io::Result<usize>> {
-        let Some(raw) = self.raw.as_ref().filter(|_| self.filled == 0) else {
+        if self.filled > 0 {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
-        };
-        let room = max.min(raw.capacity);
-        let moved = from.poll_receive_by(context, room, |socket| match socket {
-            Socket::Os(fd) => sys::pipe::splice(fd.as_raw_fd(), raw.write.as_raw_fd(), room, false),
+        }
+        let room = max.min(self.capacity());
+        let inner = &mut self.inner;
+        let moved = from.poll_receive_by(context, room, |socket| match (socket, inner) {
+            (Socket::Os(fd), Inner::Os(Some(raw))) => {
+                sys::pipe::splice(fd.as_raw_fd(), raw.write.as_raw_fd(), room, false)
+            }
+            (Socket::Sim(socket), Inner::Sim(bytes)) => {
+                bytes.resize(room, 0);
+                let received = socket.receive(bytes);
+                bytes.truncate(received.as_ref().ok().copied().flatten().unwrap_or(0));
+                received
+            }
+            _ => Err(io::ErrorKind::Unsupported.into()),
         });
         if let Poll::Ready(Ok(count)) = moved {
             self.filled = count;
@@ -93,10 +116,21 @@ impl Pipe {
         to: &mut Stream,
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let Some(raw) = self.raw.as_ref().filter(|_| self.filled > 0) else { return Poll::Ready(Ok(0)) };
         let filled = self.filled;
-        let moved = to.poll_send_by(context, filled, |socket| match socket {
-            Socket::Os(fd) => sys::pipe::splice(raw.read.as_raw_fd(), fd.as_raw_fd(), filled, more),
+        if filled == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        let inner = &mut self.inner;
+        let moved = to.poll_send_by(context, filled, |socket| match (socket, inner) {
+            (Socket::Os(fd), Inner::Os(Some(raw))) => {
+                sys::pipe::splice(raw.read.as_raw_fd(), fd.as_raw_fd(), filled, more)
+            }
+            (Socket::Sim(socket), Inner::Sim(bytes)) => {
+                let sent = socket.send(bytes)?;
+                bytes.drain(..sent.unwrap_or(0));
+                Ok(sent)
+            }
+            _ => Err(io::ErrorKind::Unsupported.into()),
         });
         if let Poll::Ready(Ok(count)) = moved {
             self.filled -= count.min(filled);
@@ -107,7 +141,8 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        let Some(raw) = self.raw.take().filter(|_| self.filled == 0) else { return };
+        let Inner::Os(raw) = &mut self.inner else { return };
+        let Some(raw) = raw.take().filter(|_| self.filled == 0) else { return };
         current::try_with(|worker| {
             let mut pipes = worker.pipes.borrow_mut();
             if pipes.len() < KEPT {

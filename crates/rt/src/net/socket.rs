@@ -7,11 +7,13 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::net::Address;
+use crate::sim::SimSocket;
 use crate::sys;
 
 /// A descriptor of the kernel's, or an endpoint of the simulated network. Dropping it closes it.
 pub(crate) enum Socket {
     Os(OwnedFd),
+    Sim(SimSocket),
 }
 
 impl Socket {
@@ -22,6 +24,7 @@ impl Socket {
                 let accepted = sys::socket::accept(fd.as_raw_fd())?;
                 Ok(accepted.map(|(fd, address)| (Socket::Os(fd), address)))
             }
+            Socket::Sim(socket) => Ok(socket.accept().map(|(socket, address)| (Socket::Sim(socket), address))),
         }
     }
 
@@ -29,6 +32,7 @@ impl Socket {
     pub(crate) fn number(&self) -> i32 {
         match self {
             Socket::Os(fd) => fd.as_raw_fd(),
+            Socket::Sim(socket) => socket.number(),
         }
     }
 
@@ -37,6 +41,7 @@ impl Socket {
     pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Socket::Os(fd) => sys::socket::receive(fd.as_raw_fd(), place, 0),
+            Socket::Sim(socket) => socket.receive(place),
         }
     }
 
@@ -44,6 +49,7 @@ impl Socket {
     pub(crate) fn has_something(&self) -> bool {
         match self {
             Socket::Os(fd) => !matches!(sys::socket::receive(fd.as_raw_fd(), &mut [0], libc::MSG_PEEK), Ok(None)),
+            Socket::Sim(socket) => socket.has_something(),
         }
     }
 
@@ -51,6 +57,7 @@ impl Socket {
     pub(crate) fn send(&self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
         match self {
             Socket::Os(fd) => sys::socket::send(fd.as_raw_fd(), bytes, more),
+            Socket::Sim(socket) => socket.send(bytes),
         }
     }
 
@@ -58,30 +65,35 @@ impl Socket {
     pub(crate) fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<Option<usize>> {
         match self {
             Socket::Os(fd) => sys::socket::send_slices(fd.as_raw_fd(), slices, more),
+            Socket::Sim(socket) => socket.send_slices(slices),
         }
     }
 
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         match self {
             Socket::Os(fd) => sys::socket::shutdown_write(fd.as_raw_fd()),
+            Socket::Sim(socket) => socket.shutdown_write(),
         }
     }
 
     pub(crate) fn local_address(&self) -> io::Result<Address> {
         match self {
             Socket::Os(fd) => sys::socket::local_address(fd.as_raw_fd()),
+            Socket::Sim(socket) => socket.local_address(),
         }
     }
 
     pub(crate) fn peer_address(&self) -> io::Result<Address> {
         match self {
             Socket::Os(fd) => sys::socket::peer_address(fd.as_raw_fd()),
+            Socket::Sim(socket) => socket.peer_address(),
         }
     }
 
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         match self {
             Socket::Os(fd) => sys::socket::take_error(fd.as_raw_fd()),
+            Socket::Sim(socket) => socket.take_error(),
         }
     }
 
@@ -89,6 +101,7 @@ impl Socket {
     pub(crate) fn set_option(&self, level: i32, name: i32, value: i32) -> io::Result<()> {
         match self {
             Socket::Os(fd) => sys::socket::set_option(fd.as_raw_fd(), level, name, value),
+            Socket::Sim(_) => Ok(()),
         }
     }
 
@@ -99,6 +112,10 @@ impl Socket {
                 let linger = libc::linger { l_onoff: 1, l_linger: 0 };
                 sys::socket::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger)
             }
+            Socket::Sim(socket) => {
+                socket.set_reset_on_close();
+                Ok(())
+            }
         }
     }
 
@@ -106,6 +123,7 @@ impl Socket {
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         match self {
             Socket::Os(fd) => Some(fd.as_raw_fd()),
+            Socket::Sim(_) => None,
         }
     }
 }

@@ -1,0 +1,187 @@
+//! Handles on the simulated sockets of a world, which stand where descriptors stand otherwise.
+//!
+//! A handle must never be dropped while its world is locked: dropping it locks the world.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+
+use base::{Key, Moment, WallTime};
+
+use super::world::{Kind, SharedWorld, World, lock};
+use crate::net::Address;
+use crate::source::{Events, Watch};
+
+/// One simulated socket. Dropping it closes it.
+pub(crate) struct SimSocket {
+    world: SharedWorld,
+    node: Key,
+}
+
+impl SimSocket {
+    fn with<R>(&self, action: impl FnOnce(&mut World, Key) -> R) -> R {
+        action(&mut lock(&self.world), self.node)
+    }
+
+    pub(crate) fn connect(world: &SharedWorld, to: &Address, source: Option<&Address>) -> io::Result<SimSocket> {
+        let mut locked = lock(world);
+        if to.is_unix() && !locked.listening.contains_key(to) {
+            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        }
+        let local = match (to, source) {
+            (Address::Inet(to), source) => {
+                let mut local = source.and_then(Address::inet).unwrap_or(*to);
+                if source.is_none_or(|source| source.inet().is_none_or(|inet| inet.port() == 0)) {
+                    local.set_port(locked.fresh_port());
+                }
+                Address::Inet(local)
+            }
+            _ => Address::Unnamed,
+        };
+        let node = locked.connect(local, to.clone());
+        drop(locked);
+        Ok(SimSocket { world: SharedWorld::clone(world), node })
+    }
+
+    pub(crate) fn listen(world: &SharedWorld, at: &Address, backlog: i32) -> io::Result<(SimSocket, Address)> {
+        let (node, address) = lock(world).listen(at, backlog)?;
+        Ok((SimSocket { world: SharedWorld::clone(world), node }, address))
+    }
+
+    /// A datagram socket, bound when there is an address.
+    pub(crate) fn datagram(world: &SharedWorld, at: Option<&Address>) -> io::Result<SimSocket> {
+        let node = lock(world).open_datagram(at)?;
+        Ok(SimSocket { world: SharedWorld::clone(world), node })
+    }
+
+    pub(crate) fn signals(world: &SharedWorld) -> SimSocket {
+        let node = lock(world).add_node(Kind::Signals);
+        SimSocket { world: SharedWorld::clone(world), node }
+    }
+
+    pub(crate) fn accept(&self) -> Option<(SimSocket, Address)> {
+        let (node, from) = self.with(World::accept)?;
+        Some((SimSocket { world: SharedWorld::clone(&self.world), node }, from))
+    }
+
+    pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
+        self.with(|world, node| world.receive(node, place))
+    }
+
+    pub(crate) fn has_something(&self) -> bool {
+        self.with(|world, node| world.has_something(node))
+    }
+
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        self.with(|world, node| world.send(node, bytes))
+    }
+
+    pub(crate) fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        self.send(&bytes)
+    }
+
+    pub(crate) fn shutdown_write(&self) -> io::Result<()> {
+        self.with(World::shutdown_write)
+    }
+
+    pub(crate) fn set_reset_on_close(&self) {
+        self.with(World::set_reset_on_close);
+    }
+
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        self.with(World::take_error)
+    }
+
+    pub(crate) fn local_address(&self) -> io::Result<Address> {
+        self.with(|world, node| match world.peek_endpoint(node) {
+            Some(endpoint) => Ok(endpoint.local.clone()),
+            None => world.datagram_address(node),
+        })
+    }
+
+    pub(crate) fn peer_address(&self) -> io::Result<Address> {
+        let remote = self.with(|world, node| world.peek_endpoint(node).map(|endpoint| endpoint.remote.clone()));
+        remote.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    pub(crate) fn connect_datagram(&self, to: &Address) -> io::Result<()> {
+        self.with(|world, node| world.connect_datagram(node, to))
+    }
+
+    pub(crate) fn send_datagram(&self, to: Option<&Address>, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        let bytes = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        self.with(|world, node| world.send_datagram(node, to, bytes))
+    }
+
+    pub(crate) fn receive_datagram(&self, place: &mut [u8]) -> io::Result<Option<(usize, Address)>> {
+        self.with(|world, node| world.receive_datagram(node, place))
+    }
+
+    /// Takes the first waiting signal that is one of these numbers.
+    pub(crate) fn take_signal(&self, wanted: impl Fn(i32) -> bool) -> Option<i32> {
+        self.with(|world, _| {
+            let place = world.signals.iter().position(|number| wanted(*number))?;
+            world.signals.remove(place)
+        })
+    }
+
+    /// Has a worker watch the socket.
+    pub(crate) fn watch(&self, instance: u32, key: Key, watch: Watch) {
+        self.with(|world, node| world.watch(node, instance, key, watch));
+    }
+
+    pub(crate) fn unwatch(&self, instance: u32) {
+        self.with(|world, node| world.unwatch(node.slot, instance));
+    }
+
+    /// The number by which [`SimDriver::unwatch`] finds it.
+    pub(crate) fn number(&self) -> i32 {
+        self.node.slot as i32
+    }
+}
+
+impl Drop for SimSocket {
+    fn drop(&mut self) {
+        self.with(|world, node| match world.nodes.get(node).map(|node| &node.kind) {
+            Some(Kind::Stream(_)) => world.close_stream(node),
+            Some(Kind::Listener(_)) => world.close_listener(node),
+            Some(Kind::Datagram(_)) => world.close_datagram(node),
+            Some(Kind::Signals) => drop(world.nodes.remove(node)),
+            None => {}
+        });
+    }
+}
+
+impl fmt::Debug for SimSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimSocket").field("node", &self.node).finish()
+    }
+}
+
+/// The driver of a simulated worker.
+pub(crate) struct SimDriver {
+    pub(crate) world: SharedWorld,
+    pub(super) instance: u32,
+}
+
+impl SimDriver {
+    pub(crate) fn now(&self) -> Moment {
+        lock(&self.world).now()
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        lock(&self.world).wall()
+    }
+
+    pub(crate) fn harvest(&self) -> Vec<(Key, Events)> {
+        lock(&self.world).harvest(self.instance)
+    }
+
+    pub(crate) fn watch(&self, socket: &SimSocket, watch: Watch, key: Key) {
+        socket.watch(self.instance, key, watch);
+    }
+
+    pub(crate) fn unwatch(&self, number: i32) {
+        lock(&self.world).unwatch(number as u32, self.instance);
+    }
+}

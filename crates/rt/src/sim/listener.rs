@@ -1,0 +1,109 @@
+//! Simulated listeners: a backlog of connections that nobody has accepted yet.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use base::Key;
+
+use super::world::{Happening, Kind, World};
+use crate::net::Address;
+
+/// How long a client waits before it asks again when the backlog was full.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Connections that wait to be accepted.
+pub(super) struct Backlog {
+    address: Address,
+    waiting: VecDeque<Key>,
+    most: usize,
+}
+
+impl Backlog {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+/// The address under which any address of the family would be found.
+fn wildcard(address: &Address) -> Option<Address> {
+    let inet = address.inet()?;
+    let any = match inet.ip() {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    Some(Address::Inet(SocketAddr::new(any, inet.port())))
+}
+
+impl World {
+    /// Listens at an address; port 0 becomes a fresh one.
+    pub(super) fn listen(&mut self, address: &Address, backlog: i32) -> io::Result<(Key, Address)> {
+        let mut address = address.clone();
+        if let Address::Inet(inet) = &mut address
+            && inet.port() == 0
+        {
+            inet.set_port(self.fresh_port());
+        }
+        if self.listening.contains_key(&address) {
+            return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
+        }
+        let most = usize::try_from(backlog).unwrap_or(0).max(1);
+        let key = self.add_node(Kind::Listener(Backlog { address: address.clone(), waiting: VecDeque::new(), most }));
+        self.listening.insert(address.clone(), key);
+        Ok((key, address))
+    }
+
+    fn backlog(&mut self, key: Key) -> Option<&mut Backlog> {
+        match self.nodes.get_mut(key).map(|node| &mut node.kind) {
+            Some(Kind::Listener(backlog)) => Some(backlog),
+            _ => None,
+        }
+    }
+
+    fn listener_at(&self, address: &Address) -> Option<Key> {
+        let exact = self.listening.get(address);
+        exact.or_else(|| self.listening.get(&wildcard(address)?)).copied()
+    }
+
+    pub(super) fn syn_arrives(&mut self, client: Key, to: Address) {
+        if self.faults.is_black_hole(&to) || self.peek_endpoint(client).is_none() {
+            return;
+        }
+        let link = self.faults.link_of(&to);
+        let Some(listener) = self.listener_at(&to).filter(|_| !self.faults.refuses(&to)) else {
+            let answer = self.arrival(link);
+            return self.schedule(answer, Happening::Refused { client });
+        };
+        let full = self.backlog(listener).is_none_or(|backlog| backlog.waiting.len() >= backlog.most);
+        if full {
+            let later = self.now + ASK_AGAIN_AFTER;
+            return self.schedule(later, Happening::Syn { client, to });
+        }
+        let Some(server) = self.join(client) else { return };
+        if let Some(backlog) = self.backlog(listener) {
+            backlog.waiting.push_back(server);
+        }
+        self.trigger(listener);
+        let answer = self.ordered_arrival(client, link);
+        self.schedule(answer, Happening::Established { client, server });
+    }
+
+    pub(super) fn accept(&mut self, listener: Key) -> Option<(Key, Address)> {
+        let server = self.backlog(listener)?.waiting.pop_front()?;
+        let from = self.peek_endpoint(server)?.remote.clone();
+        Some((server, from))
+    }
+
+    /// A listener's owner has dropped it: connections that wait are reset.
+    pub(super) fn close_listener(&mut self, key: Key) {
+        let Some(backlog) = self.backlog(key) else { return };
+        let (address, waiting) = (backlog.address.clone(), std::mem::take(&mut backlog.waiting));
+        self.listening.remove(&address);
+        self.nodes.remove(key);
+        for server in waiting {
+            self.set_reset_on_close(server);
+            self.close_stream(server);
+        }
+    }
+}

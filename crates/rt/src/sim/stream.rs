@@ -1,0 +1,335 @@
+//! Simulated streams: two endpoints, each with what has arrived for it, joined by a link with latency.
+//!
+//! Bytes must never overtake each other, and none may be lost while both ends live.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use base::{Key, Moment};
+
+use super::network::Link;
+use super::world::{Happening, Kind, World};
+use crate::net::Address;
+use crate::source::Events;
+
+/// How long a sender waits before it sends again what a black hole swallowed.
+const RETRANSMIT_AFTER: Duration = Duration::from_millis(200);
+
+/// One end of a connection.
+pub(super) struct Endpoint {
+    pub(super) local: Address,
+    pub(super) remote: Address,
+    /// The listener's address, which names the link.
+    pub(super) service: Address,
+    /// The other end; `None` until the connection is established.
+    pub(super) peer: Option<Key>,
+    link: Link,
+    arrived: VecDeque<u8>,
+    /// Bytes on the way here.
+    coming: usize,
+    /// When the last thing that is on the way here arrives: nothing overtakes it.
+    last_arrival: Moment,
+    /// The peer's end has arrived.
+    read_closed: bool,
+    /// This end was shut down for writing.
+    write_closed: bool,
+    /// The connection failed, or never came to be.
+    failed: bool,
+    /// The error that nobody took yet.
+    error: Option<i32>,
+    /// A write found no room.
+    wants_room: bool,
+    reset_on_close: bool,
+}
+
+impl Endpoint {
+    pub(super) fn new(local: Address, remote: Address, service: Address, link: Link) -> Endpoint {
+        Endpoint {
+            local,
+            remote,
+            service,
+            peer: None,
+            link,
+            arrived: VecDeque::new(),
+            coming: 0,
+            last_arrival: Moment::ZERO,
+            read_closed: false,
+            write_closed: false,
+            failed: false,
+            error: None,
+            wants_room: false,
+            reset_on_close: false,
+        }
+    }
+
+    fn room_for_peer(&self) -> usize {
+        self.link.buffer.saturating_sub(self.arrived.len() + self.coming)
+    }
+}
+
+fn os_error(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code)
+}
+
+impl World {
+    pub(super) fn endpoint(&mut self, key: Key) -> Option<&mut Endpoint> {
+        match self.nodes.get_mut(key).map(|node| &mut node.kind) {
+            Some(Kind::Stream(endpoint)) => Some(endpoint),
+            _ => None,
+        }
+    }
+
+    pub(super) fn peek_endpoint(&self, key: Key) -> Option<&Endpoint> {
+        match self.nodes.get(key).map(|node| &node.kind) {
+            Some(Kind::Stream(endpoint)) => Some(endpoint),
+            _ => None,
+        }
+    }
+
+    pub(super) fn stream_events(&self, endpoint: &Endpoint) -> Events {
+        let mut events = Events::NONE;
+        let lasting = [
+            (endpoint.failed || endpoint.read_closed || !endpoint.arrived.is_empty(), Events::READABLE),
+            (endpoint.failed || endpoint.read_closed, Events::READ_CLOSED),
+            (endpoint.failed || (endpoint.read_closed && endpoint.write_closed), Events::HANGUP),
+            (endpoint.error.is_some(), Events::ERROR),
+            (endpoint.failed || self.room_to_write(endpoint) > 0, Events::WRITABLE),
+        ];
+        for (holds, event) in lasting {
+            if holds {
+                events = events.with(event);
+            }
+        }
+        events
+    }
+
+    /// Bytes that an endpoint may send now. To an end that is gone everything goes, and a reset answers.
+    fn room_to_write(&self, endpoint: &Endpoint) -> usize {
+        let Some(peer) = endpoint.peer else { return 0 };
+        self.peek_endpoint(peer).map_or(endpoint.link.buffer, Endpoint::room_for_peer)
+    }
+
+    /// When something that is sent now arrives over a link.
+    pub(super) fn arrival(&mut self, link: Link) -> Moment {
+        let jitter = self.random.below(link.jitter.as_nanos() as u64 + 1);
+        self.now + link.latency + Duration::from_nanos(jitter)
+    }
+
+    /// When something that is sent to `to` now arrives there, behind everything that was sent before.
+    pub(super) fn ordered_arrival(&mut self, to: Key, link: Link) -> Moment {
+        let arrival = self.arrival(link);
+        match self.endpoint(to) {
+            Some(endpoint) => {
+                endpoint.last_arrival = endpoint.last_arrival.max(arrival);
+                endpoint.last_arrival
+            }
+            None => arrival,
+        }
+    }
+
+    /// Starts a connection and returns its client's end.
+    pub(super) fn connect(&mut self, local: Address, to: Address) -> Key {
+        let link = self.faults.link_of(&to);
+        let client = self.add_node(Kind::Stream(Endpoint::new(local, to.clone(), to.clone(), link)));
+        let at = self.arrival(link);
+        self.schedule(at, Happening::Syn { client, to });
+        client
+    }
+
+    /// The answer of the server's end has arrived.
+    pub(super) fn established(&mut self, client: Key, server: Key) {
+        match self.endpoint(client) {
+            Some(endpoint) => {
+                endpoint.peer = Some(server);
+                self.trigger(client);
+            }
+            None => self.reset_later(server),
+        }
+    }
+
+    /// Joins a client's end, whose request has arrived, with a new server's end.
+    pub(super) fn join(&mut self, client: Key) -> Option<Key> {
+        let endpoint = self.endpoint(client)?;
+        let (service, link) = (endpoint.service.clone(), endpoint.link);
+        let mut server = Endpoint::new(endpoint.remote.clone(), endpoint.local.clone(), service, link);
+        server.peer = Some(client);
+        let server = self.add_node(Kind::Stream(server));
+        Some(server)
+    }
+
+    /// The connection fails: what has arrived can still be read, then the error shows.
+    pub(super) fn fail(&mut self, key: Key, code: i32) {
+        let Some(endpoint) = self.endpoint(key) else { return };
+        if endpoint.failed {
+            return;
+        }
+        (endpoint.failed, endpoint.error, endpoint.read_closed) = (true, Some(code), true);
+        self.trigger(key);
+    }
+
+    pub(super) fn data_arrives(&mut self, to: Key, from: Key, bytes: Vec<u8>) {
+        if let Some(service) = self.peek_endpoint(to).map(|endpoint| endpoint.service.clone())
+            && self.faults.is_black_hole(&service)
+        {
+            let later = self.now + RETRANSMIT_AFTER;
+            return self.schedule(later, Happening::Data { to, from, bytes });
+        }
+        let Some(endpoint) = self.endpoint(to) else {
+            // Nobody is there any more: the sender learns it by a reset.
+            return self.reset_later(from);
+        };
+        endpoint.coming -= bytes.len();
+        if !endpoint.failed {
+            endpoint.arrived.extend(bytes);
+            self.trigger(to);
+        }
+    }
+
+    pub(super) fn end_arrives(&mut self, to: Key) {
+        let Some(endpoint) = self.peek_endpoint(to) else { return };
+        if endpoint.coming > 0 || self.faults.is_black_hole(&endpoint.service) {
+            // A black hole holds it up, or held up the data before it.
+            let later = self.now + RETRANSMIT_AFTER;
+            return self.schedule(later, Happening::End { to });
+        }
+        if let Some(endpoint) = self.endpoint(to) {
+            endpoint.read_closed = true;
+        }
+        self.trigger(to);
+    }
+
+    /// A reset arrives; in a black hole it is lost for good.
+    pub(super) fn reset_arrives(&mut self, to: Key) {
+        let service = self.peek_endpoint(to).map(|endpoint| &endpoint.service);
+        if service.is_some_and(|service| !self.faults.is_black_hole(service)) {
+            self.fail(to, libc::ECONNRESET);
+        }
+    }
+
+    /// A reset is on its way to an endpoint. It may overtake data, as resets do not wait for retransmissions.
+    pub(super) fn reset_later(&mut self, to: Key) {
+        let Some(link) = self.peek_endpoint(to).map(|endpoint| endpoint.link) else { return };
+        let at = self.ordered_arrival(to, link);
+        self.schedule(at, Happening::Reset { to });
+    }
+
+    pub(super) fn receive(&mut self, key: Key, place: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(endpoint) = self.endpoint(key) else { return Err(os_error(libc::EBADF)) };
+        if endpoint.arrived.is_empty() {
+            return match endpoint.error.take() {
+                Some(code) => Err(os_error(code)),
+                None if endpoint.read_closed => Ok(Some(0)),
+                None => Ok(None),
+            };
+        }
+        let count = place.len().min(endpoint.arrived.len());
+        for (place, byte) in place.iter_mut().zip(endpoint.arrived.drain(..count)) {
+            *place = byte;
+        }
+        let roomy = endpoint.room_for_peer() * 3 >= endpoint.link.buffer;
+        let (peer, link) = (endpoint.peer, endpoint.link);
+        if let Some(peer) = peer.filter(|_| roomy)
+            && let Some(sender) = self.endpoint(peer)
+            && std::mem::replace(&mut sender.wants_room, false)
+        {
+            let at = self.arrival(link);
+            self.schedule(at, Happening::Room { at: peer });
+        }
+        Ok(Some(count))
+    }
+
+    pub(super) fn has_something(&self, key: Key) -> bool {
+        self.peek_endpoint(key)
+            .is_none_or(|endpoint| !endpoint.arrived.is_empty() || endpoint.read_closed || endpoint.failed)
+    }
+
+    pub(super) fn send(&mut self, key: Key, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let Some(endpoint) = self.endpoint(key) else { return Err(os_error(libc::EBADF)) };
+        if endpoint.failed || endpoint.write_closed {
+            return Err(os_error(endpoint.error.take().unwrap_or(libc::EPIPE)));
+        }
+        let (link, Some(peer)) = (endpoint.link, endpoint.peer) else {
+            endpoint.wants_room = true;
+            return Ok(None);
+        };
+        let room = self.peek_endpoint(peer).map_or(link.buffer, Endpoint::room_for_peer);
+        let mut count = room.min(bytes.len());
+        if count < bytes.len() {
+            if let Some(endpoint) = self.endpoint(key) {
+                endpoint.wants_room = true;
+            }
+        } else if link.fragment && count > 1 && self.random.below(8) == 0 {
+            // A kernel that takes less than it could announces room at once.
+            count = 1 + self.random.below(count as u64 - 1) as usize;
+            let at = self.arrival(link);
+            self.schedule(at, Happening::Room { at: key });
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        self.transmit(key, peer, link, &bytes[..count]);
+        Ok(Some(count))
+    }
+
+    /// Sends bytes on their way, in one piece or, on a link that fragments, in several.
+    fn transmit(&mut self, from: Key, to: Key, link: Link, bytes: &[u8]) {
+        if let Some(endpoint) = self.endpoint(to) {
+            endpoint.coming += bytes.len();
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let piece = if link.fragment { self.piece(rest.len()) } else { rest.len() };
+            let (piece, behind) = rest.split_at(piece);
+            rest = behind;
+            let at = self.ordered_arrival(to, link);
+            self.schedule(at, Happening::Data { to, from, bytes: piece.to_vec() });
+        }
+    }
+
+    /// The length of the next fragment: mostly all, sometimes a single byte, else anything.
+    fn piece(&self, length: usize) -> usize {
+        match self.random.below(8) {
+            0 => 1,
+            1..4 => 1 + self.random.below(length as u64) as usize,
+            _ => length,
+        }
+    }
+
+    pub(super) fn shutdown_write(&mut self, key: Key) -> io::Result<()> {
+        let Some(endpoint) = self.endpoint(key) else { return Err(os_error(libc::EBADF)) };
+        let (Some(peer), false) = (endpoint.peer, endpoint.failed) else { return Err(os_error(libc::ENOTCONN)) };
+        if !std::mem::replace(&mut endpoint.write_closed, true) {
+            let link = endpoint.link;
+            let at = self.ordered_arrival(peer, link);
+            self.schedule(at, Happening::End { to: peer });
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_reset_on_close(&mut self, key: Key) {
+        if let Some(endpoint) = self.endpoint(key) {
+            endpoint.reset_on_close = true;
+        }
+    }
+
+    pub(super) fn take_error(&mut self, key: Key) -> Option<io::Error> {
+        self.endpoint(key).and_then(|endpoint| endpoint.error.take()).map(os_error)
+    }
+
+    /// An endpoint's owner has dropped it: the peer learns the end, or a reset when bytes lie unread.
+    pub(super) fn close_stream(&mut self, key: Key) {
+        let Some(endpoint) = self.peek_endpoint(key) else { return };
+        let reset = endpoint.reset_on_close || !endpoint.arrived.is_empty();
+        let (peer, ended) = (endpoint.peer, endpoint.failed);
+        if let Some(peer) = peer.filter(|_| !ended) {
+            if reset {
+                self.reset_later(peer);
+            } else {
+                // Not connected any more is no error here.
+                let _ = self.shutdown_write(key);
+            }
+        }
+        self.nodes.remove(key);
+    }
+}

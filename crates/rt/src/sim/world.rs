@@ -1,0 +1,260 @@
+//! The simulated world: one clock, one agenda of what is under way, and what each worker watches.
+//!
+//! It must never look at anything but its seed: no clock, no addresses in memory, no hash map's order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::{Key, Moment, Slab, WallTime};
+
+use super::datagram::{CapturedDatagram, Mailslot};
+use super::listener::Backlog;
+use super::network::Faults;
+use super::stream::Endpoint;
+use crate::net::Address;
+use crate::random::Random;
+use crate::source::{Events, Watch};
+
+/// The calendar time at which every simulation starts: 2026-01-01, midnight UTC.
+const FIRST_DAY: WallTime = WallTime { seconds: 1_767_225_600, nanos: 0 };
+/// Where every simulation's monotonic clock starts; not at zero, so that nobody takes zero for "now".
+const FIRST_MOMENT: Moment = Moment::from_nanos(1_000_000_000_000);
+
+/// A world that its sockets and workers share. All of them live in one thread; the lock only makes the handles `Send`,
+/// as the real ones are.
+pub(crate) type SharedWorld = Arc<Mutex<World>>;
+
+/// Locks a world.
+pub(crate) fn lock(world: &SharedWorld) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything that is simulated.
+pub(crate) struct World {
+    pub(super) now: Moment,
+    pub(super) random: Random,
+    agenda: BTreeMap<(Moment, u64), Happening>,
+    sequence: u64,
+    pub(super) nodes: Slab<Node>,
+    /// Who listens or receives where.
+    pub(super) listening: BTreeMap<Address, Key>,
+    pub(super) receiving: BTreeMap<Address, Key>,
+    /// For each worker (by instance) the nodes that may have events for it.
+    ready: BTreeMap<u32, Vec<Key>>,
+    pub(super) faults: Faults,
+    pub(super) datagrams: Vec<CapturedDatagram>,
+    pub(super) signals: VecDeque<i32>,
+    next_port: u16,
+    /// A running hash of everything that happened: equal seeds must give equal prints.
+    fingerprint: u64,
+}
+
+/// A simulated socket and who watches it.
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    watches: Vec<Watched>,
+}
+
+/// What a node is.
+pub(super) enum Kind {
+    Stream(Endpoint),
+    Listener(Backlog),
+    Datagram(Mailslot),
+    Signals,
+}
+
+struct Watched {
+    instance: u32,
+    key: Key,
+    watch: Watch,
+    /// The node is in the worker's ready list.
+    queued: bool,
+}
+
+/// What arrives, or comes to pass, at a moment.
+#[derive(Debug)]
+pub(super) enum Happening {
+    /// A client asks the listener at `to` for a connection.
+    Syn { client: Key, to: Address },
+    /// The listener's side answers.
+    Established { client: Key, server: Key },
+    /// Nobody listens there.
+    Refused { client: Key },
+    /// Bytes arrive.
+    Data { to: Key, from: Key, bytes: Vec<u8> },
+    /// The peer's end of its direction arrives.
+    End { to: Key },
+    /// A reset arrives.
+    Reset { to: Key },
+    /// The peer has read: there is room to write again.
+    Room { at: Key },
+    /// A datagram arrives.
+    Datagram { to: Address, from: Address, bytes: Vec<u8> },
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> World {
+        World {
+            now: FIRST_MOMENT,
+            random: Random::seeded(seed),
+            agenda: BTreeMap::new(),
+            sequence: 0,
+            nodes: Slab::new(),
+            listening: BTreeMap::new(),
+            receiving: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            faults: Faults::default(),
+            datagrams: Vec::new(),
+            signals: VecDeque::new(),
+            next_port: 32_768,
+            fingerprint: seed,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.now
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        FIRST_DAY.saturating_add(self.now.saturating_since(FIRST_MOMENT))
+    }
+
+    /// Virtual time since the simulation began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.now.saturating_since(FIRST_MOMENT)
+    }
+
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Adds a number to the running hash.
+    pub(super) fn note(&mut self, number: u64) {
+        self.fingerprint = (self.fingerprint.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    /// A local port that no socket had yet; after the last one they start again.
+    pub(super) fn fresh_port(&mut self) -> u16 {
+        let port = self.next_port;
+        self.next_port = self.next_port.checked_add(1).unwrap_or(32_768);
+        port
+    }
+
+    pub(super) fn schedule(&mut self, at: Moment, happening: Happening) {
+        self.sequence += 1;
+        self.agenda.insert((at.max(self.now), self.sequence), happening);
+    }
+
+    /// When the next thing on the agenda happens.
+    pub(super) fn next_happening(&self) -> Option<Moment> {
+        self.agenda.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Moves the clock forward; never backward.
+    pub(super) fn advance_to(&mut self, moment: Moment) {
+        self.now = self.now.max(moment);
+    }
+
+    /// Lets everything happen that is due.
+    pub(super) fn happen(&mut self) {
+        while let Some(entry) = self.agenda.first_entry() {
+            let (at, sequence) = *entry.key();
+            if at > self.now {
+                break;
+            }
+            let happening = entry.remove();
+            self.note(at.as_nanos() ^ sequence);
+            self.come_to_pass(happening);
+        }
+    }
+
+    fn come_to_pass(&mut self, happening: Happening) {
+        match happening {
+            Happening::Syn { client, to } => self.syn_arrives(client, to),
+            Happening::Established { client, server } => self.established(client, server),
+            Happening::Refused { client } => self.fail(client, libc::ECONNREFUSED),
+            Happening::Data { to, from, bytes } => self.data_arrives(to, from, bytes),
+            Happening::End { to } => self.end_arrives(to),
+            Happening::Reset { to } => self.reset_arrives(to),
+            Happening::Room { at } => self.trigger(at),
+            Happening::Datagram { to, from, bytes } => self.datagram_arrives(&to, from, bytes),
+        }
+    }
+
+    pub(super) fn add_node(&mut self, kind: Kind) -> Key {
+        self.nodes.insert(Node { kind, watches: Vec::new() })
+    }
+
+    /// A worker watches a node from now on. What can be told of it already is told in the worker's next turn.
+    pub(super) fn watch(&mut self, node: Key, instance: u32, key: Key, watch: Watch) {
+        if let Some(found) = self.nodes.get_mut(node) {
+            found.watches.push(Watched { instance, key, watch, queued: false });
+            self.trigger(node);
+        }
+    }
+
+    /// A worker stops watching a node, given by slot.
+    pub(crate) fn unwatch(&mut self, slot: u32, instance: u32) {
+        if let Some((_, node)) = self.nodes.iter_mut().find(|(key, _)| key.slot == slot) {
+            node.watches.retain(|watched| watched.instance != instance);
+        }
+    }
+
+    /// Something changed on a node: everybody who watches it looks at it in the next turn.
+    pub(super) fn trigger(&mut self, node: Key) {
+        let Some(found) = self.nodes.get_mut(node) else { return };
+        for watched in found.watches.iter_mut().filter(|watched| !watched.queued) {
+            watched.queued = true;
+            self.ready.entry(watched.instance).or_default().push(node);
+        }
+    }
+
+    /// Whether a worker would get events.
+    pub(super) fn has_events(&self, instance: u32) -> bool {
+        self.ready.get(&instance).is_some_and(|ready| !ready.is_empty())
+    }
+
+    /// The events of a worker's turn.
+    pub(crate) fn harvest(&mut self, instance: u32) -> Vec<(Key, Events)> {
+        let ready = self.ready.get_mut(&instance).map(std::mem::take).unwrap_or_default();
+        let mut events = Vec::with_capacity(ready.len());
+        for node in ready {
+            let now = self.events_of(node);
+            let Some(found) = self.nodes.get_mut(node) else { continue };
+            let Some(watched) = found.watches.iter_mut().find(|watched| watched.instance == instance) else { continue };
+            watched.queued = false;
+            let key = watched.key;
+            if now == Events::NONE {
+                continue;
+            }
+            if watched.watch == Watch::Listener {
+                watched.queued = true;
+                self.ready.entry(instance).or_default().push(node);
+            }
+            events.push((key, now));
+            self.note(key.to_bits() ^ u64::from(now.bits()) << 56);
+        }
+        events
+    }
+
+    /// What can be told of a node now.
+    fn events_of(&self, node: Key) -> Events {
+        match self.nodes.get(node).map(|node| &node.kind) {
+            Some(Kind::Stream(endpoint)) => self.stream_events(endpoint),
+            Some(Kind::Listener(backlog)) if !backlog.is_empty() => Events::READABLE,
+            Some(Kind::Datagram(slot)) if !slot.is_empty() => Events::READABLE.with(Events::WRITABLE),
+            Some(Kind::Datagram(_)) => Events::WRITABLE,
+            Some(Kind::Signals) if !self.signals.is_empty() => Events::READABLE,
+            Some(Kind::Listener(_) | Kind::Signals) | None => Events::NONE,
+        }
+    }
+
+    /// A signal comes.
+    pub(super) fn raise(&mut self, number: i32) {
+        self.signals.push_back(number);
+        let streams: Vec<Key> =
+            self.nodes.iter().filter(|(_, node)| matches!(node.kind, Kind::Signals)).map(|(key, _)| key).collect();
+        streams.into_iter().for_each(|node| self.trigger(node));
+    }
+}
