@@ -3,6 +3,8 @@
 
 use crate::document::Sources;
 use crate::span::Span;
+use crate::text;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// How bad it is.
@@ -100,16 +102,76 @@ impl Diagnostic {
     }
 
     /// Writes the message as HAProxy does, then the source line, a caret run under the words and the hint.
+    ///
+    /// A span of no bytes at the start of a line stands for the line as a whole, which is not shown then.
     pub fn render(&self, sources: &Sources, pid: u32, out: &mut String) {
         let _ = write!(out, "{}({pid}) : ", self.severity.tag());
-        let file = self.span.and_then(|span| sources.file(span).map(|file| (file, span.line)));
-        let _ = match (self.form, file) {
+        let place = self.span.and_then(|span| sources.file(span).map(|file| (span, file)));
+        let _ = match (self.form, place) {
             (Form::Bare, _) => Ok(()),
-            (Form::Parsing, Some((file, line))) => write!(out, "config : parsing [{}:{line}] : ", file.name),
-            (Form::ParsingTight, Some((file, line))) => write!(out, "config : parsing [{}:{line}]: ", file.name),
+            (Form::Parsing, Some((span, file))) => {
+                write!(out, "config : parsing [{}:{}] : ", shown(&file.name), span.line)
+            }
+            (Form::ParsingTight, Some((span, file))) => {
+                write!(out, "config : parsing [{}:{}]: ", shown(&file.name), span.line)
+            }
             (Form::Config, _) | (_, None) => write!(out, "config : "),
         };
-        out.push_str(&self.message);
+        lines(&self.message, "   | ", out);
+        if let Some((span, file)) = place
+            && let Some(line) = file.line(span.line)
+            && span.end > 0
+        {
+            if !matches!(self.form, Form::Parsing | Form::ParsingTight) {
+                let _ = writeln!(out, "  [{}:{}]", shown(&file.name), span.line);
+            }
+            excerpt::write(line, span, out);
+        }
+        if let Some(hint) = &self.hint {
+            out.push_str("  hint: ");
+            lines(hint, "        ", out);
+        }
+    }
+}
+
+/// Characters of one message at most.
+const MAX_MESSAGE: usize = 2000;
+
+/// Writes text of one or several lines; those behind the first one are indented.
+fn lines(text: &str, indent: &str, out: &mut String) {
+    let short = match text.char_indices().nth(MAX_MESSAGE) {
+        Some((at, _)) => Cow::Owned(format!("{}...", &text[..at])),
+        None => Cow::Borrowed(text),
+    };
+    for (number, line) in short.trim_end_matches('\n').split('\n').enumerate() {
+        if number > 0 {
+            out.push_str(indent);
+        }
+        out.push_str(&shown(line));
         out.push('\n');
     }
 }
+
+/// Text that a terminal can be given: control characters and bytes that are not UTF-8 become escape sequences.
+fn shown(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|character| excerpt::is_safe(character) && text::raw_byte(character).is_none()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        let _ = match text::raw_byte(character) {
+            Some(byte) => write!(out, "\\x{byte:02x}"),
+            None if excerpt::is_safe(character) => write!(out, "{character}"),
+            None if character == '\t' => write!(out, "\\t"),
+            None if character == '\r' => write!(out, "\\r"),
+            None if character.is_ascii() => write!(out, "\\x{:02x}", u32::from(character)),
+            None => write!(out, "\\u{{{:x}}}", u32::from(character)),
+        };
+    }
+    Cow::Owned(out)
+}
+
+mod excerpt;
+
+#[cfg(test)]
+mod tests;

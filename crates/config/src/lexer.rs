@@ -257,7 +257,7 @@ impl Lexer<'_> {
                 let digit = |ahead| self.peek(ahead).and_then(|byte| char::from(byte).to_digit(16));
                 let (Some(high), Some(low)) = (digit(2), digit(3)) else {
                     let end = self.line.len().min(from + 4);
-                    return Err(LexError { kind: LexErrorKind::InvalidHexadecimal, start: from, end: end });
+                    return Err(LexError { kind: LexErrorKind::InvalidHexadecimal, start: from, end });
                 };
                 ((high * 16 + low) as u8, 4)
             }
@@ -279,7 +279,7 @@ impl Lexer<'_> {
         let value = self.variables.value(&name);
         if value.is_none() && name.starts_with('.') {
             let end = reference.name_at + reference.name.len();
-            return Err(LexError { kind: LexErrorKind::ForbiddenName, start: reference.name_at, end: end });
+            return Err(LexError { kind: LexErrorKind::ForbiddenName, start: reference.name_at, end });
         }
         let value = value.or(reference.default.map(Cow::Borrowed)).unwrap_or_default();
         self.expanded += value.len();

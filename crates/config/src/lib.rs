@@ -6,6 +6,7 @@ pub mod condition;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;
+pub mod language;
 pub mod lexer;
 pub mod options;
 pub mod span;
@@ -14,4 +15,5 @@ pub mod suggest;
 pub mod text;
 pub mod units;
 
+pub use language::InputFile;
 pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

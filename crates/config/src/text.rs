@@ -36,10 +36,9 @@ pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
     }
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {
-        if is_private(character) {
-            bytes.push(0x80 | (character as u32 & 0x7F) as u8);
-        } else {
-            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        match raw_byte(character) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
     Cow::Owned(bytes)
@@ -48,6 +47,11 @@ pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
 /// The same for the name of a file.
 pub fn to_os_string(text: &str) -> OsString {
     OsString::from_vec(to_bytes(text).into_owned())
+}
+
+/// The byte that a character stands for, if it is one of the private ones.
+pub fn raw_byte(character: char) -> Option<u8> {
+    is_private(character).then_some(0x80 | (character as u32 & 0x7F) as u8)
 }
 
 fn is_private(character: char) -> bool {

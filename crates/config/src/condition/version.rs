@@ -39,9 +39,11 @@ impl Version {
 
 impl Stage {
     fn parse(text: &str) -> Option<Self> {
-        let stages: [(&str, fn(u32) -> Self); 3] =
-            [("dev", Self::Development), ("pre", Self::Preview), ("rc", Self::Candidate)];
-        stages.iter().find_map(|(name, stage)| text.strip_prefix(name).map(|number| stage(leading_number(number))))
+        let number = |name| text.strip_prefix(name).map(leading_number);
+        number("dev")
+            .map(Self::Development)
+            .or_else(|| number("pre").map(Self::Preview))
+            .or_else(|| number("rc").map(Self::Candidate))
     }
 }
 

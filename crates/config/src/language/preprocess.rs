@@ -1,0 +1,225 @@
+//! Directives: `.if` and its kin decide which lines count, `.notice` and its kin say something (configuration manual,
+//! section 2.4). Nesting is bounded.
+
+use super::{Reader, offset};
+use crate::condition::{self, ConditionContext, ConditionError};
+use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::lexer::Token;
+use crate::span::Span;
+use crate::suggest;
+use crate::text;
+
+/// Blocks in each other: HAProxy refuses the hundredth.
+pub(super) const MAX_NESTING: usize = 100;
+
+const DIRECTIVES: &[&str] = &[".if", ".elif", ".else", ".endif", ".diag", ".notice", ".warning", ".alert"];
+
+/// What counts between `.if` and `.endif`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The lines of this branch count.
+    Taken,
+    /// They do not; a later branch may.
+    Waiting,
+    /// They do not, and none to come will: one was taken, the block lies in one that does not count, or its condition
+    /// could not be evaluated.
+    Done,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    state: State,
+    /// `.else` was there.
+    last_branch: bool,
+    /// Line of its `.if`.
+    line: u32,
+}
+
+/// The blocks that are open.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    open: Vec<Block>,
+    /// Blocks beyond [`MAX_NESTING`], which are only counted.
+    beyond: usize,
+}
+
+impl Blocks {
+    /// Whether lines count.
+    pub fn active(&self) -> bool {
+        self.beyond == 0 && self.open.last().is_none_or(|block| block.state == State::Taken)
+    }
+
+    /// The line of the innermost open block, and how many more are open.
+    pub fn unfinished(&self) -> Option<(u32, usize)> {
+        let last = self.open.last()?;
+        Some((last.line, self.open.len() - 1 + self.beyond))
+    }
+
+    /// Takes notice of a directive whose line could not be cut into words, lest its block be lost too.
+    pub fn broken_line(&mut self, raw: &[u8], line: u32) {
+        match raw.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()) {
+            Some(b".if") => self.open(State::Done, line),
+            Some(b".endif") => {
+                self.close();
+            }
+            Some(b".elif" | b".else") if self.beyond == 0 => {
+                if let Some(block) = self.open.last_mut() {
+                    block.state = State::Done;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, state: State, line: u32) {
+        if self.open.len() + 1 < MAX_NESTING {
+            self.open.push(Block { state, last_branch: false, line });
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    fn close(&mut self) -> bool {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return true;
+        }
+        self.open.pop().is_some()
+    }
+}
+
+impl Reader<'_> {
+    /// A line whose first word starts with a dot.
+    pub(super) fn directive(&mut self, at: Span, tokens: &[Token]) {
+        let name = text::from_bytes(tokens.first().map_or(b"", |token| &token.text));
+        match name.as_str() {
+            ".if" => self.open_block(at, tokens),
+            ".elif" | ".else" => self.next_branch(&name, at, tokens),
+            ".endif" => {
+                self.refuse_argument(&name, 1, at, tokens, "put a '#' in front of a comment");
+                if !self.blocks.close() {
+                    self.alert(
+                        whole(at, tokens),
+                        "lone '.endif' with no matching '.if'.",
+                        "remove it, or add the '.if'",
+                    );
+                }
+            }
+            _ if !self.blocks.active() => {}
+            ".diag" => self.say(Severity::Diag, &name, at, tokens),
+            ".notice" => self.say(Severity::Notice, &name, at, tokens),
+            ".warning" => self.say(Severity::Warning, &name, at, tokens),
+            ".alert" => self.say(Severity::Alert, &name, at, tokens),
+            _ => {
+                let hint = match suggest::nearest(&name, DIRECTIVES.iter().copied()) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("the directives are {}", DIRECTIVES.join(", ")),
+                };
+                self.alert(word(at, tokens, 0), format!("unknown directive '{name}'."), hint);
+            }
+        }
+    }
+
+    fn open_block(&mut self, at: Span, tokens: &[Token]) {
+        if self.blocks.open.len() + 1 >= MAX_NESTING && self.blocks.beyond == 0 {
+            let message = format!("too many nested '.if', max is {MAX_NESTING}.");
+            self.alert(word(at, tokens, 0), message, "use '&&' and '.elif' to do with fewer");
+        }
+        let state = if self.blocks.active() { self.branch(".if", at, tokens) } else { State::Done };
+        self.blocks.open(state, at.line);
+    }
+
+    fn next_branch(&mut self, name: &str, at: Span, tokens: &[Token]) {
+        if self.blocks.beyond > 0 {
+            return;
+        }
+        let Some(&Block { state, last_branch, .. }) = self.blocks.open.last() else {
+            let message = format!("lone '{name}' with no matching '.if'.");
+            return self.alert(whole(at, tokens), message, "remove it, or add the '.if'");
+        };
+        if last_branch {
+            let message = format!("'{name}' after '.else' is not permitted.");
+            return self.alert(whole(at, tokens), message, "'.else' is the last branch of a block");
+        }
+        let is_last = name == ".else";
+        if is_last {
+            self.refuse_argument(name, 1, at, tokens, "use '.elif' for a branch with a condition");
+        }
+        let state = match state {
+            State::Taken | State::Done => State::Done,
+            State::Waiting if is_last => State::Taken,
+            State::Waiting => self.branch(name, at, tokens),
+        };
+        if let Some(block) = self.blocks.open.last_mut() {
+            block.state = state;
+            block.last_branch = is_last;
+        }
+    }
+
+    /// Evaluates the condition of `.if` or `.elif`.
+    fn branch(&mut self, name: &str, at: Span, tokens: &[Token]) -> State {
+        let arguments = tokens.get(1..).unwrap_or_default();
+        let joined = arguments.iter().map(|token| &token.text[..]).collect::<Vec<_>>().join(&b' ');
+        let text = text::from_bytes(&joined);
+        let context = ConditionContext { environment: self.environment, options: self.options };
+        match condition::eval(&text, &context) {
+            Ok(true) => State::Taken,
+            Ok(false) => State::Waiting,
+            Err(error) => {
+                let place = |offset: usize| place(arguments, text::to_bytes(text.get(..offset).unwrap_or(&text)).len());
+                let span = Span { start: place(error.start).0, end: place(error.end.max(1) - 1).1, ..at };
+                self.condition_error(name, span, error);
+                State::Done
+            }
+        }
+    }
+
+    fn condition_error(&mut self, name: &str, span: Span, error: ConditionError) {
+        let message = format!("{} in '{name}' at position {}:", error.message, error.position + 1);
+        let diagnostic = Diagnostic::alert(Span { end: span.end.max(span.start), ..span }, message);
+        self.report(Diagnostic { hint: error.hint, ..diagnostic.with_form(Form::ParsingTight) });
+    }
+
+    fn say(&mut self, severity: Severity, name: &str, at: Span, tokens: &[Token]) {
+        if self.refuse_argument(name, 2, at, tokens, "put quotes around the message") {
+            return;
+        }
+        let message = text::from_bytes(tokens.get(1).map_or(b"", |token| &token.text));
+        self.report(Diagnostic::new(severity, at, format!("'{message}'.")).with_form(Form::ParsingTight));
+    }
+
+    /// Tells of an argument too much. Answers whether there is one.
+    fn refuse_argument(&mut self, name: &str, number: usize, at: Span, tokens: &[Token], hint: &str) -> bool {
+        let Some(token) = tokens.get(number) else { return false };
+        let quotes = if number > 1 { " Use quotes if the message should contain spaces." } else { "" };
+        let message = format!("Unexpected argument '{}' for '{name}'.{quotes}", text::from_bytes(&token.text));
+        self.alert(word(at, tokens, number), message, hint);
+        true
+    }
+}
+
+/// Where a byte of the arguments was written, when these are put together with one blank between two: its first byte
+/// and the byte behind its last one.
+fn place(arguments: &[Token], mut offset: usize) -> (u32, u32) {
+    for token in arguments {
+        if let Some(&start) = token.places.get(offset) {
+            let end = token.places.get(offset + 1).map_or(token.end, |&next| next.max(start + 1));
+            return (start, end);
+        }
+        if offset == token.text.len() {
+            return (token.end, token.end + 1);
+        }
+        offset -= token.text.len() + 1;
+    }
+    let end = arguments.last().map_or(0, |token| token.end);
+    (end, end)
+}
+
+fn word(at: Span, tokens: &[Token], number: usize) -> Span {
+    tokens.get(number).map_or(at, |token| Span { start: token.start, end: token.end, ..at })
+}
+
+fn whole(at: Span, tokens: &[Token]) -> Span {
+    let end = tokens.last().map_or(offset(0), |token| token.end);
+    Span { end, ..word(at, tokens, 0) }
+}
