@@ -60,6 +60,11 @@ impl Output {
         Ok(Output { way, tail: Mutex::default() })
     }
 
+    /// Whether several lines may go into one write. Not into a socket, whose messages may have to stay apart.
+    pub fn takes_batches(&self) -> bool {
+        !matches!(self.way, Way::Socket(_))
+    }
+
     /// Writes one or more whole lines. Up to [`ATOMIC`] bytes do not mix with what others write to the same pipe.
     ///
     /// # Errors
@@ -170,6 +175,7 @@ mod tests {
         let (mut reader, writer) = io::pipe().unwrap();
         let before = flags(&writer);
         let output = Output::open(writer.as_raw_fd()).unwrap();
+        assert!(output.takes_batches());
         let line = [b'x'; 1000];
         let mut accepted = 0;
         let refused = loop {
@@ -223,6 +229,7 @@ mod tests {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         let before = flags(&ours);
         let output = Output::open(ours.as_raw_fd()).unwrap();
+        assert!(!output.takes_batches());
         while output.write(b"a datagram").is_ok() {}
         assert_eq!(flags(&ours), before);
         assert_eq!(theirs.recv(&mut got).unwrap(), 7);
