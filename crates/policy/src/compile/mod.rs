@@ -1,43 +1,164 @@
 //! Turns a specification into a [`Program`]: names become indices, addresses are looked up through a [`Resolver`],
 //! limits are worked out. Must never open anything, and must not repeat what the configuration language checks itself.
 
-use crate::program::Program;
-use config::diagnostic::Diagnostic;
-use config::spec::{Family, Spec};
+mod address;
+mod backend;
+mod errors;
+mod frontend;
+mod limits;
+mod log;
+#[cfg(test)]
+mod tests;
+
+pub use limits::Limits;
+
+use crate::program::{ForwardFor, Global, Options, Program, Proxy, SocketBuffers, Timeouts};
+use config::diagnostic::{Diagnostic, Form};
+use config::span::Span;
+use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Looks names up.
 pub trait Resolver {
     /// The first address of `host` in the family asked for. The error is a reason for the log.
+    ///
+    /// # Errors
+    /// Why there is none.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String>;
 }
 
-/// What the system and the command line allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Descriptors that the process may have: the larger of the soft and the hard limit.
-    pub descriptors: u64,
-    /// Processors that it may use: the default of `nbthread`.
-    pub processors: u32,
-    /// `-n`: takes precedence over the global `maxconn`.
-    pub maxconn: Option<u32>,
-    /// `-m`, megabytes: bounds the `maxconn` that is worked out.
-    pub memory: Option<u64>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { descriptors: 1024, processors: 1, maxconn: None, memory: None }
-    }
-}
-
-/// Compiles a specification. `None` when a diagnostic of severity alert was added to `out`.
+/// Compiles a specification. `None` when that added an alert to `out`.
 pub fn compile(
     spec: &Spec,
     resolver: &mut dyn Resolver,
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
-    let _ = (spec, resolver, limits, out);
-    None
+    let mut compiler = Compiler { resolver, out, failed: false };
+    let global = compiler.global(spec, limits);
+    let mut servers = 0;
+    let mut proxies: Vec<Proxy> =
+        spec.proxies.iter().enumerate().map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global)).collect();
+    for proxy in &mut proxies {
+        for server in proxy.backend.iter_mut().flat_map(|backend| &mut backend.servers) {
+            server.serial = servers;
+            servers += 1;
+        }
+    }
+    backend::fill_in_fullconn(spec, &mut proxies);
+    let failed = compiler.failed;
+    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), servers };
+    (!failed).then_some(program)
+}
+
+/// What compiling needs at hand.
+struct Compiler<'a> {
+    resolver: &'a mut dyn Resolver,
+    out: &'a mut Vec<Diagnostic>,
+    failed: bool,
+}
+
+impl Compiler<'_> {
+    /// Reports an error, unless one was reported about the same words before.
+    fn alert(&mut self, span: Span, form: Form, message: String) {
+        self.failed = true;
+        if !self.out.iter().any(|known| known.is_alert() && known.span == Some(span)) {
+            self.out.push(Diagnostic::alert(span, message).with_form(form));
+        }
+    }
+
+    fn global(&mut self, spec: &Spec, limits: &Limits) -> Global {
+        let written = &spec.global;
+        let tune = &written.tune;
+        let worked_out = limits.work_out(spec);
+        // HAProxy rounds up to multiples of 16 on 64-bit machines.
+        let bufsize = (tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16);
+        let share = |percent: u32| worked_out.descriptors * u64::from(percent) / 100;
+        Global {
+            maxconn: worked_out.maxconn,
+            maxconn_is_automatic: worked_out.is_automatic,
+            descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
+            strict_limits: written.strict_limits.unwrap_or(true),
+            nbthread: limits.threads(written),
+            bufsize,
+            maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
+            maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
+            logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
+            maxaccept: usize::try_from(tune.maxaccept.unwrap_or(4)).unwrap_or(usize::MAX),
+            maxpollevents: tune.maxpollevents.unwrap_or(200) as usize,
+            idle_pool_shared: tune.idle_pool_shared.unwrap_or(true),
+            pool_low_descriptors: share(tune.pool_low_fd_ratio.unwrap_or(20)),
+            pool_high_descriptors: share(tune.pool_high_fd_ratio.unwrap_or(25)),
+            client_buffers: SocketBuffers { receive: tune.rcvbuf_client, send: tune.sndbuf_client },
+            server_buffers: SocketBuffers { receive: tune.rcvbuf_server, send: tune.sndbuf_server },
+            pipesize: tune.pipesize,
+            nosplice: written.nosplice,
+            hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
+            grace: written.grace.map(Duration::from_millis),
+            logs: self.logs(&written.logs, written),
+            log_tag: written.log_tag.as_deref().map(Into::into),
+            log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
+            node: written.node.as_deref().map(Into::into),
+        }
+    }
+
+    fn proxy(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Proxy {
+        let is_front = written.kind != ProxyKind::Backend;
+        let is_back = written.kind != ProxyKind::Frontend;
+        Proxy {
+            index,
+            name: written.name.value.as_str().into(),
+            id: written.id,
+            kind: written.kind,
+            mode: written.mode,
+            disabled: written.disabled,
+            frontend: is_front.then(|| self.frontend(spec, index, written, global)),
+            backend: is_back.then(|| self.backend(written)),
+            timeouts: timeouts(&written.timeouts),
+            options: options(&written.options, &spec.global),
+            close_mode: written.close_mode,
+            forwardfor: written.forwardfor.as_ref().map(|forwardfor| ForwardFor {
+                except: forwardfor.except,
+                header: forwardfor.header.as_deref().unwrap_or("x-forwarded-for").to_ascii_lowercase().into(),
+                if_none: forwardfor.if_none,
+            }),
+            monitor_uri: written.monitor_uri.as_ref().map(|uri| uri.as_bytes().into()),
+            errors: errors::pages(&written.error_files),
+            logs: self.logs(&written.logs, &spec.global),
+            log_format: written.log_format,
+            log_tag: written.log_tag.as_deref().map(Into::into),
+        }
+    }
+}
+
+/// Zero means "no limit", like a timeout that is not written.
+fn timeouts(written: &TimeoutsSpec) -> Timeouts {
+    let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
+    Timeouts {
+        client: duration(written.client),
+        client_fin: duration(written.client_fin),
+        client_hs: duration(written.client_hs),
+        connect: duration(written.connect),
+        http_request: duration(written.http_request),
+        http_keep_alive: duration(written.http_keep_alive),
+        queue: duration(written.queue),
+        server: duration(written.server),
+        server_fin: duration(written.server_fin),
+        tarpit: duration(written.tarpit),
+        tunnel: duration(written.tunnel),
+        check: duration(written.check),
+    }
+}
+
+fn options(written: &OptionsSpec, global: &GlobalSpec) -> Options {
+    Options {
+        dontlognull: written.dontlognull,
+        http_ignore_probes: written.http_ignore_probes,
+        splice: if global.nosplice { SpliceSpec::default() } else { written.splice },
+        clitcpka: written.clitcpka,
+        srvtcpka: written.srvtcpka,
+        nolinger: written.nolinger,
+    }
 }

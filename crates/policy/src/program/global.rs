@@ -17,7 +17,9 @@ pub struct SocketBuffers {
 pub struct Global {
     /// `maxconn`: connections of the process; worked out from the descriptors where nothing was written.
     pub maxconn: u32,
-    /// The number of descriptors that the process needs for that: what its soft limit is to be raised to.
+    /// Whether it was worked out: worth a notice at the start.
+    pub maxconn_is_automatic: bool,
+    /// The number of descriptors that the process needs for that, or `ulimit-n`: what its limit is to be raised to.
     pub descriptors: u64,
     /// `strict-limits`: refuse to start when the limit cannot be raised.
     pub strict_limits: bool,

@@ -33,7 +33,7 @@ pub struct LogTarget {
     pub address: LogAddress,
     /// `len`: bytes of a line at most.
     pub length: usize,
-    /// `format`; the manual's default for the kind of target is filled in.
+    /// `format`; `local`, or `rfc3164` with `log-send-hostname`, where none was written.
     pub format: SyslogFormat,
     /// `sample`; `None`: every line.
     pub sample: Option<Sample>,

@@ -1,0 +1,112 @@
+//! Addresses as written into addresses to use.
+
+use super::Compiler;
+use crate::program::{BindAddress, LogAddress, ServerAddress, ServerPort};
+use config::spec::{AddressSpec, Family, HostSpec, PortSpec};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Bytes of an abstract name that fills the whole field: `sun_path` without the NUL in front.
+const ABSTRACT_LENGTH: usize = 107;
+
+/// The port of syslog.
+const SYSLOG: u16 = 514;
+
+impl Compiler<'_> {
+    /// The address of a host. The error is the name that has none.
+    fn host<'a>(&mut self, host: &'a HostSpec, family: Family) -> Result<IpAddr, &'a str> {
+        match host {
+            HostSpec::Any if family == Family::V6 => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+            HostSpec::Any => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            HostSpec::Ip(ip) => Ok(*ip),
+            HostSpec::Name(name) => self.resolver.resolve(name, family).map_err(|_| name.as_str()),
+        }
+    }
+
+    pub(super) fn server_address<'a>(&mut self, written: &'a AddressSpec) -> Result<ServerAddress, &'a str> {
+        Ok(match written {
+            AddressSpec::Inet { host, family, port, .. } => ServerAddress::Inet {
+                ip: self.host(host, *family)?,
+                port: match *port {
+                    PortSpec::Exact(port) | PortSpec::Range(port, _) => ServerPort::Exact(port),
+                    PortSpec::Offset(offset) => ServerPort::Offset(offset),
+                    PortSpec::None => ServerPort::Offset(0),
+                },
+            },
+            AddressSpec::Unix { path, .. } => ServerAddress::Unix(path.into()),
+            AddressSpec::Abstract { name, unpadded, .. } => ServerAddress::Abstract(abstract_name(name, *unpadded)),
+            AddressSpec::Descriptor { fd, .. } => ServerAddress::Descriptor(*fd),
+        })
+    }
+
+    pub(super) fn bind_address<'a>(&mut self, written: &'a AddressSpec) -> Result<BindAddress, &'a str> {
+        Ok(match written {
+            AddressSpec::Inet { host, family, port, .. } => {
+                BindAddress::Inet(SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(0)))
+            }
+            AddressSpec::Unix { path, .. } => BindAddress::Unix(path.into()),
+            AddressSpec::Abstract { name, unpadded, .. } => BindAddress::Abstract(abstract_name(name, *unpadded)),
+            AddressSpec::Descriptor { fd, kind } => BindAddress::Descriptor { fd: *fd, kind: *kind },
+        })
+    }
+
+    pub(super) fn log_address<'a>(&mut self, written: &'a AddressSpec) -> Result<LogAddress, &'a str> {
+        Ok(match written {
+            AddressSpec::Inet { host, family, port, .. } => {
+                LogAddress::Inet(SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(SYSLOG)))
+            }
+            AddressSpec::Unix { path, .. } => LogAddress::Unix(path.into()),
+            AddressSpec::Abstract { name, unpadded, .. } => LogAddress::Abstract(abstract_name(name, *unpadded)),
+            AddressSpec::Descriptor { fd, .. } => LogAddress::Descriptor(*fd),
+        })
+    }
+}
+
+fn exact(port: PortSpec) -> Option<u16> {
+    match port {
+        PortSpec::Exact(port) | PortSpec::Range(port, _) => Some(port),
+        PortSpec::Offset(_) | PortSpec::None => None,
+    }
+}
+
+fn abstract_name(name: &str, unpadded: bool) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.truncate(ABSTRACT_LENGTH);
+    if !unpadded {
+        bytes.resize(ABSTRACT_LENGTH, 0);
+    }
+    bytes
+}
+
+/// The words of an address, for messages about a line whose words are not at hand.
+pub(super) fn text(address: &AddressSpec) -> String {
+    match address {
+        AddressSpec::Inet { host, port, .. } => {
+            let host = match host {
+                HostSpec::Any => "*".to_owned(),
+                HostSpec::Ip(ip) => ip.to_string(),
+                HostSpec::Name(name) => name.clone(),
+            };
+            match port {
+                PortSpec::Exact(port) => format!("{host}:{port}"),
+                PortSpec::Range(first, last) => format!("{host}:{first}-{last}"),
+                PortSpec::Offset(offset) => format!("{host}:{offset:+}"),
+                PortSpec::None => host,
+            }
+        }
+        AddressSpec::Unix { path, .. } => path.clone(),
+        AddressSpec::Abstract { name, .. } => format!("abns@{name}"),
+        AddressSpec::Descriptor { fd, .. } => format!("fd@{fd}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::abstract_name;
+
+    #[test]
+    fn abstract_names_fill_the_field_unless_told_otherwise() {
+        let padded = abstract_name("weir", false);
+        assert_eq!((padded.len(), &padded[..6]), (107, &b"weir\0\0"[..]));
+        assert_eq!(abstract_name("weir", true), b"weir");
+    }
+}

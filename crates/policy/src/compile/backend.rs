@@ -1,0 +1,73 @@
+//! The server side of a proxy: servers, balance, retries.
+
+use super::Compiler;
+use crate::program::{Backend, Proxy, Redispatch, Server};
+use config::diagnostic::Form;
+use config::spec::{Mode, ProxySpec, ServerSpec, Spec};
+use std::time::Duration;
+
+impl Compiler<'_> {
+    pub(super) fn backend(&mut self, written: &ProxySpec) -> Backend {
+        let servers = written.servers.iter().enumerate();
+        let servers = servers.filter_map(|(index, server)| self.server(written, index, server)).collect();
+        Backend {
+            servers,
+            balance: written.balance.clone(),
+            retries: written.retries,
+            redispatch: Redispatch::from_interval(written.options.redispatch),
+            http_reuse: written.http_reuse,
+            abortonclose: written.options.abortonclose.unwrap_or(written.mode == Mode::Http),
+            fullconn: written.fullconn.unwrap_or(0),
+        }
+    }
+
+    fn server(&mut self, proxy: &ProxySpec, index: usize, written: &ServerSpec) -> Option<Server> {
+        let address = match self.server_address(&written.address.value) {
+            Ok(address) => address,
+            Err(host) => {
+                let message = format!(
+                    "'server {}/{}' : could not resolve address '{host}'.",
+                    proxy.name.value, written.name.value
+                );
+                self.alert(written.address.span, Form::Parsing, message);
+                return None;
+            }
+        };
+        // Zero means "no limit" for both.
+        let limit = |written: Option<u32>| written.filter(|limit| *limit > 0);
+        Some(Server {
+            index,
+            serial: 0,
+            name: written.name.value.as_str().into(),
+            id: written.id,
+            address,
+            weight: written.weight.min(256),
+            maxconn: limit(written.maxconn),
+            maxqueue: limit(written.maxqueue),
+            disabled: written.disabled,
+            backup: written.backup,
+            pool_max_conn: written.pool_max_conn,
+            pool_purge_delay: Duration::from_millis(u64::from(written.pool_purge_delay)),
+        })
+    }
+}
+
+/// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, at least 1.
+pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
+    for index in 0..proxies.len() {
+        let name = &proxies[index].name;
+        let leads_here = |(proxy, written): &(&Proxy, &ProxySpec)| {
+            let mut names = written.use_backend.iter().chain(&written.default_backend);
+            let itself = proxy.frontend.as_ref().is_some_and(|frontend| frontend.target == Some(index));
+            itself || names.any(|target| *target.value == **name)
+        };
+        let fronts = proxies.iter().zip(&spec.proxies).filter(leads_here);
+        let total: u64 =
+            fronts.filter_map(|(proxy, _)| proxy.frontend.as_ref()).map(|front| u64::from(front.maxconn)).sum();
+        if let Some(backend) = &mut proxies[index].backend
+            && backend.fullconn == 0
+        {
+            backend.fullconn = u32::try_from(total / 10).unwrap_or(u32::MAX).max(1);
+        }
+    }
+}

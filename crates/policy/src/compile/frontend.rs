@@ -1,0 +1,98 @@
+//! The client side of a proxy: listening addresses, limits, and the backend it leads to.
+
+use super::{Compiler, address};
+use crate::program::{Bind, Frontend, Global};
+use config::diagnostic::Form;
+use config::span::Spanned;
+use config::spec::{AddressSpec, BindSpec, Mode, ProxyKind, ProxySpec, Spec};
+
+impl Compiler<'_> {
+    pub(super) fn frontend(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Frontend {
+        let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
+        let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
+        let ids = bind_ids(&written.binds);
+        let binds = written.binds.iter().zip(ids).enumerate().filter_map(|(place, (bind, id))| {
+            let address = match self.bind_address(&bind.address) {
+                Ok(address) => address,
+                Err(name) => {
+                    let text = if bind.text.is_empty() { address::text(&bind.address) } else { bind.text.clone() };
+                    self.alert(bind.span, Form::Parsing, format!("'bind' : invalid address: '{name}' in '{text}'"));
+                    return None;
+                }
+            };
+            Some(Bind {
+                index: place,
+                address,
+                text: bind.text.as_str().into(),
+                name: bind.name.clone().unwrap_or_else(|| id.to_string()).into(),
+                id,
+                maxconn: bind.maxconn.filter(|maxconn| *maxconn > 0),
+                backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(backlog),
+                defer_accept: bind.defer_accept,
+                v6only: match (bind.v6only, bind.v4v6) {
+                    (true, _) => Some(true),
+                    (false, true) => Some(false),
+                    (false, false) => None,
+                },
+                shards: shards(bind, global.nbthread),
+                unix_mode: bind.unix_mode,
+            })
+        });
+        let binds = binds.collect();
+        Frontend { binds, maxconn, backlog, target: self.target(spec, index, written) }
+    }
+
+    /// The backend that gets a frontend's requests.
+    fn target(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<usize> {
+        let Some((name, keyword, place)) = destination(written) else {
+            return (written.kind == ProxyKind::Listen).then_some(index);
+        };
+        let is_named = |proxy: &ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;
+        let Some(found) = spec.proxies.iter().position(is_named) else {
+            let message =
+                format!("Proxy '{}': unable to find required {keyword}: '{}'.", written.name.value, name.value);
+            self.alert(name.span, Form::Config, message);
+            return None;
+        };
+        // The other way round, HTTP is read from where the backend takes over.
+        if written.mode == Mode::Http && spec.proxies[found].mode == Mode::Tcp {
+            let message = format!(
+                "http frontend '{}' tries to use incompatible tcp backend '{}' {place} (see 'mode').",
+                written.name.value, name.value
+            );
+            self.alert(name.span, Form::Config, message);
+        }
+        Some(found)
+    }
+}
+
+/// The backend's name, the keyword that named it, and how HAProxy speaks of that.
+fn destination(written: &ProxySpec) -> Option<(&Spanned<String>, &'static str, &'static str)> {
+    let first = written.use_backend.first().map(|name| (name, "use_backend", "in a 'use_backend' rule"));
+    first.or_else(|| written.default_backend.as_ref().map(|name| (name, "default_backend", "as its default backend")))
+}
+
+/// Listening sockets of an address: as many as `shards` says and there are threads; one where several cannot share the
+/// address.
+pub(super) fn shards(bind: &BindSpec, threads: u32) -> u32 {
+    match bind.address {
+        AddressSpec::Inet { .. } => bind.shards.unwrap_or(1).clamp(1, threads),
+        AddressSpec::Unix { .. } | AddressSpec::Abstract { .. } | AddressSpec::Descriptor { .. } => 1,
+    }
+}
+
+/// Addresses without an `id` get the lowest ones that are left, from 1.
+fn bind_ids(binds: &[BindSpec]) -> Vec<u32> {
+    let mut next = 1;
+    let is_taken = |id: u32| binds.iter().any(|bind| bind.id == Some(id));
+    let ids = binds.iter().map(|bind| {
+        bind.id.unwrap_or_else(|| {
+            while is_taken(next) {
+                next += 1;
+            }
+            next += 1;
+            next - 1
+        })
+    });
+    ids.collect()
+}
