@@ -6,7 +6,7 @@
 use super::settle::{decimal, elements, write_decimal};
 use crate::http::fields::Field;
 use crate::http::head::Span;
-use crate::http::{Fields, Framing, Head, Name, Version};
+use crate::http::{self, Fields, Framing, Head, Name, Version};
 use base::Buffer;
 
 /// Somewhere to write a head.
@@ -162,7 +162,7 @@ fn write_start_line(head: &Head, version: Version, is_request: bool, writer: &mu
         writer.put(&b" 00"[..1 + 3_usize.saturating_sub(digits.len()).min(2)])?;
         writer.put(digits)?;
         writer.put(b" ")?;
-        writer.put(head.reason())?;
+        writer.put(if head.reason().is_empty() { http::reason(status).as_bytes() } else { head.reason() })?;
     }
     writer.put(b"\r\n")
 }

@@ -7,6 +7,8 @@ mod charset;
 mod chunk;
 mod encode;
 mod error;
+#[cfg(test)]
+mod golden;
 mod lines;
 mod parse;
 mod request;

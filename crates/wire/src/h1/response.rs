@@ -5,7 +5,7 @@ use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate}
 use super::request::{is_http, is_modern, keep_version, skip_blanks, version_length, write_version};
 use super::settle::{self, Coding};
 use crate::http::head::Span;
-use crate::http::{Framing, Head, Name, Version};
+use crate::http::{self, Framing, Head, Name, Version};
 
 /// What a response's meaning depends on (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,8 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
     head.fields.write_raw(&input[digits..after]);
     head.fields.write_raw(b" ");
     let reason_start = head.fields.used() as u32;
-    head.fields.write_raw(&input[reason..end]);
+    let phrase = &input[reason..end];
+    head.fields.write_raw(if phrase.is_empty() { http::reason(status).as_bytes() } else { phrase });
     head.reason = Span { start: reason_start, end: head.fields.used() as u32 };
     head.fields.write_raw(b"\r\n");
     head.line = Span { start: begin, end: head.fields.used() as u32 };

@@ -2,15 +2,18 @@
 //!
 //! This module never parses or writes a protocol version's syntax: `h1` (and later `h2`, `h3`) does.
 
+pub mod error_pages;
 pub(crate) mod fields;
 pub(crate) mod head;
 mod method;
 pub(crate) mod name;
+mod status;
 
 pub use fields::Fields;
 pub use head::Head;
 pub use method::Method;
 pub use name::Name;
+pub use status::reason;
 
 /// The version that a message's sender spoke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
