@@ -16,6 +16,10 @@ impl Case {
         unescape(self.get(key).unwrap_or_default())
     }
 
+    fn limits(&self) -> Limits {
+        Limits { accept_unsafe: self.get("mode") == Some("unsafe"), ..Limits::default() }
+    }
+
     /// What Weir must answer.
     fn expected(&self) -> &str {
         self.get("weir").or(self.get("out")).unwrap_or_default()
@@ -67,9 +71,9 @@ fn show(bytes: &[u8]) -> String {
 }
 
 /// What Weir does with a request: the head it sends on, or the status.
-fn forward(input: &[u8]) -> String {
+fn forward(input: &[u8], limits: &Limits) -> String {
     let mut head = Head::new();
-    match parse_request(input, &Limits::default(), &mut Scan::default(), &mut head) {
+    match parse_request(input, limits, &mut Scan::default(), &mut head) {
         Err(error) => error.status().to_string(),
         Ok(Parse::Partial) => "partial".to_owned(),
         Ok(Parse::Complete { .. }) => {
@@ -85,7 +89,7 @@ fn forward(input: &[u8]) -> String {
 
 /// What Weir does with the responses to a request: the heads it sends to the client with what follows the last one, or
 /// the status.
-fn answer(ask: &[u8], input: &[u8], closes: bool) -> String {
+fn answer(ask: &[u8], input: &[u8], closes: bool, limits: &Limits) -> String {
     let mut request = Head::new();
     let parsed = parse_request(ask, &Limits::default(), &mut Scan::default(), &mut request);
     assert!(matches!(parsed, Ok(Parse::Complete { .. })), "{}", show(ask));
@@ -97,7 +101,7 @@ fn answer(ask: &[u8], input: &[u8], closes: bool) -> String {
     let mut head = Head::new();
     let mut rest = input;
     loop {
-        match parse_response(rest, &Limits::default(), &context, &mut Scan::default(), &mut head) {
+        match parse_response(rest, limits, &context, &mut Scan::default(), &mut head) {
             Err(error) => return error.status().to_string(),
             Ok(Parse::Partial) => return "502".to_owned(),
             Ok(Parse::Complete { consumed }) => rest = &rest[consumed..],
@@ -152,12 +156,12 @@ fn compare(text: &str, run: impl Fn(&Case) -> String) {
 
 #[test]
 fn requests_go_out_as_measured() {
-    compare(include_str!("golden/requests.txt"), |case| forward(&case.bytes("in")));
+    compare(include_str!("golden/requests.txt"), |case| forward(&case.bytes("in"), &case.limits()));
 }
 
 #[test]
 fn responses_go_out_as_measured() {
     compare(include_str!("golden/responses.txt"), |case| {
-        answer(&case.bytes("ask"), &case.bytes("in"), case.get("then") == Some("closes"))
+        answer(&case.bytes("ask"), &case.bytes("in"), case.get("then") == Some("closes"), &case.limits())
     });
 }
