@@ -19,6 +19,7 @@ use super::connect::{bind_to_interface, saturate, set_transparent};
 use super::{Address, OwnedSocket, Socket};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
+use crate::sys::address::RawAddress;
 use crate::{current, sys};
 
 /// What is set on a socket before it listens.
@@ -92,7 +93,7 @@ pub struct ListeningSocket {
 
 impl ListeningSocket {
     /// Opens a socket and listens. A UNIX socket is made under another name and moved over `address` when it listens,
-    /// so that there is no moment without one.
+    /// so that there is no moment without one; the kernel reports the first name to peers that ask.
     ///
     /// # Errors
     /// The socket's (`AddrInUse`, `PermissionDenied`, …) or the file system's.
@@ -196,7 +197,9 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
 fn bind_unix(fd: &OwnedFd, path: &Path, options: &BindOptions) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(name);
+    // A name that is too long with its ending is bound in place: for a moment nobody listens then.
+    let fits = RawAddress::encode(&Address::Unix(PathBuf::from(&name))).is_ok();
+    let temporary = if fits { PathBuf::from(name) } else { path.to_owned() };
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -285,7 +288,7 @@ impl Listener {
         }
         let watched = current::with(|worker| {
             let mut sources = worker.sources.borrow_mut();
-            let Some(source) = sources.get_mut(self.key) else { return None };
+            let source = sources.get_mut(self.key)?;
             source.unheeded = 0;
             if source.read != Readiness::Drained || source.seen().any(Events::ERROR) {
                 return None;

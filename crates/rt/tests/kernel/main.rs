@@ -1,0 +1,13 @@
+//! The runtime on the kernel's own sockets, over loopback. Nothing here looks at how long anything takes.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use weir_rt as rt;
+
+mod datagrams;
+mod listeners;
+mod parked;
+mod process;
+mod splices;
+mod streams;
+mod support;
+mod tasks;
