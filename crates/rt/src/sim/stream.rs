@@ -283,6 +283,11 @@ impl World {
             let (piece, behind) = rest.split_at(piece);
             rest = behind;
             let at = self.ordered_arrival(to, link);
+            // The next piece comes later, so that it can be read alone.
+            let gap = Duration::from_nanos(2_000 + self.random.below(50_000));
+            if let Some(endpoint) = self.endpoint(to).filter(|_| !rest.is_empty()) {
+                endpoint.last_arrival = at + gap;
+            }
             self.schedule(at, Happening::Data { to, from, bytes: piece.to_vec() });
         }
     }

@@ -1,0 +1,10 @@
+//! The runtime on the simulated driver: every test runs under many seeds, and each seed runs alike every time.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use weir_rt as rt;
+
+mod faults;
+mod streams;
+mod support;
+mod timers;
+mod workers;
