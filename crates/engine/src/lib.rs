@@ -4,6 +4,7 @@
 pub mod facts;
 pub mod listener;
 pub mod logger;
+pub mod service;
 pub mod session;
 pub mod stream;
 pub mod worker;

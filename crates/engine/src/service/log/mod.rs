@@ -1,0 +1,17 @@
+//! Log lines: to which targets a proxy sends them, in which shape, and their sending (configuration manual, section 4.2
+//! "log" and chapter 8).
+//!
+//! [`Targets`] is compiled once and shared by all workers; each has a [`Logger`], which gathers the lines of a turn and
+//! sends them together. A line that cannot be sent at once is dropped and counted: logging must never make anybody wait.
+
+mod lines;
+mod logger;
+mod sampling;
+mod sender;
+mod targets;
+
+pub use logger::Logger;
+pub use targets::{Problem, Targets};
+
+#[cfg(test)]
+mod tests;

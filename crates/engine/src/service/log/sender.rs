@@ -1,0 +1,120 @@
+//! Sends a worker's lines. Nothing here waits, and nothing is tried twice but the rest of a line that had begun. Must
+//! never look into a line.
+
+use rt::net::{Address, Datagram, Family};
+use rt::{ATOMIC, Output};
+use std::io::{self, IoSlice};
+
+use super::lines::Lines;
+use super::targets::{Place, Targets};
+
+/// One worker's sockets and waiting lines.
+#[derive(Debug)]
+pub struct Sender {
+    /// For each place the lines that wait.
+    waiting: Box<[Lines]>,
+    /// One unconnected socket a family. Addresses are looked up with each sending, so that a log daemon that comes back
+    /// with a new socket at the same path gets the next line.
+    sockets: [Option<Datagram>; 3],
+}
+
+/// Lines that wait for one place before they are sent without waiting for the turn's end.
+const MOST_LINES: usize = 64;
+/// Bytes, likewise.
+const MOST_BYTES: usize = 64 * 1024;
+
+impl Sender {
+    /// With nothing to send to that many places.
+    pub fn new(places: usize) -> Self {
+        Self { waiting: (0..places).map(|_| Lines::default()).collect(), sockets: [None, None, None] }
+    }
+
+    /// Takes a line of at most `length` bytes for a place.
+    pub fn push(&mut self, targets: &Targets, place: usize, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let waiting = &mut self.waiting[place];
+        waiting.push(length, write);
+        if waiting.count() >= MOST_LINES || waiting.size() >= MOST_BYTES {
+            self.flush_place(targets, place);
+        }
+    }
+
+    /// Sends what waits. False: the rest of a line still waits for room, so that this should be called again soon.
+    pub fn flush(&mut self, targets: &Targets) -> bool {
+        let mut done = true;
+        for place in 0..self.waiting.len() {
+            done &= self.flush_place(targets, place);
+        }
+        done
+    }
+
+    fn flush_place(&mut self, targets: &Targets, place: usize) -> bool {
+        let lines = &mut self.waiting[place];
+        let count = lines.count();
+        let (sent, done) = match &targets.places[place] {
+            Place::Output(None) => (0, true),
+            Place::Output(Some(output)) => write_lines(output, lines),
+            Place::Address(_) if count == 0 => (0, true),
+            Place::Address(address) => (send_lines(&mut self.sockets, address, lines), true),
+        };
+        lines.clear();
+        targets.count_dropped(count.saturating_sub(sent));
+        done
+    }
+}
+
+/// Writes lines to a descriptor; tells how many it took, and whether it holds no rest of a line.
+fn write_lines(output: &Output, lines: &Lines) -> (usize, bool) {
+    let most = if output.takes_batches() { ATOMIC } else { 0 };
+    let mut sent = 0;
+    for group in lines.groups(most) {
+        match output.write(lines.get(group.clone())) {
+            Ok(()) => sent += group.len(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(_) => {}
+        }
+    }
+    // An error has given the rest up.
+    (sent, output.finish().unwrap_or(true))
+}
+
+/// Sends each line as a datagram; tells how many were taken.
+fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Lines) -> usize {
+    let family = Family::of(address);
+    let place = match family {
+        Family::Inet4 => &mut sockets[0],
+        Family::Inet6 => &mut sockets[1],
+        Family::Unix => &mut sockets[2],
+    };
+    if place.is_none() {
+        *place = Datagram::unconnected(family).ok();
+    }
+    let Some(socket) = place else { return 0 };
+    let mut slices = [IoSlice::new(&[]); MOST_LINES];
+    let mut filled = 0;
+    let mut sent = 0;
+    for line in lines.iter() {
+        slices[filled] = IoSlice::new(line);
+        filled += 1;
+        if filled == slices.len() {
+            sent += send_slices(socket, address, &slices);
+            filled = 0;
+        }
+    }
+    sent + send_slices(socket, address, &slices[..filled])
+}
+
+fn send_slices(socket: &Datagram, address: &Address, mut slices: &[IoSlice<'_>]) -> usize {
+    let mut sent = 0;
+    while !slices.is_empty() {
+        match socket.send_batch(address, slices) {
+            Ok(0) => break,
+            Ok(taken) => {
+                sent += taken;
+                slices = &slices[taken.min(slices.len())..];
+            }
+            // It may be this one alone, as when it is too long for a datagram.
+            Err(_) => slices = &slices[1..],
+        }
+    }
+    sent
+}

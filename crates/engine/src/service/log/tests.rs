@@ -1,0 +1,304 @@
+//! Lines on their way over the kernel's own sockets and pipes.
+
+use super::targets::{Plan, Targets};
+use super::*;
+use config::spec::{LogFormatSpec, LogLevel, Mode, SyslogFormat};
+use policy::log_format::{Endpoint, LogFormat, Record};
+use policy::program::{LogAddress, LogTarget, Sample};
+use std::io::Read;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn target(address: LogAddress) -> LogTarget {
+    LogTarget {
+        address,
+        length: 1024,
+        format: SyslogFormat::Raw,
+        sample: None,
+        facility: 16,
+        max_level: LogLevel::Debug,
+        min_level: LogLevel::Emerg,
+    }
+}
+
+fn udp() -> (UdpSocket, LogTarget) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let target = target(LogAddress::Inet(socket.local_addr().unwrap()));
+    (socket, target)
+}
+
+fn received(socket: &UdpSocket) -> String {
+    let mut buffer = [0; 70_000];
+    let count = socket.recv(&mut buffer).unwrap();
+    String::from_utf8(buffer[..count].to_vec()).unwrap()
+}
+
+/// Nothing is on its way any more: over loopback a datagram is there when the sending call returns.
+fn is_empty(socket: &UdpSocket) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    let empty = socket.recv(&mut [0; 10]).is_err();
+    socket.set_nonblocking(false).unwrap();
+    empty
+}
+
+/// One proxy, number 0, with its targets and a format; the process logs to the same targets.
+fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
+    let plan = |format| Plan { targets: logs, tag: "weir", format };
+    let format = LogFormat::compile(format).unwrap();
+    let process = plan(LogFormat::predefined(LogFormatSpec::Default, Mode::Tcp));
+    Arc::new(Targets::assemble(process, std::iter::once(plan(format))).0)
+}
+
+/// Runs `script` on a worker, with a logger that lives as long.
+fn on_worker<S, F>(targets: &Arc<Targets>, script: S)
+where
+    S: Fn(Logger, Record<'static>) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    /// Ends the runtime also when the script panics.
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            rt::stop();
+        }
+    }
+    let targets = Arc::clone(targets);
+    let finished = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&finished);
+    let main = move |_| -> rt::MainFuture {
+        let told = Arc::clone(&told);
+        let client = Endpoint::Inet(([10, 0, 1, 2], 33317).into());
+        let record = Record { client, frontend: "fe", method: b"GET", ..Record::default() };
+        let played = script(Logger::new(Arc::clone(&targets)), record);
+        Box::pin(async move {
+            let _stop = Stop;
+            played.await;
+            told.store(true, Ordering::Release);
+        })
+    };
+    rt::run(&rt::Config::default(), Arc::new(main)).unwrap();
+    assert!(finished.load(Ordering::Acquire), "the script panicked");
+}
+
+async fn log_once(logger: Logger, record: Record<'static>) {
+    logger.traffic(0, &record);
+}
+
+#[test]
+fn each_target_gets_its_own_header() {
+    let (plain, raw) = udp();
+    let (tagged, mut local) = udp();
+    local.format = SyslogFormat::Local;
+    on_worker(&targets(&[raw, local], "%ci:%cp %pid"), log_once);
+    let pid = std::process::id();
+    assert_eq!(received(&plain), format!("10.0.1.2:33317 {pid}\n"));
+    let line = received(&tagged);
+    assert!(line.starts_with("<134>"), "{line}");
+    assert!(line.ends_with(&format!(" weir[{pid}]: 10.0.1.2:33317 {pid}\n")), "{line}");
+}
+
+#[test]
+fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
+    let (socket, target) = udp();
+    let targets = targets(&[target], "%lc");
+    on_worker(&targets, |logger, record| async move {
+        for _ in 0..150 {
+            logger.traffic(0, &record);
+        }
+        // The flushing task has the next turn, this one comes behind it.
+        rt::yield_now().await;
+        rt::yield_now().await;
+        std::mem::forget(logger);
+    });
+    let numbers: Vec<String> = (0..150).map(|_| received(&socket)).collect();
+    assert_eq!(numbers, (0..150).map(|number| format!("{number}\n")).collect::<Vec<_>>());
+    assert_eq!(targets.dropped(), 0);
+}
+
+#[test]
+fn levels_filter_and_cap() {
+    let (important, mut notice) = udp();
+    notice.max_level = LogLevel::Notice;
+    let (capped, mut at_most) = udp();
+    at_most.format = SyslogFormat::Priority;
+    at_most.min_level = LogLevel::Warning;
+    on_worker(&targets(&[notice, at_most], "traffic"), |logger, record| async move {
+        logger.traffic(0, &record);
+        logger.traffic_at(0, LogLevel::Err, &record);
+        logger.message(None, LogLevel::Alert, "process");
+        logger.proxy_stopped(0, "fe", 7, 0);
+        logger.proxy_stopped(1, "nobody", 0, 0);
+    });
+    let stopped = "Proxy fe stopped (cumulated conns: FE: 7, BE: 0).\n";
+    assert_eq!([(); 3].map(|()| received(&important)), ["traffic\n", "process\n", stopped]);
+    assert!(is_empty(&important));
+    // local0 is 16: 134 info, 132 warning.
+    for wanted in ["<134>traffic\n", "<132>traffic\n", "<132>process\n", &format!("<132>{stopped}")] {
+        assert_eq!(received(&capped), wanted);
+    }
+}
+
+#[test]
+fn samples_and_lengths_are_a_matter_of_each_target() {
+    let (sampled, mut half) = udp();
+    half.sample = Some(Sample { ranges: vec![(2, 2)], size: 2 });
+    let (short, mut cut) = udp();
+    cut.length = 80;
+    on_worker(&targets(&[half, cut], &format!("%lc {}", "a".repeat(200))), |logger, record| async move {
+        for _ in 0..4 {
+            logger.traffic(0, &record);
+        }
+    });
+    assert!(received(&sampled).starts_with("1 a"));
+    assert_eq!(received(&sampled).len(), 203);
+    assert!(is_empty(&sampled));
+    let line = received(&short);
+    assert_eq!((line.len(), line.ends_with("a\n")), (80, true));
+}
+
+#[test]
+fn nobody_is_asked_to_render_what_nobody_wants() {
+    let (socket, mut target) = udp();
+    target.max_level = LogLevel::Err;
+    let targets = targets(&[target], "%lc");
+    on_worker(&targets, |logger, record| async move {
+        assert!(logger.is_wanted(0) && !logger.is_wanted(1));
+        assert!(!logger.waits_for_end(0));
+        logger.traffic(0, &record);
+        logger.traffic_at(0, LogLevel::Err, &record);
+        logger.flush();
+    });
+    assert_eq!(received(&socket), "0\n");
+    assert!(is_empty(&socket));
+}
+
+fn path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("weir-log-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn a_log_daemon_may_come_back_with_another_socket() {
+    let path = path("comes-back");
+    let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
+    on_worker(&targets, log_once);
+    assert_eq!(targets.dropped(), 1);
+    for _ in 0..2 {
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        on_worker(&targets, log_once);
+        let mut got = [0; 10];
+        assert_eq!(socket.recv(&mut got).unwrap(), 5);
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(targets.dropped(), 1);
+}
+
+#[test]
+fn what_a_full_socket_does_not_take_is_counted() {
+    let path = path("full");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
+    on_worker(&targets, |logger, record| async move {
+        for _ in 0..5_000 {
+            logger.traffic(0, &record);
+        }
+    });
+    std::fs::remove_file(&path).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let arrived = std::iter::from_fn(|| socket.recv(&mut [0; 10]).ok()).count() as u64;
+    assert!(arrived > 0);
+    assert_eq!(arrived + targets.dropped(), 5_000);
+}
+
+#[test]
+fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
+    let (socket, mut target) = udp();
+    target.length = 100_000;
+    let targets = targets(&[target], "%b");
+    on_worker(&targets, |logger, record| async move {
+        let long = "x".repeat(70_000);
+        logger.traffic(0, &Record { backend: "first", ..record });
+        logger.traffic(0, &Record { backend: &long, ..record });
+        logger.traffic(0, &Record { backend: "last", ..record });
+    });
+    assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
+    assert_eq!(targets.dropped(), 1);
+}
+
+#[test]
+fn descriptors_get_whole_lines_and_the_rest_is_dropped() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let targets = targets(&[target(LogAddress::Descriptor(writer.as_raw_fd()))], &format!("%lc {}", "z".repeat(600)));
+    on_worker(&targets, |logger, record| async move {
+        for _ in 0..1_000 {
+            logger.traffic(0, &record);
+        }
+    });
+    let dropped = targets.dropped() as usize;
+    assert!((1..1_000).contains(&dropped), "{dropped}");
+    drop((writer, targets));
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text.lines().count(), 1_000 - dropped);
+    for (number, line) in text.lines().enumerate() {
+        assert_eq!(line, format!("{number} {}", "z".repeat(600)));
+    }
+}
+
+#[test]
+fn the_rest_of_a_long_line_follows_when_there_is_room() {
+    const LINE: usize = 200_000;
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut long = target(LogAddress::Descriptor(writer.as_raw_fd()));
+    long.length = LINE;
+    let targets = targets(&[long], &"l".repeat(LINE));
+    let all_read = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&all_read);
+    let reading = std::thread::spawn(move || {
+        let mut got = vec![0; LINE];
+        reader.read_exact(&mut got).unwrap();
+        told.store(true, Ordering::Release);
+        got
+    });
+    on_worker(&targets, move |logger, record| {
+        let all_read = Arc::clone(&all_read);
+        async move {
+            logger.traffic(0, &record);
+            for _ in 0..1_000 {
+                rt::sleep(Duration::from_millis(10)).await;
+                if all_read.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+            panic!("the rest never came");
+        }
+    });
+    assert_eq!(targets.dropped(), 0);
+    let got = reading.join().unwrap();
+    assert!(got[..LINE - 1].iter().all(|&byte| byte == b'l') && got[LINE - 1] == b'\n');
+    drop(writer);
+}
+
+#[test]
+fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
+    let logs = [target(LogAddress::Descriptor(1_000_000))];
+    let plan = || Plan { targets: &logs, tag: "weir", format: LogFormat::compile("x").unwrap() };
+    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()));
+    assert_eq!(problems.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1_000_000]);
+    let targets = Arc::new(targets);
+    on_worker(&targets, log_once);
+    assert_eq!(targets.dropped(), 1);
+}
+
+#[test]
+fn places_are_shared_by_those_who_log_there() {
+    let (_socket, one) = udp();
+    let (_other, two) = udp();
+    assert_eq!(targets(&[one.clone(), two, one], "x").places.len(), 2);
+}
