@@ -8,7 +8,7 @@ use base::moment::Moment;
 use config::spec::{HttpReuse, Mode};
 use conn::link::Link;
 use policy::live::{Assignment, PickContext, QueueTicket, ServerSlot};
-use policy::program::{Backend, Proxy, Server, ServerAddress};
+use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
 use rt::net::{Address, ConnectOptions, Hangup, Stream};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -66,7 +66,7 @@ enum Attempt {
     Connected(Stream),
     Refused,
     Expired,
-    Gone(Hangup),
+    Gone,
     /// A local resource is missing.
     Exhausted,
 }
@@ -97,7 +97,7 @@ impl Request<'_> {
                     self.facts.borrow_mut().timings.connected = Some(rt::now());
                     return Ok(Target { slot, link: Link::new(stream) });
                 }
-                Attempt::Gone(_) => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+                Attempt::Gone => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
                 Attempt::Exhausted => return Err(Refusal::new(Cause::Resource, Phase::Connect, 503)),
                 Attempt::Refused => Cause::Server,
                 Attempt::Expired => Cause::ServerTimeout,
@@ -135,7 +135,10 @@ impl Request<'_> {
             Assignment::Slot(slot) => Ok(slot),
             Assignment::Queued(ticket) => self.wait_in_queue(ticket).await,
             Assignment::Unavailable => Err(Refusal::new(Cause::Server, Phase::Connect, 503)),
-            Assignment::QueueFull => Err(Refusal::new(Cause::Server, Phase::Queue, 503)),
+            Assignment::QueueFull => {
+                self.facts.borrow_mut().server = state.bound_server(&context);
+                Err(Refusal::new(Cause::Server, Phase::Queue, 503))
+            }
         }
     }
 
@@ -152,7 +155,7 @@ impl Request<'_> {
         match waited {
             Waited::Done(slot) => Ok(slot),
             Waited::Expired => Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503)),
-            Waited::Gone(_) => Err(Refusal::new(Cause::Client, Phase::Queue, -1)),
+            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Queue, -1)),
         }
     }
 
@@ -177,8 +180,14 @@ impl Request<'_> {
     async fn connect(&mut self, server: &Server) -> Attempt {
         let address = match &server.address {
             ServerAddress::Inet { ip, port } => {
-                let destination = self.session.destination(self.client).map_or(0, |address| address.port());
-                Address::Inet((*ip, port.resolve(destination)).into())
+                let port = match port {
+                    ServerPort::Exact(port) => *port,
+                    ServerPort::Offset(_) => {
+                        let destination = self.session.destination(self.client);
+                        port.resolve(destination.map_or(0, |address| address.port()))
+                    }
+                };
+                Address::Inet((*ip, port).into())
             }
             ServerAddress::Unix(path) => Address::Unix(path.clone()),
             ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
@@ -202,7 +211,7 @@ impl Request<'_> {
             Waited::Done(Err(error)) if is_exhaustion(&error) => Attempt::Exhausted,
             Waited::Done(Err(_)) => Attempt::Refused,
             Waited::Expired => Attempt::Expired,
-            Waited::Gone(hangup) => Attempt::Gone(hangup),
+            Waited::Gone => Attempt::Gone,
         }
     }
 
@@ -210,7 +219,7 @@ impl Request<'_> {
     async fn turn_around(&mut self) -> Result<(), Refusal> {
         let pause = self.proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
-            Waited::Gone(_) => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
             Waited::Done(()) | Waited::Expired => Ok(()),
         }
     }
@@ -238,7 +247,7 @@ impl Request<'_> {
                     if now >= watch || self.client.is_registered() {
                         match self.client.poll_hangup(cx) {
                             Poll::Ready(Hangup::PeerClosed) if !abort_on_close => watching = false,
-                            Poll::Ready(hangup) => return Poll::Ready(Waited::Gone(hangup)),
+                            Poll::Ready(_) => return Poll::Ready(Waited::Gone),
                             Poll::Pending => {}
                         }
                     } else {
@@ -258,7 +267,7 @@ impl Request<'_> {
 enum Waited<T> {
     Done(T),
     Expired,
-    Gone(Hangup),
+    Gone,
 }
 
 /// Whether the system has run out of something: descriptors, memory, source ports.

@@ -298,7 +298,12 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
                 }
                 drop(slot);
                 conclude::conclude(session, facts);
-                return if keep { Next::Again } else { Next::Linger };
+                return match keep {
+                    true => Next::Again,
+                    // Nothing unread: closing cannot reset what is still on its way to the client.
+                    false if client.input.is_empty() && client.stream.is_quiet() => Next::Close,
+                    false => Next::Linger,
+                };
             }
             End::Tunnel => {
                 let (head, input) = exchange.into_tunnel();
@@ -333,6 +338,9 @@ fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool) -> Option<
         if splice {
             up.splice();
         }
+    } else if client.input.is_empty() {
+        // Whoever waits for a server holds no buffer.
+        client.input = Buffer::empty();
     }
     Some(up)
 }

@@ -360,6 +360,12 @@ impl Stream {
         self.with_source(|_, source| is_clean(&self.socket, source))
     }
 
+    /// Whether nothing is known that could be read: the last read emptied the socket, and no end was seen since. Never
+    /// a system call, so that bytes which came in the meantime on a stream that nobody watches go unseen.
+    pub fn is_quiet(&self) -> bool {
+        self.with_source(|_, source| source.read == Readiness::Drained && !source.ending())
+    }
+
     /// Lays the stream down without a task: it stays watched by this worker, and any event on it is reported by
     /// [`crate::net::poll_parked_events`].
     pub fn park(self) -> ParkedStream {
