@@ -6,6 +6,7 @@ pub mod condition;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;
+pub mod keyword;
 pub mod language;
 pub mod lexer;
 pub mod options;

@@ -41,6 +41,10 @@ pub struct GlobalSpec {
     pub node: Option<String>,
     /// `nosplice`.
     pub nosplice: bool,
+    /// `expose-deprecated-directives`.
+    pub expose_deprecated: bool,
+    /// `expose-experimental-directives`.
+    pub expose_experimental: bool,
     /// The `tune.*` keywords that have an effect.
     pub tune: TuneSpec,
 }

@@ -1,0 +1,121 @@
+//! Numbers and times as HAProxy's oldest keywords read them, and what they share. Owns no keyword.
+
+use super::report::Report;
+use crate::document::{Line, Word};
+use crate::units::{self, TimeError};
+
+/// How many words an option of a `bind` or `server` line takes behind its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arity {
+    /// None.
+    None,
+    /// One.
+    One,
+    /// `source`: an address, then `usesrc` and `interface` with one each.
+    Source,
+}
+
+/// A number the way `atol` reads it: sign and digits as far as they go, 0 for anything else, and a note for those who
+/// ask with `-dD`, since HAProxy accepts it without a word.
+pub(crate) fn lenient(word: &Word, name: &str, report: &mut Report<'_>) -> i64 {
+    let (value, clean) = leading_number(&word.text);
+    if !clean {
+        report.diag(word.span, format!("'{name}' takes a number; '{}' is read as {value}.", word.text));
+    }
+    value
+}
+
+/// The number at the start of a text, and whether the text is nothing else.
+pub(crate) fn leading_number(text: &str) -> (i64, bool) {
+    let trimmed = text.trim_start();
+    let (negative, digits) = match trimmed.as_bytes().first() {
+        Some(b'-') => (true, &trimmed[1..]),
+        Some(b'+') => (false, &trimmed[1..]),
+        _ => (false, trimmed),
+    };
+    let end = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let mut value = 0_i64;
+    for digit in digits.bytes().take(end) {
+        value = value.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    }
+    let clean = end > 0 && end == digits.len() && trimmed.len() == text.len();
+    (if negative { -value } else { value }, clean)
+}
+
+/// A limit, where 0 and less mean that there is none.
+pub(crate) fn limit(value: i64) -> Option<u32> {
+    (value > 0).then(|| u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+/// The one argument of a line of two words, or HAProxy's sentence about its absence.
+pub(crate) fn only<'a>(line: &'a Line, missing: &str, report: &mut Report<'_>) -> Option<&'a Word> {
+    if report.too_many(line, 2, line.keyword()) {
+        return None;
+    }
+    let word = line.words.get(1);
+    if word.is_none() {
+        report.alert(line.span(1), missing);
+    }
+    word
+}
+
+/// A time in milliseconds. `unexpected` is HAProxy's sentence about a bad character, `%c` in it; `missing` the one
+/// about nothing at all.
+pub(crate) fn milliseconds(
+    word: Option<&Word>,
+    line: &Line,
+    name: &str,
+    missing: &str,
+    unexpected: &str,
+    report: &mut Report<'_>,
+) -> Option<u64> {
+    let Some(word) = word else {
+        report.alert(line.span(line.words.len()), missing);
+        return None;
+    };
+    match units::milliseconds(&word.text) {
+        Ok(time) => {
+            if let Some(warning) = time.leftover_warning(&word.text) {
+                report.late(crate::diagnostic::Severity::Warning, word.span, warning);
+            }
+            Some(time.value)
+        }
+        Err(error) => {
+            let message = match error {
+                TimeError::Empty => missing.to_owned(),
+                TimeError::Unexpected(found) => unexpected.replace("%c", &found.to_string()),
+                TimeError::Overflow => error.message(&word.text, name),
+            };
+            report.push(crate::diagnostic::Diagnostic::alert(word.span, message).with_hint(error.hint()));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_far_as_they_go() {
+        let rows = [
+            ("10", 10, true),
+            ("-3", -3, true),
+            ("+7", 7, true),
+            ("10x", 10, false),
+            ("x", 0, false),
+            ("", 0, false),
+            ("-", 0, false),
+            (" 5", 5, false),
+            ("99999999999999999999", i64::MAX, true),
+        ];
+        for (text, value, clean) in rows {
+            assert_eq!(leading_number(text), (value, clean), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_and_less_is_no_limit() {
+        assert_eq!([limit(-1), limit(0), limit(5), limit(1 << 40)], [None, None, Some(5), Some(u32::MAX)]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Every row of every keyword table in one list: for the reference manual, `-dK` and the tests of the house. Must never
+//! be needed to read a configuration.
+
+use super::argument::Arity;
+use super::table::{Family, Keyword, Standing};
+use super::{bind, global, option, proxy, rule, section, server};
+use std::fmt::Write as _;
+
+/// One keyword.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is: `global`, `proxy`, `option`, `bind`, `server`, `action`, or the name of a section.
+    pub kind: &'static str,
+    /// The family it belongs to.
+    pub family: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments.
+    pub usage: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// How Weir stands to it.
+    pub standing: Standing,
+    /// Where it may stand; empty where its kind says that already.
+    pub places: String,
+}
+
+/// All keywords, by kind and family, in the tables' order.
+pub fn entries() -> Vec<Entry> {
+    let mut list = Vec::new();
+    add(&mut list, "global", global::FAMILIES, |()| String::new());
+    add(&mut list, "proxy", proxy::FAMILIES, |place| place.sections());
+    add(&mut list, "option", option::FAMILIES, |shape| shape.place.sections());
+    add(&mut list, "bind", bind::FAMILIES, |_| String::new());
+    add(&mut list, "server", server::FAMILIES, |_| String::new());
+    for row in rule::TABLE {
+        let sets = rule::RULE_SETS.iter().filter(|set| set.0 & row.extra != 0).map(|set| set.1);
+        list.push(entry("action", "Actions", row, sets.collect::<Vec<_>>().join(", ")));
+    }
+    for table in section::TABLE.iter().chain(section::NAMES) {
+        for row in table.rows {
+            let standing = if table.removed.is_some() { Standing::Removed } else { row.standing() };
+            list.push(Entry { standing, ..entry(table.name, table.doc, row, String::new()) });
+        }
+    }
+    list
+}
+
+fn add<P: Copy, X: Copy>(
+    list: &mut Vec<Entry>,
+    kind: &'static str,
+    families: &'static [Family<Keyword<P, X>>],
+    places: impl Fn(X) -> String,
+) {
+    for family in families {
+        list.extend(family.rows.iter().map(|row| entry(kind, family.title, row, places(row.extra))));
+    }
+}
+
+fn entry<P: Copy, X: Copy>(kind: &'static str, family: &'static str, row: &Keyword<P, X>, places: String) -> Entry {
+    let Keyword { name, usage, doc, .. } = *row;
+    Entry { kind, family, name, usage, doc, standing: row.standing(), places }
+}
+
+/// Keywords that are accepted without effect.
+pub fn tuning() -> impl Iterator<Item = Entry> {
+    entries().into_iter().filter(|entry| entry.standing == Standing::Tuning)
+}
+
+/// Classes of `-dK` and what each lists, as `-dKhelp` tells. All but `cfg` belong to other crates.
+pub const DUMP_CLASSES: &[(&str, &str)] = &[
+    ("all", "list all keywords"),
+    ("acl", "ACL keywords"),
+    ("cfg", "configuration keywords"),
+    ("cli", "CLI keywords"),
+    ("cnv", "sample converter keywords"),
+    ("flt", "filter names"),
+    ("smp", "sample fetch functions"),
+    ("svc", "service names"),
+];
+
+/// What `-dKcfg` prints: every keyword that is accepted, in a form like that of a configuration.
+pub fn dump(out: &mut String) {
+    let accepted = |standing: Standing| !matches!(standing, Standing::NotYet | Standing::Removed);
+    let mut entries = entries();
+    entries.retain(|entry| accepted(entry.standing));
+    entries.sort_by_key(|entry| (order(entry.kind), entry.name));
+    out.push_str("# List of registered configuration keywords:\n");
+    for (heading, kinds) in [("global", &["global"][..]), ("listen", &["proxy", "option", "bind", "server"])] {
+        out.push_str(heading);
+        out.push('\n');
+        for entry in entries.iter().filter(|entry| kinds.contains(&entry.kind)) {
+            let _ = match entry.kind {
+                "option" => writeln!(out, "\toption {} [ {} ]", entry.name, entry.places),
+                "bind" => writeln!(out, "\tbind <addr> {}{}", entry.name, arity(entry)),
+                "server" => writeln!(out, "\tserver <name> <addr> {}{}", entry.name, arity(entry)),
+                _ => writeln!(out, "\t{}", entry.name),
+            };
+        }
+    }
+}
+
+fn order(kind: &str) -> usize {
+    ["global", "proxy", "bind", "server", "option"].iter().position(|&known| known == kind).unwrap_or(usize::MAX)
+}
+
+/// ` +1` behind an option that takes a word.
+fn arity(entry: &Entry) -> &'static str {
+    let arity = match entry.kind {
+        "bind" => super::table::rows(bind::FAMILIES).find(|row| row.name == entry.name).map(|row| row.extra),
+        _ => super::table::rows(server::FAMILIES).find(|row| row.name == entry.name).map(|row| row.extra),
+    };
+    if arity.is_some_and(|arity| arity != Arity::None) { " +1" } else { "" }
+}

@@ -1,0 +1,32 @@
+//! Finds out whether a keyword that is unknown in its section belongs into another one, for the hint beneath the error.
+
+use super::table::rows;
+use super::{global, option, proxy, section};
+
+/// The tables that were searched in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    Global,
+    Proxy,
+    Section,
+}
+
+/// Where the keyword belongs, if anywhere.
+pub(crate) fn hint(word: &str, searched: Where) -> Option<String> {
+    let opens = |name: &str| name == word || name.split(' ').next() == Some(word);
+    if searched != Where::Global && rows(global::FAMILIES).any(|row| opens(row.name)) {
+        return Some(format!("'{word}' belongs into the 'global' section"));
+    }
+    if searched != Where::Proxy {
+        if let Some(row) = rows(proxy::FAMILIES).find(|row| opens(row.name)) {
+            return Some(format!("'{word}' belongs into one of these sections: {}", row.extra.sections()));
+        }
+    }
+    if searched == Where::Proxy && rows(option::FAMILIES).any(|row| row.name == word) {
+        return Some(format!("write 'option {word}'"));
+    }
+    section::TABLE
+        .iter()
+        .find(|section| section.rows.iter().any(|row| opens(row.name)))
+        .map(|section| format!("'{word}' belongs into a '{}' section", section.name))
+}

@@ -1,0 +1,136 @@
+//! The files of `errorfile`: reads one and checks that it is a whole HTTP answer that fits into a buffer. Must never
+//! change it.
+
+use super::SpecOptions;
+
+/// Why a file is of no use.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Said before, as HAProxy does.
+    pub(crate) warning: Option<String>,
+    /// HAProxy's sentence behind `errorfile : `.
+    pub(crate) message: String,
+}
+
+impl Problem {
+    fn new(message: String) -> Self {
+        Self { warning: None, message }
+    }
+}
+
+/// Reads a file; what it holds may be empty, then the connection is closed without an answer.
+pub(crate) fn read(path: &str, options: &SpecOptions, bufsize: u32) -> Result<Vec<u8>, Problem> {
+    let limit = u64::from(bufsize);
+    let content = (options.read_file)(path, limit + 1).map_err(|error| {
+        let verb = if error.kind() == std::io::ErrorKind::NotFound { "opening" } else { "reading" };
+        Problem::new(format!("error {verb} file '{path}'."))
+    })?;
+    if content.len() as u64 > limit {
+        return Err(Problem {
+            warning: Some(format!("custom error message file '{path}' larger than {bufsize} bytes. Truncating.")),
+            message: format!("'{path}': unable to add payload into the HTX message"),
+        });
+    }
+    match check(&content) {
+        Ok(()) => Ok(content),
+        Err(message) => Err(Problem::new(format!("'{path}': {message}"))),
+    }
+}
+
+/// Whether it is an HTTP answer: status line, fields, a body as long as announced.
+fn check(content: &[u8]) -> Result<(), String> {
+    if content.is_empty() {
+        return Ok(());
+    }
+    let unable = |offset: usize| format!("unable to parse headers (error offset: {offset})");
+    let status = status(content).ok_or_else(|| unable(0))?;
+    let (head, body) = split(content).ok_or("unable to parse headers (error offset: -2)")?;
+    if status < 200 {
+        return Err(format!("invalid http status code for an error message ({status})"));
+    }
+    let mut length = None;
+    let mut offset = 0;
+    for (index, raw) in head.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let line = raw.trim_ascii_end();
+        if index > 0 && !line.is_empty() {
+            let (name, value) = field(line).map_err(|at| unable(offset + at))?;
+            if name.eq_ignore_ascii_case(b"transfer-encoding") {
+                return Err("chunk-encoded payload not supported".into());
+            }
+            if name.eq_ignore_ascii_case(b"content-length") {
+                length = std::str::from_utf8(value).ok().and_then(|value| value.parse::<usize>().ok());
+            }
+        }
+        offset += raw.len();
+    }
+    if status == 204 || status == 304 {
+        return if body.is_empty() { Ok(()) } else { Err("message payload not expected".into()) };
+    }
+    match length {
+        Some(length) if length != body.len() => {
+            Err(format!("payload size does not match the announced content-length ({} != {length})", body.len()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn status(content: &[u8]) -> Option<u16> {
+    let rest = content.strip_prefix(b"HTTP/")?;
+    let [major, b'.', minor, b' ', digits @ ..] = rest else { return None };
+    if !major.is_ascii_digit() || !minor.is_ascii_digit() {
+        return None;
+    }
+    let digits = digits.get(..3)?;
+    std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| digits.iter().all(u8::is_ascii_digit))
+}
+
+/// Head without its empty line, and body.
+fn split(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    (0..content.len()).find_map(|at| {
+        let rest = &content[at..];
+        let body = [&b"\r\n\r\n"[..], b"\n\n", b"\n\r\n"].iter().find_map(|end| rest.strip_prefix(*end))?;
+        Some((&content[..at], body))
+    })
+}
+
+fn field(line: &[u8]) -> Result<(&[u8], &[u8]), usize> {
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let end = line.iter().position(|byte| !token(byte)).ok_or(line.len())?;
+    if end == 0 || line[end] != b':' {
+        return Err(end);
+    }
+    Ok((&line[..end], line[end + 1..].trim_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn answers_are_checked() {
+        let rows: &[(&str, Result<(), &str>)] = &[
+            ("", Ok(())),
+            ("HTTP/1.0 503 x\r\n\r\n", Ok(())),
+            ("HTTP/1.0 503\r\n\r\n", Ok(())),
+            ("HTTP/1.0 503 x\n\nabc", Ok(())),
+            ("HTTP/1.0 404 x\r\n\r\nabc", Ok(())),
+            ("HTTP/1.1 503 x\r\nContent-Length: 3\r\n\r\nabc", Ok(())),
+            (
+                "HTTP/1.0 503 x\r\nContent-Length: 5\r\n\r\nabc",
+                Err("payload size does not match the announced content-length (3 != 5)"),
+            ),
+            ("hello", Err("unable to parse headers (error offset: 0)")),
+            ("HTTP/1.0 503 x\r\nFoo: bar\r\n", Err("unable to parse headers (error offset: -2)")),
+            ("HTTP/1.0 503 x\r\nFoo : bar\r\n\r\n", Err("unable to parse headers (error offset: 19)")),
+            ("HTTP/1.0 100 x\r\n\r\n", Err("invalid http status code for an error message (100)")),
+            ("HTTP/1.0 304 x\r\n\r\nabc", Err("message payload not expected")),
+            (
+                "HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                Err("chunk-encoded payload not supported"),
+            ),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(check(text.as_bytes()), expected.map_err(str::to_owned), "{text:?}");
+        }
+    }
+}

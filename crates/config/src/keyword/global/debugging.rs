@@ -1,0 +1,10 @@
+//! Debugging and profiling (section 3.3).
+
+use super::{GlobalKeyword, tuning};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    tuning("debug.counters", "{ on | off }", "Developers' event counters."),
+    tuning("profiling.memory", "{ on | off }", "Profile of memory calls."),
+    tuning("profiling.tasks", "{ auto | on | off | lock | no-lock | memory | no-memory }", "Profile of tasks."),
+];

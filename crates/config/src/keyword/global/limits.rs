@@ -1,0 +1,116 @@
+//! Limits of the process, threads and processors (section 3.2).
+
+use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::{Line, Word};
+use crate::keyword::argument::{leading_number, lenient};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported("maxconn", "<number>", "Connections of clients that the process takes at once.", maxconn),
+    supported("nbthread", "<number>", "Number of threads, one worker each.", nbthread),
+    supported("ulimit-n", "<number>", "Number of descriptors to ask the system for.", ulimit_n),
+    supported(
+        "fd-hard-limit",
+        "<number>",
+        "Number of descriptors never to exceed, whatever the system allows.",
+        fd_hard_limit,
+    ),
+    supported("nosplice", "", "Never let the kernel move bytes between sockets.", nosplice),
+    not_yet("thread-hard-limit", "<number>", "Most threads to start, whether counted or configured."),
+    not_yet(
+        "cpu-map",
+        "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...] [...]",
+        "Which processor each thread runs on.",
+    ),
+    not_yet("cpu-policy", "<policy> [threads-per-core { 1 | auto }]", "How threads are spread over the processors."),
+    not_yet("cpu-set", "<directive>...", "Which processors may be used at all."),
+    not_yet("cpu-affinity", "<affinity>", "How closely threads are bound to processors."),
+    not_yet("maxconnrate", "<number>", "New connections a second."),
+    not_yet("maxsessrate", "<number>", "New sessions a second."),
+    not_yet("maxsslconn", "<number>", "TLS connections at once."),
+    not_yet("maxsslrate", "<number>", "New TLS sessions a second."),
+    not_yet("maxpipes", "<number>", "Pipes to use for splicing at most."),
+    not_yet("maxcomprate", "<number>", "Kilobytes a second to compress at most."),
+    not_yet("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced."),
+    not_yet("maxzlibmem", "<number>", "Megabytes that zlib may use."),
+    not_yet("spread-checks", "<0..50>", "Percentage by which health checks are spread in time."),
+    not_yet("max-spread-checks", "<time>", "Longest shift that spread-checks may cause."),
+    not_yet("noreuseport", "", "Do not share listening ports with SO_REUSEPORT."),
+    not_yet("nogetaddrinfo", "", "Resolve names at start-up with gethostbyname only."),
+    not_yet("noktls", "", "Never let the kernel encrypt."),
+    tuning("busy-polling", "[no]", "Spin instead of sleeping while there is nothing to do."),
+    tuning("noepoll", "", "Do not use epoll; Weir has no other poller on Linux."),
+    tuning("nopoll", "", "Do not use poll; Weir never does."),
+    tuning("nokqueue", "", "Do not use kqueue; Weir never does."),
+    tuning("noevports", "", "Do not use event ports; Weir never does."),
+    tuning("max-threads-per-group", "<number>", "Size of a thread group; Weir has no thread groups."),
+    tuning("thread-group", "<group> [<thread-range>...]", "Threads of a group; Weir has no thread groups."),
+    tuning("thread-groups", "<number>", "Number of thread groups; Weir has no thread groups."),
+];
+
+/// The one argument of a limit that may be written once. HAProxy calls the second time an alert and goes on.
+fn once<'a>(context: &mut GlobalContext<'_>, line: &'a Line, known: bool) -> Option<&'a Word> {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
+        return None;
+    }
+    if known {
+        let message = format!("'{name}' already specified. Continuing.");
+        context.report.push(Diagnostic::new(Severity::Notice, line.span(0), message));
+        return None;
+    }
+    let word = line.words.get(1);
+    if word.is_none() {
+        context.report.alert(line.span(1), format!("'{name}' expects an integer argument."));
+    }
+    word
+}
+
+fn maxconn(context: &mut GlobalContext<'_>, line: &Line) {
+    let known = context.spec.maxconn.is_some();
+    let Some(word) = once(context, line, known) else { return };
+    match leading_number(&word.text) {
+        (value, true) => context.spec.maxconn = crate::keyword::argument::limit(value),
+        _ => context
+            .report
+            .alert(word.span, format!("cannot parse 'maxconn' value '{}', an integer is expected.", word.text)),
+    }
+}
+
+fn ulimit_n(context: &mut GlobalContext<'_>, line: &Line) {
+    let known = context.spec.ulimit_n.is_some();
+    let Some(word) = once(context, line, known) else { return };
+    let value = lenient(word, "ulimit-n", &mut context.report);
+    context.spec.ulimit_n = u64::try_from(value).ok().filter(|&value| value > 0);
+}
+
+fn fd_hard_limit(context: &mut GlobalContext<'_>, line: &Line) {
+    let known = context.spec.fd_hard_limit.is_some();
+    let Some(word) = once(context, line, known) else { return };
+    let value = lenient(word, "fd-hard-limit", &mut context.report);
+    context.spec.fd_hard_limit = u64::try_from(value).ok().filter(|&value| value > 0);
+}
+
+fn nbthread(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "nbthread") {
+        return;
+    }
+    let text = line.text(1);
+    let (value, clean) = leading_number(text);
+    let message = match (u32::try_from(value), clean) {
+        (_, false) => format!("'nbthread' passed a missing or unparsable integer value in '{text}'"),
+        (Ok(threads @ 1..=1024), true) => {
+            context.spec.nbthread = Some(threads);
+            return;
+        }
+        _ => format!("'nbthread' value must be between 1 and 1024 (was {value})"),
+    };
+    context.report.alert(line.span(1), message);
+}
+
+fn nosplice(context: &mut GlobalContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 1, "nosplice") {
+        context.spec.nosplice = true;
+    }
+}

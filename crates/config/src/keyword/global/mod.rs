@@ -1,0 +1,118 @@
+//! Keywords of the `global` section, by family. Owns their dispatch; the meaning of each is in its family's file.
+
+mod debugging;
+mod http2;
+mod httpclient;
+mod limits;
+mod log;
+mod lua;
+mod process;
+mod quic;
+mod tls;
+mod tune;
+mod vendor;
+
+use super::negation::{self, Negation};
+use super::report::Report;
+use super::table::{Family, Found, Keyword, Status, find, rows};
+use super::{Surroundings, elsewhere};
+use crate::document::{Line, Section, Word};
+use crate::language::section::SECTIONS;
+use crate::spec::GlobalSpec;
+
+/// What a keyword of `global` works on.
+pub(crate) struct GlobalContext<'a> {
+    pub(crate) spec: &'a mut GlobalSpec,
+    pub(crate) report: Report<'a>,
+    pub(crate) around: Surroundings<'a>,
+    /// `no` stood in front.
+    pub(crate) negated: bool,
+}
+
+/// Reads one line.
+pub(crate) type GlobalParse = fn(&mut GlobalContext<'_>, &Line);
+
+/// A row of the global tables.
+pub(crate) type GlobalKeyword = Keyword<GlobalParse>;
+
+const fn supported(name: &'static str, usage: &'static str, doc: &'static str, parse: GlobalParse) -> GlobalKeyword {
+    Keyword::new((), name, usage, doc, Status::Supported(parse))
+}
+
+const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> GlobalKeyword {
+    Keyword::new((), name, usage, doc, Status::NotYet)
+}
+
+const fn tuning(name: &'static str, usage: &'static str, doc: &'static str) -> GlobalKeyword {
+    Keyword::new((), name, usage, doc, Status::Tuning)
+}
+
+const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> GlobalKeyword {
+    Keyword::new((), name, usage, doc, Status::Removed(sentence))
+}
+
+/// Every keyword of `global`.
+pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
+    Family { title: "Process", rows: process::TABLE },
+    Family { title: "Limits", rows: limits::TABLE },
+    Family { title: "Logs", rows: log::TABLE },
+    Family { title: "Tuning", rows: tune::TABLE },
+    Family { title: "TLS", rows: tls::TABLE },
+    Family { title: "HTTP/1 and HTTP/2", rows: http2::TABLE },
+    Family { title: "QUIC", rows: quic::TABLE },
+    Family { title: "Lua", rows: lua::TABLE },
+    Family { title: "Internal HTTP client", rows: httpclient::TABLE },
+    Family { title: "Device detection", rows: vendor::TABLE },
+    Family { title: "Debugging", rows: debugging::TABLE },
+];
+
+/// Keywords that `no` and `default` may precede, `log` and `option` aside.
+pub(super) const NEGATABLE: &[&str] =
+    &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping"];
+
+/// Reads a `global` section.
+pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+    report.too_many(&section.line, 1, "global");
+    for line in &section.body {
+        let Some((line, negation)) = negation::take(line, report) else { continue };
+        let negated = negation == Negation::No;
+        let mut context = GlobalContext { spec, report: report.reborrow(), around, negated };
+        read_line(&mut context, &line);
+    }
+}
+
+fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
+    const PLACE: &str = "section 'global'";
+    let row = match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
+        Found::Row(row, _) => row,
+        Found::Group => {
+            context.report.alert(
+                line.span(1),
+                format!(
+                    "'{}' only supports 'socket', 'maxconn', 'bind-process', 'calculate-max-counters'  and 'timeout' \
+                     (got '{}')",
+                    line.keyword(),
+                    line.text(1)
+                ),
+            );
+            return;
+        }
+        Found::Unknown => {
+            let Some(word) = line.words.first() else { return };
+            unknown(context, word);
+            return;
+        }
+    };
+    match row.status {
+        Status::Supported(parse) | Status::Group(parse) => parse(context, line),
+        Status::NotYet => context.report.not_yet(line.span(0), row.name, PLACE),
+        Status::Tuning => context.report.no_counterpart(line.span(0), row.name, PLACE),
+        Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(1)),
+    }
+}
+
+fn unknown(context: &mut GlobalContext<'_>, word: &Word) {
+    let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
+    let names = names.chain(SECTIONS.iter().copied()).collect();
+    context.report.unknown(word, "global", names, elsewhere::hint(&word.text, elsewhere::Where::Global));
+}

@@ -1,0 +1,217 @@
+//! Process management, rights and limits (section 3.1).
+
+use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use crate::document::Line;
+use crate::keyword::argument::{milliseconds, only};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported("daemon", "", "Leave the terminal and run in the background.", daemon),
+    supported("pidfile", "<file>", "File that gets the process ids of a daemon.", pidfile),
+    supported("localpeer", "<name>", "Name of this instance among its peers, instead of the host name.", localpeer),
+    supported("description", "<text>", "Text shown on the statistics page.", description),
+    supported("node", "<name>", "Name of this node in a cluster of instances that share an address.", node),
+    supported("hard-stop-after", "<time>", "Time after which a soft stop ends what is still running.", hard_stop_after),
+    supported(
+        "grace",
+        "<time>",
+        "Time between the signal to stop and the stop itself, so that a monitor can see it coming.",
+        grace,
+    ),
+    supported("quiet", "", "Print nothing at start-up, as with -q.", quiet),
+    supported("zero-warning", "", "Refuse to start if there is a single warning, as with -dW.", zero_warning),
+    supported(
+        "strict-limits",
+        "[no]",
+        "Refuse to start when a system limit cannot be raised far enough (default).",
+        strict_limits,
+    ),
+    supported("expose-deprecated-directives", "", "Accept keywords that are about to disappear.", expose_deprecated),
+    supported("expose-experimental-directives", "", "Accept keywords that may still change.", expose_experimental),
+    not_yet("chroot", "{ <directory> | auto }", "Locks the process into a directory before it serves anyone."),
+    not_yet("uid", "<number>", "User number to switch to after start-up."),
+    not_yet("gid", "<number>", "Group number to switch to after start-up."),
+    not_yet("user", "<name>", "User to switch to after start-up."),
+    not_yet("group", "<name>", "Group to switch to after start-up."),
+    not_yet("setcap", "<name>[,<name>...]", "Capabilities to keep when switching to another user."),
+    not_yet("set-dumpable", "[ on | off | libs ]", "Whether a crash may leave a core dump after switching users."),
+    not_yet(
+        "default-path",
+        "{ current | config | parent | origin <path> }",
+        "Where relative file names in the configuration start from.",
+    ),
+    not_yet(
+        "unix-bind",
+        "[ prefix <prefix> ] [ mode <mode> ] [ user <user> ] [ uid <uid> ] [ group <group> ] [ gid <gid> ]",
+        "Prefix, owner and rights of every UNIX listening socket.",
+    ),
+    not_yet("master-worker", "[ no-exit-on-failure ]", "Run workers under a master process, as with -W."),
+    not_yet("mworker-max-reloads", "<number>", "Reloads that a worker may outlive before the master ends it."),
+    not_yet("server-state-base", "<directory>", "Folder of the state files that backends load."),
+    not_yet("server-state-file", "<file>", "State file for all backends that ask for the global one."),
+    not_yet("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\"."),
+    not_yet("shm-stats-file", "<name>", "Shared memory that keeps the counters across reloads."),
+    not_yet("shm-stats-file-max-objects", "<number>", "Objects that fit into the shared counters."),
+    not_yet("dns-accept-family", "<family>[,...]", "Address families that a resolver's answer may have."),
+    not_yet("anonkey", "<key>", "Key that hides names and addresses in dumps."),
+    not_yet("cluster-secret", "<secret>", "Secret that instances of a cluster share, for keys derived from it."),
+    supported("presetenv", "<name> <value>", "Sets an environment variable unless it is set already.", environment),
+    supported("setenv", "<name> <value>", "Sets an environment variable.", environment),
+    supported("unsetenv", "<name>...", "Removes environment variables.", environment),
+    supported("resetenv", "[<name>...]", "Removes all environment variables but the ones named.", environment),
+    not_yet("set-var", "<variable> <expression>", "Sets a process-wide variable at start-up."),
+    not_yet("set-var-fmt", "<variable> <format>", "Sets a process-wide variable at start-up from a log format."),
+    not_yet("external-check", "[preserve-env]", "Allows health checks that run a program."),
+    not_yet("close-spread-time", "<time>", "Time over which a soft stop spreads the closing of idle connections."),
+    not_yet("warn-blocked-traffic-after", "<time>", "Time after which a task that blocks its thread is reported."),
+    not_yet("http-err-codes", "[+-]<range>[,...] [...]", "Status codes that count as errors of the client."),
+    not_yet("http-fail-codes", "[+-]<range>[,...] [...]", "Status codes that count as failures of the server."),
+    not_yet("h1-case-adjust", "<from> <to>", "Spelling of one header name towards bogus HTTP/1 applications."),
+    not_yet("h1-case-adjust-file", "<file>", "Spellings of header names towards bogus HTTP/1 applications."),
+    not_yet("h1-accept-payload-with-any-method", "", "Accept a body with GET, HEAD and DELETE from HTTP/1.0 clients."),
+    not_yet(
+        "h1-do-not-close-on-insecure-transfer-encoding",
+        "",
+        "Keep the connection after a message with both Transfer-Encoding and Content-Length.",
+    ),
+    not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
+    not_yet(
+        "harden.reject-privileged-ports.tcp",
+        "{ on | off }",
+        "Ignore TCP clients whose source port is below 1024.",
+    ),
+    not_yet(
+        "harden.reject-privileged-ports.quic",
+        "{ on | off }",
+        "Ignore QUIC clients whose source port is below 1024.",
+    ),
+    not_yet("pp2-never-send-local", "", "Send the client's addresses with PROXY v2 even where there is no client."),
+    not_yet("stats socket", "<address> [<option>...]", "Socket for the runtime API."),
+    not_yet("stats timeout", "<time>", "How long an idle runtime API connection stays."),
+    not_yet("stats maxconn", "<number>", "Connections that the runtime API takes at once."),
+    not_yet("stats calculate-max-counters", "{ on | off }", "Whether the counters of maxima are kept up to date."),
+    tuning(
+        "insecure-fork-wanted",
+        "",
+        "Allow forks at run time; Weir forks for external checks alone, and only when they are allowed.",
+    ),
+    tuning("insecure-setuid-wanted", "", "Allow setuid programs at run time; Weir never forbids them."),
+    tuning("quick-exit", "", "Leave without giving memory back first; Weir always does."),
+    tuning("no-memory-trimming", "", "Do not give unused memory back to the system on reload."),
+    tuning("prealloc-fd", "", "Open the highest descriptor once at start-up, so that the table need not grow later."),
+    tuning("numa-cpu-mapping", "[no]", "Stay on the first NUMA node by default."),
+    tuning("stress-level", "<level>", "Developers' switch that stresses the internals."),
+    tuning("force-cfg-parser-pause", "<time>", "Developers' pause while parsing."),
+    removed(
+        "stats bind-process",
+        "",
+        "Never chooses processes any more: there is one.",
+        "'stats bind-process' is not supported anymore.",
+    ),
+    removed(
+        "nbproc",
+        "",
+        "Number of processes; threads replaced them.",
+        "nbproc is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available.",
+    ),
+];
+
+fn flag(context: &mut GlobalContext<'_>, line: &Line) -> bool {
+    !context.report.too_many(line, 1, line.keyword())
+}
+
+fn daemon(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.daemon = true;
+    }
+}
+
+fn quiet(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.quiet = true;
+    }
+}
+
+fn zero_warning(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.zero_warning = true;
+    }
+}
+
+fn strict_limits(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.strict_limits = Some(!context.negated);
+    }
+}
+
+fn expose_deprecated(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.expose_deprecated = true;
+    }
+}
+
+fn expose_experimental(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.expose_experimental = true;
+    }
+}
+
+fn pidfile(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(word) = only(line, "'pidfile' expects a file name as an argument.", &mut context.report) {
+        context.spec.pidfile = Some(word.text.clone());
+    }
+}
+
+fn localpeer(context: &mut GlobalContext<'_>, line: &Line) {
+    if let Some(word) = only(line, "'localpeer' expects a name as an argument.", &mut context.report) {
+        context.spec.localpeer = Some(word.text.clone());
+    }
+}
+
+fn description(context: &mut GlobalContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        context.report.alert(line.span(1), "'description' expects a string argument.");
+        return;
+    }
+    let words: Vec<&str> = line.arguments().iter().map(|word| word.text.as_str()).collect();
+    context.spec.description = Some(words.join(" "));
+}
+
+fn node(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "node") {
+        return;
+    }
+    let name = line.text(1);
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        context.report.alert(
+            line.span(1),
+            "'node' requires valid node name - non-empty string with digits(0-9), letters(A-Z, a-z), dot(.), \
+             hyphen(-) or underscode(_).",
+        );
+        return;
+    }
+    context.spec.node = Some(name.to_owned());
+}
+
+fn hard_stop_after(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.hard_stop_after = delay(context, line).or(context.spec.hard_stop_after);
+}
+
+fn grace(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.grace = delay(context, line).or(context.spec.grace);
+}
+
+fn delay(context: &mut GlobalContext<'_>, line: &Line) -> Option<u64> {
+    let name = line.keyword();
+    milliseconds(
+        line.words.get(1),
+        line,
+        name,
+        &format!("'{name}' expects <time> as argument."),
+        &format!("unexpected character '%c' in argument to <{name}>."),
+        &mut context.report,
+    )
+}
+
+/// The reader has applied these while it read, since later lines may use the variables.
+fn environment(_: &mut GlobalContext<'_>, _: &Line) {}

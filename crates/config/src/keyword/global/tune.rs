@@ -1,0 +1,269 @@
+//! Performance tuning (section 3.2).
+
+use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use crate::document::{Line, Word};
+use crate::keyword::argument::lenient;
+use crate::units;
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported("tune.bufsize", "<size>", "Size of a buffer; a head must fit into one.", bufsize),
+    supported("tune.maxrewrite", "<number>", "Bytes of a buffer kept free for rewriting headers.", maxrewrite),
+    supported("tune.http.maxhdr", "<number>", "Header fields that a message may have.", http_maxhdr),
+    supported("tune.http.logurilen", "<number>", "Bytes of a request line that a log line shows.", http_logurilen),
+    supported("tune.maxaccept", "<number>", "Connections accepted in a row; -1 lifts the limit.", maxaccept),
+    supported("tune.maxpollevents", "<number>", "Events fetched from the kernel at once.", maxpollevents),
+    supported(
+        "tune.idle-pool.shared",
+        "{ full | on | off }",
+        "Whether threads share their idle server connections.",
+        idle_pool_shared,
+    ),
+    supported(
+        "tune.pool-low-fd-ratio",
+        "<percent>",
+        "Share of descriptors in use from which idle connections of others are taken over first.",
+        pool_low_fd_ratio,
+    ),
+    supported(
+        "tune.pool-high-fd-ratio",
+        "<percent>",
+        "Share of descriptors in use from which idle connections are closed.",
+        pool_high_fd_ratio,
+    ),
+    supported("tune.pipesize", "<size>", "Size of the pipes used for splicing.", pipesize),
+    supported("tune.rcvbuf.client", "<size>", "Kernel receive buffer of client connections.", rcvbuf_client),
+    supported("tune.rcvbuf.server", "<size>", "Kernel receive buffer of server connections.", rcvbuf_server),
+    supported("tune.sndbuf.client", "<size>", "Kernel send buffer of client connections.", sndbuf_client),
+    supported("tune.sndbuf.server", "<size>", "Kernel send buffer of server connections.", sndbuf_server),
+    not_yet("tune.rcvbuf.backend", "<size>", "Kernel receive buffer of datagram sockets towards servers."),
+    not_yet("tune.rcvbuf.frontend", "<size>", "Kernel receive buffer of datagram listening sockets."),
+    not_yet("tune.sndbuf.backend", "<size>", "Kernel send buffer of datagram sockets towards servers."),
+    not_yet("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets."),
+    not_yet("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client."),
+    not_yet("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server."),
+    not_yet("tune.http.cookielen", "<number>", "Longest captured cookie."),
+    not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
+    not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
+    not_yet(
+        "tune.defaults.purge",
+        "[{ all | none | <element>[,...] }]",
+        "Which defaults sections are forgotten after start-up.",
+    ),
+    not_yet(
+        "tune.glitches.kill.cpu-usage",
+        "<number>",
+        "Processor load from which connections with too many glitches are closed.",
+    ),
+    not_yet("tune.renice.runtime", "<number>", "Scheduling priority of the running process."),
+    not_yet("tune.renice.startup", "<number>", "Scheduling priority while starting."),
+    not_yet("tune.stick-counters", "<number>", "Number of sticky counters that rules may track at once."),
+    not_yet(
+        "tune.streams-elasticity",
+        "<number>",
+        "How many streams multiplexed connections get, relative to maxconn.",
+    ),
+    not_yet("tune.vars.check-max-size", "<size>", "Memory for the variables of one health check."),
+    not_yet("tune.vars.global-max-size", "<size>", "Memory for all variables together."),
+    not_yet("tune.vars.proc-max-size", "<size>", "Memory for process-wide variables."),
+    not_yet("tune.vars.reqres-max-size", "<size>", "Memory for the variables of one request or response."),
+    not_yet("tune.vars.sess-max-size", "<size>", "Memory for the variables of one session."),
+    not_yet("tune.vars.txn-max-size", "<size>", "Memory for the variables of one transaction."),
+    tuning(
+        "tune.applet.zero-copy-forwarding",
+        "{ on | off }",
+        "Whether internal services hand their buffers over instead of copying.",
+    ),
+    tuning(
+        "tune.buffers.limit",
+        "<number>",
+        "Number of buffers of the process; Weir bounds its memory by connections.",
+    ),
+    tuning("tune.buffers.reserve", "<number>", "Buffers kept for times of memory shortage."),
+    tuning("tune.bufsize.large", "<size>", "Size of the large buffers; Weir chooses it itself."),
+    tuning("tune.bufsize.small", "<size>", "Size of the small buffers; Weir chooses it itself."),
+    tuning("tune.disable-fast-forward", "", "Do not shorten the way of bytes between two connections."),
+    tuning("tune.disable-zero-copy-forwarding", "", "Do not hand buffers over between two connections."),
+    tuning("tune.epoll.mask-events", "<event>[,...]", "Kernel events to ignore, a way around kernel bugs."),
+    tuning("tune.events.max-events-at-once", "<number>", "Internal events handled in a row."),
+    tuning("tune.fail-alloc", "<percent>", "Developers' switch that lets memory allocations fail."),
+    tuning("tune.fd.edge-triggered", "{ on | off }", "Whether sockets are polled edge-triggered; Weir's always are."),
+    tuning("tune.fd.tables", "{ shared | per-thread-group }", "Layout of the descriptor tables."),
+    tuning("tune.h1.zero-copy-fwd-recv", "{ on | off }", "Whether HTTP/1 receives without copying."),
+    tuning("tune.h1.zero-copy-fwd-send", "{ on | off }", "Whether HTTP/1 sends without copying."),
+    tuning("tune.h2.zero-copy-fwd-send", "{ on | off }", "Whether HTTP/2 sends without copying."),
+    tuning("tune.idletimer", "<time>", "Pause after which a stream counts as idle when buffer sizes are chosen."),
+    tuning(
+        "tune.listener.default-shards",
+        "{ by-process | by-thread | by-group }",
+        "How many sockets an address gets; Weir balances accepted connections itself.",
+    ),
+    tuning(
+        "tune.listener.multi-queue",
+        "{ on | fair | off }",
+        "How accepted connections reach the threads; Weir balances them itself.",
+    ),
+    tuning("tune.max-checks-per-thread", "<number>", "Health checks a thread runs at once before it hands some on."),
+    tuning("tune.max-rules-at-once", "<number>", "Rules evaluated before others get their turn."),
+    tuning("tune.memory.hot-size", "<number>", "Memory that each thread keeps for itself."),
+    tuning("tune.pattern.cache-size", "<number>", "Size of the cache of pattern matches."),
+    tuning("tune.peers.max-updates-at-once", "<number>", "Table updates sent to a peer in a row."),
+    tuning("tune.pt.zero-copy-forwarding", "{ on | off }", "Whether TCP mode forwards without copying."),
+    tuning("tune.quic.zero-copy-fwd-send", "{ on | off }", "Whether QUIC sends without copying."),
+    tuning("tune.recv_enough", "<size>", "Bytes received after which no second attempt is made."),
+    tuning("tune.ring.queues", "<number>", "Write queues in front of a ring."),
+    tuning("tune.runqueue-depth", "<number>", "Tasks run before polling again."),
+    tuning("tune.sched.low-latency", "{ on | off }", "Whether tasks are run in smaller groups."),
+    tuning(
+        "tune.takeover-other-tg-connections",
+        "<value>",
+        "Use of idle connections of other thread groups; Weir has no thread groups.",
+    ),
+    tuning("tune.zlib.memlevel", "<number>", "Memory of zlib for each stream."),
+    tuning("tune.zlib.windowsize", "<number>", "Window of zlib for each stream."),
+    removed(
+        "tune.chksize",
+        "<number>",
+        "Size of the buffers of health checks.",
+        "option 'tune.chksize' is not supported any more (tune.bufsize is used instead).",
+    ),
+];
+
+/// The one argument of a keyword that takes a number.
+fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a Word> {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
+        return None;
+    }
+    let word = line.words.get(1);
+    if word.is_none() {
+        context.report.alert(line.span(1), format!("'{name}' expects an integer argument."));
+    }
+    word
+}
+
+/// A size in bytes; HAProxy keeps it in 32 bits.
+fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
+    let word = argument(context, line)?;
+    match units::size(&word.text, u64::from(i32::MAX.unsigned_abs())) {
+        Ok(value) => u32::try_from(value).ok(),
+        Err(error) => {
+            let hint = error.hint(u64::from(i32::MAX.unsigned_abs()));
+            let message = error.message(line.keyword());
+            context.report.push(crate::diagnostic::Diagnostic::alert(word.span, message).with_hint(hint));
+            None
+        }
+    }
+}
+
+/// A size that may be written once; HAProxy warns about the second time and keeps the first.
+fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -> Option<u32> {
+    if known.is_some() {
+        context.report.warning(line.span(0), format!("'{}' already specified. Continuing.", line.keyword()));
+        return known;
+    }
+    size(context, line).filter(|&value| value > 0)
+}
+
+fn bufsize(context: &mut GlobalContext<'_>, line: &Line) {
+    match size(context, line) {
+        Some(0) => context.report.alert(line.span(1), "'tune.bufsize' expects a positive integer argument."),
+        Some(value) => context.spec.tune.bufsize = Some(value),
+        None => {}
+    }
+}
+
+fn maxrewrite(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = argument(context, line) else { return };
+    match u32::try_from(lenient(word, "tune.maxrewrite", &mut context.report)) {
+        Ok(value) => context.spec.tune.maxrewrite = Some(value),
+        Err(_) => context.report.alert(word.span, "'tune.maxrewrite' expects a positive integer argument."),
+    }
+}
+
+fn http_maxhdr(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = argument(context, line) else { return };
+    match u32::try_from(lenient(word, "tune.http.maxhdr", &mut context.report)) {
+        Ok(value @ 1..=32767) => context.spec.tune.http_maxhdr = Some(value),
+        _ => {
+            context.report.alert(word.span, "'tune.http.maxhdr' expects a numeric value between 1 and 32767");
+        }
+    }
+}
+
+fn http_logurilen(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = argument(context, line) else { return };
+    let value = lenient(word, "tune.http.logurilen", &mut context.report);
+    context.spec.tune.http_logurilen = u32::try_from(value).ok();
+}
+
+fn maxaccept(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = argument(context, line) else { return };
+    let value = lenient(word, "tune.maxaccept", &mut context.report);
+    context.spec.tune.maxaccept = Some(i32::try_from(value.max(-1)).unwrap_or(i32::MAX));
+}
+
+fn maxpollevents(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.spec.tune.maxpollevents.is_some() {
+        context.report.warning(line.span(0), "'tune.maxpollevents' already specified. Continuing.");
+        return;
+    }
+    let Some(word) = argument(context, line) else { return };
+    let value = lenient(word, "tune.maxpollevents", &mut context.report);
+    context.spec.tune.maxpollevents = u32::try_from(value).ok().filter(|&value| value > 0);
+}
+
+fn idle_pool_shared(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "tune.idle-pool.shared") {
+        return;
+    }
+    match line.text(1) {
+        "on" | "full" => context.spec.tune.idle_pool_shared = Some(true),
+        "off" => context.spec.tune.idle_pool_shared = Some(false),
+        other => {
+            let message = format!("'tune.idle-pool.shared' expects 'full', 'on' or 'off' but got '{other}'.");
+            context.report.alert(line.span(1), message);
+        }
+    }
+}
+
+fn percentage(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
+        return None;
+    }
+    let value = line.words.get(1).map(|word| lenient(word, name, &mut context.report));
+    let value = value.and_then(|value| u32::try_from(value).ok()).filter(|&value| value <= 100);
+    if value.is_none() {
+        context.report.alert(line.span(1), format!("'{name}' expects an integer argument between 0 and 100."));
+    }
+    value
+}
+
+fn pool_low_fd_ratio(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.pool_low_fd_ratio = percentage(context, line).or(context.spec.tune.pool_low_fd_ratio);
+}
+
+fn pool_high_fd_ratio(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.pool_high_fd_ratio = percentage(context, line).or(context.spec.tune.pool_high_fd_ratio);
+}
+
+fn pipesize(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.pipesize = size(context, line).filter(|&value| value > 0).or(context.spec.tune.pipesize);
+}
+
+fn rcvbuf_client(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.rcvbuf_client = size_once(context, line, context.spec.tune.rcvbuf_client);
+}
+
+fn rcvbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.rcvbuf_server = size_once(context, line, context.spec.tune.rcvbuf_server);
+}
+
+fn sndbuf_client(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.sndbuf_client = size_once(context, line, context.spec.tune.sndbuf_client);
+}
+
+fn sndbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.sndbuf_server = size_once(context, line, context.spec.tune.sndbuf_server);
+}

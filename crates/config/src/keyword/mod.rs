@@ -1,0 +1,86 @@
+//! What keywords mean: a [`Document`] becomes a [`Spec`], and everything wrong with it becomes diagnostics, all of them
+//! at once. Owns the tables of all keywords that HAProxy knows; they feed parser, suggestions, `-dK` and the reference
+//! manual. Must never resolve a name or open a socket.
+//!
+//! To add a keyword: write its function in its family's file and turn its row from `not_yet` into `supported`, then add a
+//! fixture in `tests/keywords`.
+
+mod argument;
+mod bind;
+pub mod catalogue;
+mod elsewhere;
+mod error_page;
+mod filter;
+mod global;
+mod log_line;
+mod negation;
+mod option;
+mod place;
+mod proxy;
+pub mod reference;
+mod report;
+mod rule;
+mod section;
+mod sections;
+mod server;
+mod table;
+mod verify;
+
+pub use table::Standing;
+
+use crate::diagnostic::Diagnostic;
+use crate::document::{Document, Sources};
+use crate::environment::Environment;
+use crate::span::Span;
+use crate::spec::Spec;
+use std::fs::File;
+use std::io::{self, Read as _};
+
+/// How the world outside of the configuration is reached.
+#[derive(Debug, Clone)]
+pub struct SpecOptions {
+    /// Reads a file that the configuration names (`errorfile`), as many bytes at most.
+    pub read_file: fn(path: &str, limit: u64) -> io::Result<Vec<u8>>,
+}
+
+impl Default for SpecOptions {
+    fn default() -> Self {
+        Self { read_file }
+    }
+}
+
+fn read_file(path: &str, limit: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(crate::text::to_os_string(path))?.take(limit).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// What every section is read with.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) environment: &'a Environment,
+    pub(crate) options: &'a SpecOptions,
+    /// `tune.bufsize` as far as it is known.
+    pub(crate) bufsize: u32,
+}
+
+impl Surroundings<'_> {
+    /// `file:line`, as messages refer to another place.
+    pub(crate) fn place(&self, span: Span) -> String {
+        format!("{}:{}", self.sources.file(span).map_or("", |file| &file.name), span.line)
+    }
+}
+
+/// `tune.bufsize` unless it is written.
+pub(crate) const DEFAULT_BUFSIZE: u32 = 16_384;
+
+/// Reads a whole configuration. What could not be read is told in `out`; the specification holds the rest.
+pub fn specify(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
+    sections::read(sources, document, options, out)
+}
+
+/// Whether a character may be in the name of a proxy or a server.
+fn is_name_character(found: char) -> bool {
+    found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | '.' | ':')
+}

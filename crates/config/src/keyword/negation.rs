@@ -1,0 +1,38 @@
+//! `no` and `default` in front of a keyword. Owns HAProxy's rule which keywords allow them.
+
+use super::global::NEGATABLE;
+use super::report::Report;
+use crate::diagnostic::{Diagnostic, Form};
+use crate::document::Line;
+use std::borrow::Cow;
+
+/// What stood in front of the keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Negation {
+    None,
+    No,
+    Default,
+}
+
+/// Takes `no` or `default` off a line. `None` if they may not stand there; that has been said then.
+pub(crate) fn take<'a>(line: &'a Line, report: &mut Report<'_>) -> Option<(Cow<'a, Line>, Negation)> {
+    let negation = match line.keyword() {
+        "no" => Negation::No,
+        "default" => Negation::Default,
+        _ => return Some((Cow::Borrowed(line), Negation::None)),
+    };
+    let keyword = line.text(1);
+    if keyword != "option" && keyword != "log" && !NEGATABLE.contains(&keyword) {
+        report.push(
+            Diagnostic::alert(
+                line.whole(),
+                "negation/default currently supported only for options, log, busy-polling, set-dumpable, \
+                 strict-limits, insecure-fork-wanted and numa-cpu-mapping.",
+            )
+            .with_form(Form::ParsingTight),
+        );
+        return None;
+    }
+    let rest = Line { words: line.words[1..].to_vec(), file: line.file, number: line.number };
+    Some((Cow::Owned(rest), negation))
+}

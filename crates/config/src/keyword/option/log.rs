@@ -1,0 +1,54 @@
+//! Options about log lines and counters.
+
+use super::{OptionKeyword, boolean, fixed, not_yet, supported, switch, tuning};
+use crate::document::Line;
+use crate::keyword::place::places::{FRONT, FRONT_DIRECTIVE};
+use crate::keyword::proxy::{ChosenFormat, ProxyContext};
+use crate::spec::LogFormatSpec;
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[OptionKeyword] = &[
+    supported(fixed(FRONT_DIRECTIVE), "httplog", "[clf]", "Log format of HTTP.", httplog),
+    not_yet(fixed(FRONT_DIRECTIVE), "httpslog", "", "Log format of HTTPS."),
+    supported(fixed(FRONT_DIRECTIVE), "tcplog", "[clf]", "Log format of TCP.", tcplog),
+    supported(switch(FRONT), "dontlognull", "", "No log line for connections without a byte.", dontlognull),
+    not_yet(switch(FRONT), "dontlog-normal", "", "Logs failures only."),
+    not_yet(switch(FRONT), "log-separate-errors", "", "Logs failures with a higher level."),
+    not_yet(switch(FRONT), "logasap", "", "Logs as soon as the head of the answer is there."),
+    tuning(switch(FRONT), "contstats", "", "Counts while a stream runs; Weir always does."),
+    not_yet(switch(FRONT), "socket-stats", "", "Counts for each listening address."),
+];
+
+fn dontlognull(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.options.dontlognull = on);
+}
+
+fn httplog(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(clf) = clf(context, line) else { return };
+    let (format, option) = if clf { (LogFormatSpec::HttpClf, "httplog clf") } else { (LogFormatSpec::Http, "httplog") };
+    context.draft.format = Some(ChosenFormat { format, option, span: line.whole() });
+}
+
+fn tcplog(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(clf) = clf(context, line) else { return };
+    if clf {
+        let place = context.holder.describe();
+        context.report.not_yet(line.span(2), "option tcplog clf", &place);
+        return;
+    }
+    context.draft.format = Some(ChosenFormat { format: LogFormatSpec::Tcp, option: "tcplog", span: line.whole() });
+}
+
+/// Whether the line asks for Common Log Format.
+fn clf(context: &mut ProxyContext<'_>, line: &Line) -> Option<bool> {
+    let name = line.text(1);
+    let clf = match line.text(2) {
+        "" => false,
+        "clf" => true,
+        _ => {
+            context.report.alert(line.span(2), format!("keyword '{name}' only supports option 'clf'."));
+            return None;
+        }
+    };
+    if context.report.too_many(line, 3, &format!("option {name}")) { None } else { Some(clf) }
+}

@@ -1,0 +1,138 @@
+//! `option …`, by family. Owns the dispatch and what `no` and `default` mean in front of it.
+
+mod checks;
+mod connection;
+mod http;
+mod log;
+mod persistence;
+
+use super::negation::Negation;
+use super::place::Place;
+use super::proxy::{ProxyContext, ProxyParse, unknown_option};
+use super::table::{Family, Keyword, Status, rows};
+use crate::diagnostic::{Diagnostic, Form};
+use crate::document::Line;
+
+/// Where an option may stand and what may stand in front of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) place: Place,
+    no: bool,
+    default: bool,
+}
+
+/// `no option` and `default option` are fine.
+const fn switch(place: Place) -> Shape {
+    Shape { place, no: true, default: true }
+}
+
+/// `no option` is fine.
+const fn no_only(place: Place) -> Shape {
+    Shape { place, no: true, default: false }
+}
+
+/// It is there or it is not.
+const fn fixed(place: Place) -> Shape {
+    Shape { place, no: false, default: false }
+}
+
+/// A row of the option tables. The function is called for `no` and `default` as well where the shape permits them.
+pub(crate) type OptionKeyword = Keyword<ProxyParse, Shape>;
+
+const fn supported(
+    shape: Shape,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    parse: ProxyParse,
+) -> OptionKeyword {
+    Keyword::new(shape, name, usage, doc, Status::Supported(parse))
+}
+
+const fn not_yet(shape: Shape, name: &'static str, usage: &'static str, doc: &'static str) -> OptionKeyword {
+    Keyword::new(shape, name, usage, doc, Status::NotYet)
+}
+
+const fn tuning(shape: Shape, name: &'static str, usage: &'static str, doc: &'static str) -> OptionKeyword {
+    Keyword::new(shape, name, usage, doc, Status::Tuning)
+}
+
+const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> OptionKeyword {
+    Keyword::new(switch(super::place::places::ANY), name, usage, doc, Status::Removed(sentence))
+}
+
+/// Every option.
+pub(crate) static FAMILIES: &[Family<OptionKeyword>] = &[
+    Family { title: "Connections", rows: connection::TABLE },
+    Family { title: "HTTP", rows: http::TABLE },
+    Family { title: "Logs and counters", rows: log::TABLE },
+    Family { title: "Health checks", rows: checks::TABLE },
+    Family { title: "Choice of a server", rows: persistence::TABLE },
+];
+
+/// Reads an `option` line.
+pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
+    let name = line.text(1);
+    if name.is_empty() {
+        context.report.alert(line.span(1), "'option' expects an option name.");
+        return;
+    }
+    let Some(row) = rows(FAMILIES).find(|row| row.name == name) else {
+        unknown_option(context, line, rows(FAMILIES).map(|row| row.name).collect());
+        return;
+    };
+    if !may_stand(context, line, row) {
+        return;
+    }
+    let what = format!("option {name}");
+    let place = context.holder.describe();
+    match row.status {
+        Status::Supported(parse) | Status::Group(parse) => parse(context, line),
+        // An option that cannot be switched on is off already.
+        Status::NotYet if context.negation != Negation::None => {}
+        Status::NotYet => context.report.not_yet(line.span(1), &what, &place),
+        Status::Tuning => context.report.no_counterpart(line.span(1), &what, &place),
+        Status::Removed(sentence) => context.report.removed(line.span(1), sentence, line.text(2)),
+    }
+}
+
+fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -> bool {
+    let name = row.name;
+    let fine = match context.negation {
+        Negation::None => true,
+        Negation::No => row.extra.no,
+        Negation::Default => row.extra.default,
+    };
+    if !fine {
+        context.report.push(
+            Diagnostic::alert(line.span(1), format!("negation/default is not supported for option '{name}'."))
+                .with_form(Form::ParsingTight),
+        );
+        return false;
+    }
+    if matches!(row.status, Status::Removed(_)) {
+        return true;
+    }
+    let long = format!("option {name}");
+    let first = if name == "forwarded" { long.as_str() } else { name };
+    row.extra.place.admits(context.holder, line.span(1), first, &long, &mut context.report)
+}
+
+/// Whether the line switches its option on; `None` for `default`. `Err` if it has an argument too many.
+fn switched(context: &mut ProxyContext<'_>, line: &Line) -> Result<Option<bool>, ()> {
+    if context.report.too_many(line, 2, &format!("option {}", line.text(1))) {
+        return Err(());
+    }
+    Ok(match context.negation {
+        Negation::None => Some(true),
+        Negation::No => Some(false),
+        Negation::Default => None,
+    })
+}
+
+/// An option that is on or off, and off by default.
+fn boolean(context: &mut ProxyContext<'_>, line: &Line, set: impl FnOnce(&mut ProxyContext<'_>, bool)) {
+    if let Ok(on) = switched(context, line) {
+        set(context, on.unwrap_or(false));
+    }
+}

@@ -1,0 +1,296 @@
+//! Where a proxy keyword may stand, and HAProxy's sentence where it may not. Knows no keyword.
+
+use super::report::Report;
+use crate::span::Span;
+use crate::spec::ProxyKind;
+
+/// The four sections that make proxies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Defaults,
+    Frontend,
+    Listen,
+    Backend,
+}
+
+impl Section {
+    pub(crate) const fn keyword(self) -> &'static str {
+        match self {
+            Self::Defaults => "defaults",
+            Self::Frontend => "frontend",
+            Self::Listen => "listen",
+            Self::Backend => "backend",
+        }
+    }
+
+    /// What HAProxy calls a proxy of this kind.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Defaults => "defaults",
+            Self::Frontend => "frontend",
+            Self::Listen => "proxy",
+            Self::Backend => "backend",
+        }
+    }
+
+    pub(crate) const fn kind(self) -> Option<ProxyKind> {
+        match self {
+            Self::Defaults => None,
+            Self::Frontend => Some(ProxyKind::Frontend),
+            Self::Listen => Some(ProxyKind::Listen),
+            Self::Backend => Some(ProxyKind::Backend),
+        }
+    }
+
+    const fn has(self, side: Side) -> bool {
+        match side {
+            Side::Both => true,
+            Side::Front => !matches!(self, Self::Backend),
+            Side::Back => !matches!(self, Self::Frontend),
+        }
+    }
+}
+
+/// The noun for a finished proxy.
+pub(crate) const fn noun(kind: ProxyKind) -> &'static str {
+    match kind {
+        ProxyKind::Frontend => "frontend",
+        ProxyKind::Listen => "proxy",
+        ProxyKind::Backend => "backend",
+    }
+}
+
+/// The side of a proxy that a keyword is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Either.
+    Both,
+    /// Towards clients: `frontend` and `listen`.
+    Front,
+    /// Towards servers: `backend` and `listen`.
+    Back,
+}
+
+impl Side {
+    const fn capability(self) -> &'static str {
+        match self {
+            Self::Both => "",
+            Self::Front => "frontend",
+            Self::Back => "backend",
+        }
+    }
+}
+
+/// What happens in a `defaults` section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InDefaults {
+    /// It is inherited.
+    Allowed,
+    /// It is inherited from a section with a name, and refused in one without.
+    Named,
+    /// Refused.
+    Refused,
+}
+
+/// HAProxy's words about the wrong place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// `'x' ignored because frontend 'f' has no backend capability.`, a warning.
+    Ignored,
+    /// The same with a suggestion behind.
+    IgnoredBut(&'static str),
+    /// `x will be ignored because …`, a warning.
+    WillBeIgnored,
+    /// The same with quotes around the name.
+    WillBeIgnoredQuoted,
+    /// `backend 'b' : 'x' directive is ignored in backends.`, a warning.
+    Directive,
+    /// `'x' not allowed because …`, an error.
+    NotAllowed,
+    /// `'x' only available in backend or listen section`, an error.
+    OnlyAvailable,
+    /// The same with a full stop.
+    OnlyAvailableStop,
+    /// `x is not allowed because backend b is not a frontend`, an error.
+    TcpRule,
+    /// `x is only allowed in 'backend' sections or 'defaults' section with a name`, an error.
+    TcpResponse,
+    /// Filters have their own sentence about `defaults`.
+    Filter,
+    /// `stick-table` too.
+    Table,
+    /// `declare` too.
+    Declare,
+}
+
+/// Where a keyword may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The side it is about.
+    pub side: Side,
+    /// What happens in a `defaults` section.
+    pub defaults: InDefaults,
+    /// What is said elsewhere.
+    pub wording: Wording,
+}
+
+const fn place(side: Side, defaults: InDefaults, wording: Wording) -> Place {
+    Place { side, defaults, wording }
+}
+
+/// The places that tables use. `_SECTION`: not in `defaults`.
+pub(crate) mod places {
+    use super::InDefaults::{Allowed, Named, Refused};
+    use super::Side::{Back, Both, Front};
+    use super::{Place, Wording, place};
+
+    pub(crate) const ANY: Place = place(Both, Allowed, Wording::Ignored);
+    pub(crate) const NO_DEFAULTS: Place = place(Both, Refused, Wording::Ignored);
+    pub(crate) const NAMED: Place = place(Both, Named, Wording::Ignored);
+    pub(crate) const NAMED_TCP: Place = place(Both, Named, Wording::TcpRule);
+    pub(crate) const STICK_TABLE: Place = place(Both, Refused, Wording::Table);
+    pub(crate) const FILTER: Place = place(Both, Refused, Wording::Filter);
+    pub(crate) const FRONT: Place = place(Front, Allowed, Wording::Ignored);
+    pub(crate) const FRONT_SECTION: Place = place(Front, Refused, Wording::Ignored);
+    pub(crate) const FRONT_MAXCONN: Place = place(Front, Allowed, Wording::IgnoredBut("fullconn"));
+    pub(crate) const FRONT_WILL: Place = place(Front, Allowed, Wording::WillBeIgnored);
+    pub(crate) const FRONT_WILL_QUOTED: Place = place(Front, Allowed, Wording::WillBeIgnoredQuoted);
+    pub(crate) const FRONT_DIRECTIVE: Place = place(Front, Allowed, Wording::Directive);
+    pub(crate) const FRONT_DECLARE: Place = place(Front, Refused, Wording::Declare);
+    pub(crate) const FRONT_ONLY_SECTION: Place = place(Front, Refused, Wording::OnlyAvailableStop);
+    pub(crate) const FRONT_TCP: Place = place(Front, Named, Wording::TcpRule);
+    pub(crate) const BACK: Place = place(Back, Allowed, Wording::Ignored);
+    pub(crate) const BACK_SECTION: Place = place(Back, Refused, Wording::Ignored);
+    pub(crate) const BACK_FULLCONN: Place = place(Back, Allowed, Wording::IgnoredBut("maxconn"));
+    pub(crate) const BACK_WILL: Place = place(Back, Allowed, Wording::WillBeIgnored);
+    pub(crate) const BACK_WILL_QUOTED: Place = place(Back, Allowed, Wording::WillBeIgnoredQuoted);
+    pub(crate) const BACK_ONLY: Place = place(Back, Allowed, Wording::OnlyAvailable);
+    pub(crate) const BACK_ONLY_SECTION: Place = place(Back, Refused, Wording::OnlyAvailableStop);
+    pub(crate) const BACK_ONLY_EVERYWHERE: Place = place(Back, Refused, Wording::OnlyAvailable);
+    pub(crate) const BACK_TCP: Place = place(Back, Named, Wording::TcpResponse);
+    pub(crate) const SERVER: Place = place(Back, Refused, Wording::NotAllowed);
+    pub(crate) const DEFAULT_SERVER: Place = place(Back, Allowed, Wording::NotAllowed);
+}
+
+/// Who asks: the section and its name (none for an anonymous `defaults`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holder<'a> {
+    pub(crate) section: Section,
+    pub(crate) name: Option<&'a str>,
+}
+
+impl Holder<'_> {
+    /// `frontend 'www'`, or `'defaults' section`.
+    pub(crate) fn describe(&self) -> String {
+        match self.name {
+            Some(name) => format!("{} '{name}'", self.section.keyword()),
+            None => format!("'{}' section", self.section.keyword()),
+        }
+    }
+}
+
+impl Place {
+    /// Says HAProxy's sentence if the keyword stands where it must not. True if it may be read.
+    /// `first` is what the shorter sentences call it, `name` the whole name.
+    pub(crate) fn admits(
+        &self,
+        holder: Holder<'_>,
+        span: Span,
+        first: &str,
+        name: &str,
+        report: &mut Report<'_>,
+    ) -> bool {
+        if holder.section == Section::Defaults {
+            return self.admits_defaults(holder, span, first, name, report);
+        }
+        if holder.section.has(self.side) {
+            return true;
+        }
+        let (noun, proxy) = (holder.section.noun(), holder.name.unwrap_or_default());
+        let because = format!("because {noun} '{proxy}' has no {} capability", self.side.capability());
+        let sections = if self.side == Side::Back { "backend or listen" } else { "frontend or listen" };
+        match self.wording {
+            Wording::IgnoredBut(other) => {
+                report.warning(span, format!("'{first}' ignored {because}. Maybe you want '{other}' instead ?"));
+            }
+            Wording::WillBeIgnored => report.warning(span, format!("{name} will be ignored {because}")),
+            Wording::WillBeIgnoredQuoted => report.warning(span, format!("'{name}' will be ignored {because}")),
+            Wording::Directive => {
+                report.warning(span, format!("{noun} '{proxy}' : '{name}' directive is ignored in backends."));
+            }
+            Wording::NotAllowed => report.alert(span, format!("'{first}' not allowed {because}.")),
+            Wording::OnlyAvailable | Wording::Declare => {
+                report.alert(span, format!("'{first}' only available in {sections} section"));
+            }
+            Wording::OnlyAvailableStop => {
+                report.alert(span, format!("'{first}' only available in {sections} section."));
+            }
+            Wording::TcpRule => {
+                report.alert(span, format!("{name} is not allowed because {noun} {proxy} is not a frontend"));
+            }
+            Wording::TcpResponse => report
+                .alert(span, format!("{name} is only allowed in 'backend' sections or 'defaults' section with a name")),
+            Wording::Ignored | Wording::Filter | Wording::Table => {
+                report.warning(span, format!("'{first}' ignored {because}."));
+            }
+        }
+        false
+    }
+
+    fn admits_defaults(
+        &self,
+        holder: Holder<'_>,
+        span: Span,
+        first: &str,
+        name: &str,
+        report: &mut Report<'_>,
+    ) -> bool {
+        let message = match (self.defaults, self.wording) {
+            (InDefaults::Allowed, _) => return true,
+            (InDefaults::Named, _) if holder.name.is_some() => return true,
+            (InDefaults::Named, Wording::TcpRule) => {
+                format!("{name} is not allowed in anonymous 'defaults' sections")
+            }
+            (InDefaults::Named, Wording::TcpResponse) => {
+                format!("{name} is only allowed in 'backend' sections or 'defaults' section with a name")
+            }
+            (InDefaults::Named, _) => format!("'{first}' not allowed in anonymous 'defaults' section."),
+            (InDefaults::Refused, Wording::Filter) => format!("{first} is not allowed in a 'default' section."),
+            (InDefaults::Refused, Wording::Table) => format!("'{first}' is not supported in 'defaults' section."),
+            (InDefaults::Refused, Wording::Declare) => format!("'{first}' not available in default section"),
+            (InDefaults::Refused, Wording::OnlyAvailable) => {
+                format!("'{first}' only available in backend or listen section")
+            }
+            (InDefaults::Refused, _) => {
+                let first = if matches!(name.split(' ').next(), Some("capture")) || name == "stats admin" {
+                    two_words(name)
+                } else {
+                    first
+                };
+                format!("'{first}' not allowed in 'defaults' section.")
+            }
+        };
+        report.alert(span, message);
+        false
+    }
+
+    /// The sections as the reference manual lists them.
+    pub(crate) fn sections(&self) -> String {
+        let mut names = Vec::new();
+        match self.defaults {
+            InDefaults::Allowed => names.push("defaults"),
+            InDefaults::Named => names.push("defaults (named)"),
+            InDefaults::Refused => {}
+        }
+        for section in [Section::Frontend, Section::Listen, Section::Backend] {
+            if section.has(self.side) {
+                names.push(section.keyword());
+            }
+        }
+        names.join(", ")
+    }
+}
+
+fn two_words(name: &str) -> &str {
+    name.match_indices(' ').nth(1).map_or(name, |(end, _)| &name[..end])
+}

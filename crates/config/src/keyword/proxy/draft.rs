@@ -1,0 +1,138 @@
+//! A proxy while it is read: what it says so far, and what it inherits. A `defaults` section is a draft as well; starting
+//! from it means cloning it. Must never hold what a finished [`ProxySpec`] needs not be derived from.
+
+use crate::keyword::log_line::Entry;
+use crate::keyword::place::Section;
+use crate::keyword::server::ServerDraft;
+use crate::span::{Span, Spanned};
+use crate::spec::{
+    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxySpec,
+    TimeoutsSpec,
+};
+
+/// A log format that an option chose, kept until the mode is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChosenFormat {
+    pub(crate) format: LogFormatSpec,
+    /// The option as HAProxy names it in its warning: `httplog`, `httplog clf`.
+    pub(crate) option: &'static str,
+    pub(crate) span: Span,
+}
+
+/// What could not be read, so that nothing is concluded from its absence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Gaps {
+    pub(crate) mode: bool,
+    pub(crate) bind: bool,
+    pub(crate) log: bool,
+}
+
+impl Gaps {
+    /// Where even the `defaults` to inherit from are missing.
+    pub(crate) const fn everything() -> Self {
+        Self { mode: true, bind: true, log: true }
+    }
+}
+
+/// A proxy while it is read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProxyDraft {
+    pub(crate) spec: ProxySpec,
+    /// What `server` lines start from.
+    pub(crate) default_server: ServerDraft,
+    /// `log` lines in order.
+    pub(crate) logs: Vec<Entry>,
+    pub(crate) format: Option<ChosenFormat>,
+    /// `id`, if it was written.
+    pub(crate) id: Option<Spanned<u32>>,
+    /// Every static target of a `use_backend`.
+    pub(crate) targets: Vec<Spanned<String>>,
+    pub(crate) gaps: Gaps,
+}
+
+impl ProxyDraft {
+    /// What a `defaults` section without `from` starts from: the manual's defaults.
+    pub(crate) fn documented() -> Self {
+        let spec = ProxySpec {
+            span: Span::default(),
+            kind: ProxyKind::Listen,
+            name: Spanned::default(),
+            id: 0,
+            mode: Mode::Tcp,
+            disabled: false,
+            description: None,
+            binds: Vec::new(),
+            servers: Vec::new(),
+            maxconn: None,
+            backlog: None,
+            fullconn: None,
+            balance: BalanceSpec::default(),
+            default_backend: None,
+            use_backend: Vec::new(),
+            timeouts: TimeoutsSpec::default(),
+            retries: 3,
+            http_reuse: HttpReuse::default(),
+            close_mode: CloseMode::default(),
+            forwardfor: None,
+            monitor_uri: None,
+            error_files: Vec::new(),
+            options: OptionsSpec::default(),
+            logs: Vec::new(),
+            log_format: LogFormatSpec::Default,
+            log_tag: None,
+        };
+        Self {
+            spec,
+            default_server: ServerDraft::default(),
+            logs: Vec::new(),
+            format: None,
+            id: None,
+            targets: Vec::new(),
+            gaps: Gaps::default(),
+        }
+    }
+
+    /// A proxy that inherits from this draft.
+    pub(crate) fn begin(&self, section: Section, name: Spanned<String>, span: Span) -> Self {
+        let mut draft = self.clone();
+        draft.spec.kind = section.kind().unwrap_or(ProxyKind::Listen);
+        draft.spec.name = name;
+        draft.spec.span = span;
+        draft.gaps = Gaps { mode: self.gaps.mode, bind: false, log: self.gaps.log };
+        draft
+    }
+
+    /// Whether it logs anywhere.
+    pub(crate) fn has_logs(&self, global: &GlobalSpec) -> bool {
+        self.gaps.log
+            || self.logs.iter().any(|entry| match entry {
+                Entry::Own(_) => true,
+                Entry::Global(_) => !global.logs.is_empty(),
+                Entry::Clear => false,
+            })
+    }
+
+    /// The finished proxy: what belongs to the other side is left out, the global logs are put in.
+    pub(crate) fn finish(mut self, global: &GlobalSpec) -> ProxySpec {
+        self.spec.logs = self
+            .logs
+            .iter()
+            .flat_map(|entry| match entry {
+                Entry::Own(log) => vec![LogSpec::clone(log)],
+                Entry::Global(_) => global.logs.clone(),
+                Entry::Clear => Vec::new(),
+            })
+            .collect();
+        if let Some(chosen) = self.format {
+            self.spec.log_format = match (chosen.format, self.spec.mode) {
+                (LogFormatSpec::Http | LogFormatSpec::HttpClf, Mode::Tcp) => LogFormatSpec::Tcp,
+                (format, _) => format,
+            };
+        }
+        if self.spec.mode == Mode::Tcp {
+            self.spec.forwardfor = None;
+            self.spec.monitor_uri = None;
+        }
+        self.spec
+    }
+}

@@ -1,0 +1,134 @@
+//! Names, modes, limits.
+
+use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
+use crate::diagnostic::Diagnostic;
+use crate::document::Line;
+use crate::keyword::argument::{lenient, limit, only};
+use crate::keyword::option;
+use crate::keyword::place::places::{ANY, BACK_FULLCONN, BACK_WILL, FRONT, FRONT_MAXCONN, FRONT_WILL, NO_DEFAULTS};
+use crate::span::Spanned;
+use crate::spec::Mode;
+use crate::suggest;
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[ProxyKeyword] = &[
+    supported(ANY, "mode", "{ tcp | http | log | spop | haterm }", "Protocol that the proxy speaks.", mode),
+    supported(NO_DEFAULTS, "id", "<number>", "Number of the proxy, instead of its position.", id),
+    supported(NO_DEFAULTS, "description", "<text>", "Text shown on the statistics page.", description),
+    supported(ANY, "disabled", "", "The proxy is not used, its addresses are not opened.", disabled),
+    supported(ANY, "enabled", "", "Undoes an inherited \"disabled\".", enabled),
+    supported(FRONT_MAXCONN, "maxconn", "<number>", "Connections that the frontend takes at once.", maxconn),
+    supported(FRONT, "backlog", "<number>", "Connections the kernel holds until they are accepted.", backlog),
+    supported(
+        BACK_FULLCONN,
+        "fullconn",
+        "<number>",
+        "Load of the backend at which its servers get their full maxconn.",
+        fullconn,
+    ),
+    group(ANY, "option", "<name> [<argument>...]", "Switches an option on; \"no option\" switches it off.", option),
+    not_yet(NO_DEFAULTS, "guid", "<text>", "Identifier that stays the same across reloads."),
+    not_yet(FRONT_WILL, "rate-limit sessions", "<number>", "New sessions a second."),
+    not_yet(
+        FRONT_WILL,
+        "clitcpka-cnt",
+        "<number>",
+        "Keep-alive probes without an answer before a client's connection is dropped.",
+    ),
+    not_yet(FRONT_WILL, "clitcpka-idle", "<time>", "Idle time before keep-alive probes to clients start."),
+    not_yet(FRONT_WILL, "clitcpka-intvl", "<time>", "Time between keep-alive probes to clients."),
+    not_yet(
+        BACK_WILL,
+        "srvtcpka-cnt",
+        "<number>",
+        "Keep-alive probes without an answer before a server's connection is dropped.",
+    ),
+    not_yet(BACK_WILL, "srvtcpka-idle", "<time>", "Idle time before keep-alive probes to servers start."),
+    not_yet(BACK_WILL, "srvtcpka-intvl", "<time>", "Time between keep-alive probes to servers."),
+];
+
+fn mode(context: &mut ProxyContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "mode") {
+        return;
+    }
+    context.draft.gaps.mode = false;
+    let text = line.text(1);
+    match text {
+        "tcp" => context.draft.spec.mode = Mode::Tcp,
+        "http" => context.draft.spec.mode = Mode::Http,
+        "log" | "spop" | "haterm" => {
+            context.draft.gaps.mode = true;
+            let place = context.holder.describe();
+            context.report.not_yet(line.span(1), &format!("mode {text}"), &place);
+        }
+        "health" => context.report.alert(
+            line.span(1),
+            "'mode health' doesn't exist anymore. Please use 'http-request return status 200' instead.",
+        ),
+        _ => {
+            let known = suggest::nearest(text, ["tcp", "http", "log", "spop", "haterm"]);
+            let mut diagnostic = Diagnostic::alert(line.span(1), format!("unknown proxy mode '{text}'."));
+            diagnostic.hint = known.map(|known| format!("write 'mode {known}'"));
+            context.report.push(diagnostic);
+        }
+    }
+}
+
+fn id(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(word) = only(line, "'id' expects an integer argument.", &mut context.report) else { return };
+    match limit(lenient(word, "id", &mut context.report)) {
+        Some(id) => context.draft.id = Some(Spanned::new(id, word.span)),
+        None => context.report.alert(word.span, "custom id has to be > 0."),
+    }
+}
+
+fn description(context: &mut ProxyContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        context.report.alert(line.span(1), "'description' expects a string argument.");
+        return;
+    }
+    let words: Vec<&str> = line.arguments().iter().map(|word| word.text.as_str()).collect();
+    context.draft.spec.description = Some(words.join(" "));
+}
+
+fn disabled(context: &mut ProxyContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 1, "disabled") {
+        context.draft.spec.disabled = true;
+    }
+}
+
+fn enabled(context: &mut ProxyContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 1, "enabled") {
+        context.draft.spec.disabled = false;
+    }
+}
+
+/// The one argument, a number of connections where 0 means no limit.
+fn connections(context: &mut ProxyContext<'_>, line: &Line) -> Option<Option<u32>> {
+    let name = line.keyword();
+    let word = only(line, &format!("'{name}' expects an integer argument."), &mut context.report)?;
+    Some(limit(lenient(word, name, &mut context.report)))
+}
+
+fn maxconn(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(value) = connections(context, line) {
+        context.draft.spec.maxconn = value;
+    }
+}
+
+fn backlog(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(value) = connections(context, line) {
+        context.draft.spec.backlog = value;
+    }
+}
+
+fn fullconn(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(value) = connections(context, line) {
+        context.draft.spec.fullconn = value;
+    }
+}
+
+/// `option …`: [`crate::keyword::option`] has the tables.
+fn option(context: &mut ProxyContext<'_>, line: &Line) {
+    option::read(context, line);
+}

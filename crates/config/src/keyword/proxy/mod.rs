@@ -1,0 +1,206 @@
+//! Keywords of `defaults`, `frontend`, `listen` and `backend`, by family. Owns their dispatch; the meaning of each is in
+//! its family's file.
+
+mod balance;
+mod checks;
+mod draft;
+mod errors;
+mod general;
+mod listening;
+mod logs;
+mod persistence;
+mod removed;
+mod rules;
+mod stats;
+mod switching;
+mod timeouts;
+
+pub(crate) use draft::{ChosenFormat, Gaps, ProxyDraft};
+
+use super::negation::{self, Negation};
+use super::place::{Holder, Place, places};
+use super::report::{Report, did_you_mean};
+use super::table::{Family, Found, Keyword, Status, find, rows};
+use super::{Surroundings, elsewhere};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Line, Section};
+use crate::language::section::SECTIONS;
+use crate::suggest;
+
+/// What a proxy keyword works on.
+pub(crate) struct ProxyContext<'a> {
+    pub(crate) draft: &'a mut ProxyDraft,
+    pub(crate) holder: Holder<'a>,
+    pub(crate) report: Report<'a>,
+    /// What stood in front of the keyword.
+    pub(crate) negation: Negation,
+    pub(crate) around: Surroundings<'a>,
+}
+
+impl ProxyContext<'_> {
+    /// The proxy's name; empty for a `defaults` section without one.
+    pub(crate) fn name(&self) -> &str {
+        self.holder.name.unwrap_or_default()
+    }
+}
+
+/// Reads one line.
+pub(crate) type ProxyParse = fn(&mut ProxyContext<'_>, &Line);
+
+/// A row of the proxy tables.
+pub(crate) type ProxyKeyword = Keyword<ProxyParse, Place>;
+
+const fn supported(
+    place: Place,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    parse: ProxyParse,
+) -> ProxyKeyword {
+    Keyword::new(place, name, usage, doc, Status::Supported(parse))
+}
+
+const fn group(
+    place: Place,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    parse: ProxyParse,
+) -> ProxyKeyword {
+    Keyword::new(place, name, usage, doc, Status::Group(parse))
+}
+
+const fn not_yet(place: Place, name: &'static str, usage: &'static str, doc: &'static str) -> ProxyKeyword {
+    Keyword::new(place, name, usage, doc, Status::NotYet)
+}
+
+const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> ProxyKeyword {
+    Keyword::new(places::ANY, name, usage, doc, Status::Removed(sentence))
+}
+
+/// Every keyword of a proxy.
+pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
+    Family { title: "General", rows: general::TABLE },
+    Family { title: "Addresses and servers", rows: listening::TABLE },
+    Family { title: "Choice of a server", rows: balance::TABLE },
+    Family { title: "Choice of a backend", rows: switching::TABLE },
+    Family { title: "Timeouts", rows: timeouts::TABLE },
+    Family { title: "Errors and monitoring", rows: errors::TABLE },
+    Family { title: "Logs", rows: logs::TABLE },
+    Family { title: "Rules", rows: rules::TABLE },
+    Family { title: "Persistence", rows: persistence::TABLE },
+    Family { title: "Health checks", rows: checks::TABLE },
+    Family { title: "Statistics page", rows: stats::TABLE },
+    Family { title: "Removed", rows: removed::TABLE },
+];
+
+/// What HAProxy says when the second word of a group is none of its members; `%1` stands for it.
+const GROUPS: &[(&str, &str)] = &[
+    (
+        "timeout",
+        "'timeout' supports 'client', 'server', 'connect', 'check', 'queue', 'handshake', 'http-keep-alive', \
+         'http-request', 'tunnel', 'tarpit', 'client-fin' and 'server-fin' (got '%1')",
+    ),
+    (
+        "stats",
+        "unknown stats parameter '%1', expects 'admin', 'uri', 'realm', 'auth', 'scope', 'enable', 'hide-version', \
+         'show-node', 'show-desc' , 'show-legends' or 'show-version'.",
+    ),
+    ("capture", "'capture' expects 'cookie' or 'request header' or 'response header'."),
+    ("declare", "unknown declaration type '%1' (supports 'capture')"),
+    ("stick", "'stick' expects 'on', 'match', or 'store'."),
+    (
+        "http-check",
+        "'http-check' only supports 'disable-on-404', 'send-state', 'comment', 'connect', 'send', 'expect', \
+         'set-var-fmt(*)', 'set-var(*)', 'unset-var(*)'. but got '%1'",
+    ),
+    (
+        "tcp-check",
+        "'tcp-check' only supports 'comment', 'connect', 'send', 'send-binary', 'expect', 'set-var-fmt(*)', \
+         'set-var(*)', 'unset-var(*)'. but got '%1'",
+    ),
+    ("tcp-request", "'tcp-request' expects 'inspect-delay', 'connection', or 'content' in proxy '%p' (got '%1')"),
+    ("tcp-response", "'tcp-response' expects 'inspect-delay' or 'content' in proxy '%p' (got '%1')"),
+    ("email-alert", "email-alert: unknown argument '%1'."),
+    ("compression", "'compression' expects 'algo', 'type', 'direction', 'offload', 'minsize-req' or 'minsize-res'."),
+    ("persist", "unknown persist method."),
+    ("monitor", "'monitor' only supports 'fail'."),
+    ("rate-limit", "'rate-limit' only supports 'sessions' (got '%1')"),
+    ("external-check", "'external-check' only supports 'command' and 'path'. but got '%1'."),
+];
+
+/// Reads the lines of a section into a draft.
+pub(crate) fn read(
+    section: &Section,
+    draft: &mut ProxyDraft,
+    holder: Holder<'_>,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) {
+    for line in &section.body {
+        let Some((line, negation)) = negation::take(line, report) else { continue };
+        let mut context = ProxyContext { draft, holder, report: report.reborrow(), negation, around };
+        read_line(&mut context, &line);
+    }
+}
+
+fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
+    match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
+        Found::Row(row, words) => read_row(context, line, row, words),
+        Found::Group => wrong_member(context, line),
+        Found::Unknown => {
+            let Some(word) = line.words.first() else { return };
+            let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
+            let names = names.chain(SECTIONS.iter().copied()).collect();
+            let hint = elsewhere::hint(&word.text, elsewhere::Where::Proxy);
+            context.report.unknown(word, context.holder.section.keyword(), names, hint);
+        }
+    }
+}
+
+fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, words: usize) {
+    let removed = matches!(row.status, Status::Removed(_));
+    let (span, first) = (line.span(0), line.keyword());
+    if !removed && !row.extra.admits(context.holder, span, first, row.name, &mut context.report) {
+        return;
+    }
+    match row.status {
+        Status::Supported(parse) | Status::Group(parse) => parse(context, line),
+        Status::NotYet => {
+            let place = context.holder.describe();
+            context.report.not_yet(line.span(0), row.name, &place);
+        }
+        Status::Tuning => {
+            let place = context.holder.describe();
+            context.report.no_counterpart(line.span(0), row.name, &place);
+        }
+        Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(words)),
+    }
+}
+
+/// The first word opens a group, the second one is none of its members.
+fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
+    let (first, second) = (line.keyword(), line.text(1));
+    let sentence = match GROUPS.iter().find(|group| group.0 == first) {
+        Some(group) => group.1.replace("%1", second).replace("%p", context.name()),
+        None => format!("'{first}' does not know '{second}'."),
+    };
+    let members = rows(FAMILIES).filter_map(|row| row.name.strip_prefix(first)?.strip_prefix(' '));
+    let known = suggest::nearest(second, members);
+    let mut diagnostic = Diagnostic::alert(line.span(1), sentence);
+    diagnostic.hint = known.map(|known| format!("write '{first} {known}'"));
+    context.report.push(diagnostic);
+}
+
+/// An `option` that nobody knows.
+pub(crate) fn unknown_option(context: &mut ProxyContext<'_>, line: &Line, names: Vec<&'static str>) {
+    let name = line.text(1);
+    let known = suggest::nearest(name, names);
+    let mut message = format!("unknown option '{name}'{}", did_you_mean(known));
+    if known.is_none() {
+        message.push('.');
+    }
+    let mut diagnostic = Diagnostic::alert(line.span(1), message);
+    diagnostic.hint = known.map(|known| format!("write 'option {known}'"));
+    context.report.push(diagnostic);
+}

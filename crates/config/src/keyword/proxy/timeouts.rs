@@ -1,0 +1,151 @@
+//! Timeouts.
+
+use super::{ProxyContext, ProxyKeyword, removed, supported};
+use crate::document::Line;
+use crate::keyword::argument::milliseconds;
+use crate::keyword::place::places::{ANY, BACK_WILL_QUOTED, FRONT_WILL_QUOTED};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[ProxyKeyword] = &[
+    supported(FRONT_WILL_QUOTED, "timeout client", "<time>", "Silence of the client.", client),
+    supported(
+        FRONT_WILL_QUOTED,
+        "timeout client-fin",
+        "<time>",
+        "Silence of the client after one side has closed.",
+        client_fin,
+    ),
+    supported(FRONT_WILL_QUOTED, "timeout client-hs", "<time>", "Handshakes of the client's connection.", client_hs),
+    supported(BACK_WILL_QUOTED, "timeout connect", "<time>", "Connection to a server.", connect),
+    supported(BACK_WILL_QUOTED, "timeout check", "<time>", "Health check once its connection stands.", check),
+    supported(ANY, "timeout http-keep-alive", "<time>", "Pause between two requests of a client.", http_keep_alive),
+    supported(ANY, "timeout http-request", "<time>", "Whole head of a request.", http_request),
+    supported(BACK_WILL_QUOTED, "timeout queue", "<time>", "Wait for a free place on a server.", queue),
+    supported(BACK_WILL_QUOTED, "timeout server", "<time>", "Silence of the server.", server),
+    supported(
+        BACK_WILL_QUOTED,
+        "timeout server-fin",
+        "<time>",
+        "Silence of the server after one side has closed.",
+        server_fin,
+    ),
+    supported(ANY, "timeout tarpit", "<time>", "How long a tarpitted client waits.", tarpit),
+    supported(BACK_WILL_QUOTED, "timeout tunnel", "<time>", "Silence in both directions once a tunnel stands.", tunnel),
+    removed(
+        "clitimeout",
+        "<time>",
+        "Older name of timeout client.",
+        "the 'clitimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout client'.",
+    ),
+    removed(
+        "contimeout",
+        "<time>",
+        "Older name of timeout connect.",
+        "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.",
+    ),
+    removed(
+        "srvtimeout",
+        "<time>",
+        "Older name of timeout server.",
+        "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.",
+    ),
+];
+
+/// Below this, a number without a unit was hardly meant as milliseconds.
+const SUSPICIOUS: u64 = 100;
+
+fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
+    let name = format!("timeout {}", line.text(1));
+    let value = milliseconds(
+        line.words.get(2),
+        line,
+        &name,
+        &format!("'{name}' expects an integer value (in milliseconds)"),
+        &format!("unexpected character '%c' in '{name}'"),
+        &mut context.report,
+    )?;
+    let text = line.text(2);
+    if let Some(extra) = line.words.get(3) {
+        context
+            .report
+            .alert(extra.span, format!("'{name}' : unexpected extra argument '{}' after value '{text}'.", extra.text));
+        return None;
+    }
+    if (1..SUSPICIOUS).contains(&value) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let message = format!(
+            "'{name} {text}' in {} '{}' is suspiciously small for a value in milliseconds. Please use an explicit \
+             unit ('{text}ms') if that was the intent.",
+            context.holder.section.noun(),
+            context.name()
+        );
+        context.report.warning(line.span(2), message);
+    }
+    Some(value)
+}
+
+/// A timeout of 0 is none.
+fn set(field: &mut Option<u64>, value: Option<u64>) {
+    if let Some(value) = value {
+        *field = (value > 0).then_some(value);
+    }
+}
+
+fn client(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.client, value);
+}
+
+fn client_fin(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.client_fin, value);
+}
+
+fn client_hs(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.client_hs, value);
+}
+
+fn connect(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.connect, value);
+}
+
+fn check(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.check, value);
+}
+
+fn http_keep_alive(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.http_keep_alive, value);
+}
+
+fn http_request(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.http_request, value);
+}
+
+fn queue(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.queue, value);
+}
+
+fn server(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.server, value);
+}
+
+fn server_fin(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.server_fin, value);
+}
+
+fn tarpit(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.tarpit, value);
+}
+
+fn tunnel(context: &mut ProxyContext<'_>, line: &Line) {
+    let value = read(context, line);
+    set(&mut context.draft.spec.timeouts.tunnel, value);
+}

@@ -1,0 +1,82 @@
+//! The reference pages about keywords, written from the tables: `docs/keywords.md` and `docs/tuning-keywords.md`. A test
+//! keeps them up to date. Must never say what the tables do not say.
+
+use super::Standing;
+use super::catalogue::{Entry, entries, tuning};
+use std::fmt::Write as _;
+
+/// `docs/keywords.md`: every keyword and how Weir stands to it.
+pub fn keywords() -> String {
+    let entries = entries();
+    let mut page = String::from(
+        "# Keywords\n\nEvery keyword of HAProxy's configuration language and how Weir stands to it. This page is written \
+         from the tables that the parser itself uses (`crates/config/src/keyword`); what a keyword does in full is told \
+         by HAProxy's own manual.\n\n| Standing | Meaning |\n|---|---|\n",
+    );
+    for (standing, meaning) in MEANINGS {
+        let count = entries.iter().filter(|entry| entry.standing == *standing).count();
+        let _ = writeln!(page, "| {} | {meaning} ({count}) |", standing.name());
+    }
+    let mut heading = ("", "");
+    for entry in &entries {
+        if heading.0 != entry.kind {
+            let _ = write!(page, "\n## {}\n", kind_title(entry));
+        }
+        if heading != (entry.kind, entry.family) {
+            heading = (entry.kind, entry.family);
+            if entry.family != kind_title(entry) {
+                let _ = write!(page, "\n### {}\n", entry.family);
+            }
+            page.push_str("\n| Keyword | Standing | What it does |\n|---|---|---|\n");
+        }
+        row(&mut page, entry);
+    }
+    page
+}
+
+const MEANINGS: &[(Standing, &str)] = &[
+    (Standing::Supported, "it works"),
+    (Standing::Group, "its first argument has a table of its own"),
+    (Standing::NotYet, "an error names it; a later version will support it"),
+    (Standing::Tuning, "accepted, but Weir has nothing that it could set; `-dD` tells"),
+    (Standing::Removed, "HAProxy had it once; an error tells what replaced it"),
+];
+
+fn kind_title(entry: &Entry) -> String {
+    match entry.kind {
+        "global" => "The `global` section".into(),
+        "proxy" => "`defaults`, `frontend`, `listen` and `backend`".into(),
+        "option" => "`option …`".into(),
+        "bind" => "Options of `bind`".into(),
+        "server" => "Options of `server` and `default-server`".into(),
+        "action" => "Actions".into(),
+        kind => format!("`{kind}`"),
+    }
+}
+
+fn row(page: &mut String, entry: &Entry) {
+    let prefix = if entry.kind == "option" { "option " } else { "" };
+    let space = if entry.usage.is_empty() || entry.usage.starts_with('(') { "" } else { " " };
+    let usage = entry.usage.replace('|', "\\|");
+    let places = if entry.places.is_empty() { String::new() } else { format!(" ({})", entry.places) };
+    let _ = writeln!(
+        page,
+        "| `{prefix}{}{space}{usage}` | {} | {}{places} |",
+        entry.name,
+        entry.standing.name(),
+        entry.doc.replace('|', "\\|")
+    );
+}
+
+/// `docs/tuning-keywords.md`: what is accepted without effect.
+pub fn tuning_keywords() -> String {
+    let mut page = String::from(
+        "# Accepted without effect\n\nThese keywords turn screws of HAProxy that Weir does not have. They are accepted so \
+         that a configuration need not be changed; `-dD` lists those that it uses. This page is written from the \
+         parser's tables.\n\n| Where | Keyword | What it does in HAProxy |\n|---|---|---|\n",
+    );
+    for entry in tuning() {
+        let _ = writeln!(page, "| {} | `{}` | {} |", entry.kind, entry.name, entry.doc.replace('|', "\\|"));
+    }
+    page
+}

@@ -1,0 +1,98 @@
+//! Collects what there is to say about a configuration, with the sentences that many keywords share. Must never stop at
+//! the first one.
+
+use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::document::{Line, Word};
+use crate::span::Span;
+use crate::suggest;
+
+/// Where the messages go.
+pub(crate) struct Report<'a> {
+    out: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(out: &'a mut Vec<Diagnostic>) -> Self {
+        Self { out }
+    }
+
+    /// A second hand on the same messages.
+    pub(crate) fn reborrow(&mut self) -> Report<'_> {
+        Report { out: self.out }
+    }
+
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.out.push(diagnostic);
+    }
+
+    pub(crate) fn alert(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::alert(span, message));
+    }
+
+    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::warning(span, message));
+    }
+
+    /// Found after parsing: HAProxy names no line.
+    pub(crate) fn late(&mut self, severity: Severity, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::new(severity, span, message).with_form(Form::Config));
+    }
+
+    /// Shown with `-dD` only.
+    pub(crate) fn diag(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::new(Severity::Diag, span, message));
+    }
+
+    /// HAProxy knows it, Weir does not yet.
+    pub(crate) fn not_yet(&mut self, span: Span, what: &str, place: &str) {
+        self.alert(span, format!("'{what}' is not supported yet by Weir (in {place})."));
+    }
+
+    /// Accepted, and nothing comes of it.
+    pub(crate) fn no_counterpart(&mut self, span: Span, what: &str, place: &str) {
+        self.diag(span, format!("'{what}' has no counterpart in Weir and is ignored (in {place})."));
+    }
+
+    /// HAProxy had it once.
+    pub(crate) fn removed(&mut self, span: Span, sentence: &str, argument: &str) {
+        self.alert(span, sentence.replace("%1", argument));
+    }
+
+    /// Says that a line goes on behind its last argument. True if it does.
+    pub(crate) fn too_many(&mut self, line: &Line, words: usize, name: &str) -> bool {
+        let Some(extra) = line.words.get(words) else { return false };
+        self.alert(extra.span, format!("'{name}' cannot handle unexpected argument '{}'.", extra.text));
+        true
+    }
+
+    /// A keyword that nobody knows.
+    pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, hint: Option<String>) {
+        let known = suggest::nearest(&word.text, names);
+        let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));
+        let mut diagnostic = Diagnostic::alert(word.span, message);
+        diagnostic.hint = hint.or_else(|| known.map(|known| format!("write '{known}'")));
+        self.push(diagnostic);
+    }
+}
+
+/// The end of a sentence about an unknown name, in HAProxy's form.
+pub(crate) fn did_you_mean(known: Option<&str>) -> String {
+    known.map_or(String::new(), |known| format!("; did you mean '{known}' maybe ?"))
+}
+
+/// Joins names for a sentence: `'a', 'b' and 'c'`.
+pub(crate) fn quoted_list(names: &[&str]) -> String {
+    let mut text = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let before = match index {
+            0 => "",
+            _ if index + 1 == names.len() => " and ",
+            _ => ", ",
+        };
+        text.push_str(before);
+        text.push('\'');
+        text.push_str(name);
+        text.push('\'');
+    }
+    text
+}

@@ -1,0 +1,494 @@
+//! The actions of rules, known by name and by the rule sets they belong to (configuration manual, sections 4.3 and 4.4).
+//! What an action does, and whether it exists, becomes the business of `policy`'s registry as soon as rules are read
+//! into the specification; until then a rule is refused by the name of its action.
+
+use super::proxy::ProxyContext;
+
+use super::table::{Keyword, Status};
+use crate::diagnostic::Diagnostic;
+use crate::document::Line;
+use crate::suggest;
+use std::convert::Infallible;
+
+/// Which rule sets know an action, as bits.
+pub type RuleSets = u8;
+
+/// `http-request`.
+pub const HTTP_REQUEST: RuleSets = 1;
+/// `http-response`.
+pub const HTTP_RESPONSE: RuleSets = 1 << 1;
+/// `http-after-response`.
+pub const HTTP_AFTER_RESPONSE: RuleSets = 1 << 2;
+/// `tcp-request connection`.
+pub const TCP_REQUEST_CONNECTION: RuleSets = 1 << 3;
+/// `tcp-request session`.
+pub const TCP_REQUEST_SESSION: RuleSets = 1 << 4;
+/// `tcp-request content`.
+pub const TCP_REQUEST_CONTENT: RuleSets = 1 << 5;
+/// `tcp-response content`.
+pub const TCP_RESPONSE_CONTENT: RuleSets = 1 << 6;
+/// `quic-initial`.
+pub const QUIC_INITIAL: RuleSets = 1 << 7;
+
+/// The rule sets and their names.
+pub const RULE_SETS: &[(RuleSets, &str)] = &[
+    (HTTP_REQUEST, "http-request"),
+    (HTTP_RESPONSE, "http-response"),
+    (HTTP_AFTER_RESPONSE, "http-after-response"),
+    (TCP_REQUEST_CONNECTION, "tcp-request connection"),
+    (TCP_REQUEST_SESSION, "tcp-request session"),
+    (TCP_REQUEST_CONTENT, "tcp-request content"),
+    (TCP_RESPONSE_CONTENT, "tcp-response content"),
+    (QUIC_INITIAL, "quic-initial"),
+];
+
+/// A row of the table: no action is read here.
+pub(crate) type Action = Keyword<Infallible, RuleSets>;
+
+const fn action(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
+    Keyword::new(sets, name, usage, doc, Status::NotYet)
+}
+
+/// Every action.
+pub(crate) const TABLE: &[Action] = &[
+    action(
+        TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT | QUIC_INITIAL,
+        "accept",
+        "",
+        "Lets the connection pass; no further rule counts.",
+    ),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "add-acl", "(<file>) <key format>", "Adds a pattern to an ACL."),
+    action(HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "add-header", "<name> <format>", "Adds a header field."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "add-headers-bin",
+        "<format> [prefix <text>]",
+        "Adds header fields from their binary form.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "allow",
+        "",
+        "Lets the message pass; no further rule counts.",
+    ),
+    action(
+        TCP_REQUEST_SESSION,
+        "attach-srv",
+        "<server> [name <expression>]",
+        "Gives the connection to a server for reverse HTTP.",
+    ),
+    action(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
+    action(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
+    action(HTTP_REQUEST, "cache-use", "<cache> [{ if | unless } <condition>]", "Answers from a cache."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT,
+        "capture",
+        "<sample> { len <length> | id <id> }",
+        "Captures something for the log.",
+    ),
+    action(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "del-acl",
+        "(<file>) <key format>",
+        "Removes a pattern from an ACL.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "del-header",
+        "<name> [-m <method>]",
+        "Removes header fields.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "del-headers-bin",
+        "<format> [-m <method>]",
+        "Removes header fields named in binary form.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "del-map",
+        "(<file>) <key format>",
+        "Removes an entry from a map.",
+    ),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "deny", "[status <code>] [<argument>...]", "Refuses the message."),
+    action(QUIC_INITIAL, "dgram-drop", "", "Drops the datagram."),
+    action(HTTP_REQUEST, "disable-l7-retry", "", "Never sends this request again."),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT
+            | QUIC_INITIAL,
+        "do-log",
+        "[profile <name>]",
+        "Writes a log line now.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "do-resolve",
+        "(<variable>,<resolvers>[,<option>...]) <expression>",
+        "Resolves a name.",
+    ),
+    action(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
+    action(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
+    action(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
+    action(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Brings the URI into a normal form."),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Waits."),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
+    action(
+        HTTP_REQUEST
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT
+            | QUIC_INITIAL,
+        "reject",
+        "",
+        "Closes the connection without an answer.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "replace-header",
+        "<name> <match> <replacement>",
+        "Rewrites header fields.",
+    ),
+    action(HTTP_REQUEST, "replace-path", "<match> <replacement>", "Rewrites the path."),
+    action(HTTP_REQUEST, "replace-pathq", "<match> <replacement>", "Rewrites path and query."),
+    action(HTTP_REQUEST, "replace-uri", "<match> <replacement>", "Rewrites the URI."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "replace-value",
+        "<name> <match> <replacement>",
+        "Rewrites comma separated values.",
+    ),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Answers on the spot."),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-add-gpc",
+        "(<index>,<counter>) { <number> | <expression> }",
+        "Adds to a general purpose counter.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-inc-gpc",
+        "(<index>,<counter>)",
+        "Counts a general purpose counter up.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-inc-gpc0",
+        "(<counter>)",
+        "Counts the first general purpose counter up.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-inc-gpc1",
+        "(<counter>)",
+        "Counts the second general purpose counter up.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-set-gpt",
+        "(<index>,<counter>) { <number> | <expression> }",
+        "Sets a general purpose tag.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "sc-set-gpt0",
+        "(<counter>) { <number> | <expression> }",
+        "Sets the first general purpose tag.",
+    ),
+    action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        "send-spoe-group",
+        "<engine> <group>",
+        "Sends messages to an SPOE agent.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        "set-bandwidth-limit",
+        "<filter> [limit <value>] [period <value>]",
+        "Limits the bandwidth of the stream.",
+    ),
+    action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "set-bc-mark", "<mark>", "Marks packets towards the server."),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "set-bc-tos",
+        "<tos>",
+        "Sets the service class of packets towards the server.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
+        "set-dst",
+        "<expression>",
+        "Changes the destination address.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
+        "set-dst-port",
+        "<expression>",
+        "Changes the destination port.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-fc-mark",
+        "<mark>",
+        "Marks packets towards the client.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-fc-tos",
+        "<tos>",
+        "Sets the service class of packets towards the client.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "set-header",
+        "<name> <format>",
+        "Replaces a header field.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "set-headers-bin",
+        "<format> [prefix <text>]",
+        "Replaces header fields from their binary form.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        "set-log-level",
+        "<level>",
+        "Changes the level of the log line.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "set-map",
+        "(<file>) <key format> <value format>",
+        "Sets an entry of a map.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-mark",
+        "<mark>",
+        "Older name of set-fc-mark.",
+    ),
+    action(HTTP_REQUEST, "set-method", "<format>", "Changes the method."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
+        "set-nice",
+        "<number>",
+        "Changes the priority inside the process.",
+    ),
+    action(HTTP_REQUEST, "set-path", "<format>", "Changes the path."),
+    action(HTTP_REQUEST, "set-pathq", "<format>", "Changes path and query."),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "set-priority-class",
+        "<expression>",
+        "Sets the class of priority in the queue.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "set-priority-offset",
+        "<expression>",
+        "Sets the place inside that class.",
+    ),
+    action(HTTP_REQUEST, "set-query", "<format>", "Changes the query."),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "set-retries",
+        "{ <number> | <expression> }",
+        "Changes the number of retries.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
+        "set-src",
+        "<expression>",
+        "Changes the client's address.",
+    ),
+    action(
+        HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
+        "set-src-port",
+        "<expression>",
+        "Changes the client's port.",
+    ),
+    action(HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "set-status", "<status> [reason <text>]", "Changes the status."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE,
+        "set-timeout",
+        "{ client | connect | queue | server | tarpit | tunnel } { <time> | <expression> }",
+        "Changes a timeout.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-tos",
+        "<tos>",
+        "Older name of set-fc-tos.",
+    ),
+    action(HTTP_REQUEST, "set-uri", "<format>", "Changes the URI."),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-var",
+        "(<variable>[,<condition>...]) <expression>",
+        "Sets a variable.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "set-var-fmt",
+        "(<variable>[,<condition>...]) <format>",
+        "Sets a variable from a log format.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "silent-drop",
+        "[rst-ttl <ttl>]",
+        "Forgets the client without telling it.",
+    ),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
+        "strict-mode",
+        "{ on | off }",
+        "Whether a rule that fails is an internal error.",
+    ),
+    action(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
+    action(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
+    action(
+        HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
+        "track-sc",
+        "<key> [table <table>]",
+        "Tracks a key in a stick table.",
+    ),
+    action(
+        HTTP_REQUEST
+            | HTTP_RESPONSE
+            | HTTP_AFTER_RESPONSE
+            | TCP_REQUEST_CONNECTION
+            | TCP_REQUEST_SESSION
+            | TCP_REQUEST_CONTENT
+            | TCP_RESPONSE_CONTENT,
+        "unset-var",
+        "(<variable>)",
+        "Removes a variable.",
+    ),
+    action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "use-service", "<service>", "Answers by an internal service."),
+    action(HTTP_REQUEST | HTTP_RESPONSE, "wait-for-body", "time <time> [at-least <bytes>]", "Waits for the body."),
+    action(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
+];
+
+/// The name of a set.
+pub(crate) fn set_name(set: RuleSets) -> &'static str {
+    RULE_SETS.iter().find(|row| row.0 == set).map_or("", |row| row.1)
+}
+
+/// Whether a word is this action: `track-sc` comes with the number of its counter.
+fn is(action: &Action, word: &str) -> bool {
+    action.is(word)
+        || (action.name == "track-sc"
+            && word
+                .strip_prefix("track-sc")
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())))
+}
+
+/// Reads a rule whose action is the word at `at`.
+pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: RuleSets) {
+    let word = line.text(at);
+    let rules = set_name(set);
+    let place = context.holder.describe();
+    if TABLE.iter().any(|action| action.extra & set != 0 && is(action, word)) || word.starts_with("lua.") {
+        let name = word.split('(').next().unwrap_or(word);
+        context.report.not_yet(line.span(0), &format!("{rules} {name}"), &place);
+        return;
+    }
+    let names = || TABLE.iter().filter(|action| action.extra & set != 0).map(|action| action.name);
+    let known = suggest::nearest(word, names());
+    let list: Vec<String> = names().map(|name| format!("'{name}'")).collect();
+    let mut message = format!("'{rules}' expects {}, but got '{word}'", list.join(", "));
+    message.push_str(if word.is_empty() { " (missing argument)." } else { "." });
+    if let Some(known) = known {
+        message.push_str(&format!(" Did you mean '{known}' maybe ?"));
+    }
+    let mut diagnostic = Diagnostic::alert(line.span(at), message);
+    diagnostic.hint = known.map(|known| format!("write '{rules} {known}'")).or_else(|| {
+        let (other, _) = TABLE.iter().find(|action| is(action, word)).map(|action| (action.extra, action.name))?;
+        let sets: Vec<&str> = RULE_SETS.iter().filter(|row| row.0 & other != 0).map(|row| row.1).collect();
+        Some(format!("'{word}' is an action of {}", sets.join(", ")))
+    });
+    context.report.push(diagnostic);
+}

@@ -1,0 +1,251 @@
+//! Goes through the sections in order: who inherits from whom, what names are taken, then the finished specification.
+//! Owns HAProxy's rules about `defaults`.
+
+use super::place::{Holder, Section as Kind};
+use super::proxy::{self, ProxyDraft};
+use super::report::Report;
+use super::{DEFAULT_BUFSIZE, SpecOptions, Surroundings, global, is_name_character, section, server, verify};
+use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::document::{Document, Line, Section, Sources};
+use crate::span::{Span, Spanned};
+use crate::spec::{GlobalSpec, Spec};
+
+/// A `defaults` section.
+struct Defaults {
+    /// Empty for an anonymous one.
+    name: String,
+    span: Span,
+    draft: ProxyDraft,
+    /// Somebody said `from` about it.
+    explicit: bool,
+    /// Somebody came behind it and said nothing.
+    implicit: bool,
+    told: bool,
+}
+
+/// Everything read so far.
+struct Reader<'a> {
+    around: Surroundings<'a>,
+    report: Report<'a>,
+    global: GlobalSpec,
+    defaults: Vec<Defaults>,
+    proxies: Vec<ProxyDraft>,
+}
+
+/// Reads all sections.
+pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
+    let around = Surroundings { sources, environment: &document.environment, options, bufsize: DEFAULT_BUFSIZE };
+    let mut reader = Reader {
+        around,
+        report: Report::new(out),
+        global: GlobalSpec::default(),
+        defaults: Vec::new(),
+        proxies: Vec::new(),
+    };
+    for section in &document.sections {
+        reader.section(section);
+    }
+    reader.finish()
+}
+
+impl Reader<'_> {
+    fn section(&mut self, section: &Section) {
+        match section.line.keyword() {
+            "global" => {
+                global::read(section, &mut self.global, self.around, &mut self.report);
+                self.around.bufsize = self.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
+            }
+            "defaults" => self.read_defaults(section),
+            "frontend" => self.read_proxy(section, Kind::Frontend),
+            "listen" => self.read_proxy(section, Kind::Listen),
+            "backend" => self.read_proxy(section, Kind::Backend),
+            name => match section::find(name) {
+                Some(row) => section::read(row, section, &mut self.report),
+                None => {
+                    let message = format!("unknown keyword '{name}' out of section.");
+                    self.report.alert(section.line.span(0), message);
+                }
+            },
+        }
+    }
+
+    fn read_defaults(&mut self, section: &Section) {
+        let line = &section.line;
+        let (name, from) = defaults_arguments(line);
+        let mut draft = ProxyDraft::documented();
+        if let Some(at) = from {
+            match self.find_defaults(line, at, &format!("defaults '{name}'")) {
+                Some(index) => draft = self.defaults[index].draft.clone(),
+                None => draft.gaps = proxy::Gaps::everything(),
+            }
+        }
+        if !name.is_empty() {
+            self.refuse_replacement(line, &name);
+        }
+        let holder = Holder { section: Kind::Defaults, name: Some(name.as_str()).filter(|name| !name.is_empty()) };
+        proxy::read(section, &mut draft, holder, self.around, &mut self.report);
+        let span = line.whole();
+        self.defaults.push(Defaults { name, span, draft, explicit: false, implicit: false, told: false });
+    }
+
+    /// A section that was referred to by name cannot be replaced by one of the same name.
+    fn refuse_replacement(&mut self, line: &Line, name: &str) {
+        let Some(other) = self.defaults.iter().find(|other| other.name == name && other.explicit) else { return };
+        let message = format!(
+            "defaults '{name}' has the same name as another defaults section declared at {} which was explicitly \
+             referenced hence cannot be replaced. Please remove or rename one of the offending defaults section.",
+            self.around.place(other.span)
+        );
+        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+    }
+
+    /// The section that the word at `at` names; the last one of them.
+    fn find_defaults(&mut self, line: &Line, at: usize, who: &str) -> Option<usize> {
+        let name = line.text(at);
+        let span = line.span(at);
+        let mut found = self.defaults.iter().enumerate().rev().filter(|(_, other)| other.name == name);
+        let Some((index, chosen)) = found.next().filter(|_| !name.is_empty()) else {
+            self.report.alert(span, format!("defaults section '{name}' not found for {who}."));
+            return None;
+        };
+        let place = self.around.place(chosen.span);
+        let mut notices = Vec::new();
+        if let Some((_, other)) = found.next() {
+            notices.push(format!(
+                "ambiguous defaults section name '{name}' referenced by {who} exists at least at {place} and {}.",
+                self.around.place(other.span)
+            ));
+        }
+        if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+            notices.push(format!(
+                "character '{bad}' is not permitted in defaults section name '{name}' when designated by its name \
+                 (section found at {place})."
+            ));
+        }
+        // HAProxy calls both alerts, and goes on.
+        for notice in notices {
+            self.report.push(Diagnostic::new(Severity::Notice, span, notice));
+        }
+        self.defaults[index].explicit = true;
+        Some(index)
+    }
+
+    fn read_proxy(&mut self, section: &Section, kind: Kind) {
+        let line = &section.line;
+        if line.words.len() < 2 {
+            self.report.alert(line.span(1), format!("'{}' expects an <id> argument", kind.keyword()));
+        }
+        let name = line.text(1).to_owned();
+        if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+            let message = format!("character '{bad}' is not permitted in '{}' name '{name}'.", kind.keyword());
+            self.report.push(Diagnostic::new(Severity::Notice, line.span(1), message));
+        }
+        self.refuse_duplicate(line, kind, &name);
+        let mut draft = self.inherit(line, kind, &name);
+        let holder = Holder { section: kind, name: Some(&name) };
+        proxy::read(section, &mut draft, holder, self.around, &mut self.report);
+        self.check_id(&draft);
+        self.proxies.push(draft);
+    }
+
+    fn refuse_duplicate(&mut self, line: &Line, kind: Kind, name: &str) {
+        let known = |other: &&ProxyDraft| !name.is_empty() && other.spec.name.value == name;
+        let Some(other) = self.proxies.iter().find(known) else { return };
+        let message = format!(
+            "{} '{name}' has the same name as {} '{name}' declared at {}. This is no longer supported as of 3.3. \
+             Please rename one or the other.",
+            kind.noun(),
+            super::place::noun(other.spec.kind),
+            self.around.place(other.spec.span)
+        );
+        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+    }
+
+    /// The draft to start from: the section named behind `from`, or the last one before.
+    fn inherit(&mut self, line: &Line, kind: Kind, name: &str) -> ProxyDraft {
+        let spanned = Spanned::new(name.to_owned(), line.span(1));
+        let span = line.whole();
+        let begin = |draft: &ProxyDraft| draft.begin(kind, spanned.clone(), span);
+        if line.text(2) == "from" && line.words.len() > 3 {
+            self.report.too_many(line, 4, kind.keyword());
+            return match self.find_defaults(line, 3, &format!("proxy '{name}'")) {
+                Some(index) => {
+                    self.warn_of_mixture(line, index);
+                    begin(&self.defaults[index].draft)
+                }
+                None => {
+                    let mut draft = begin(&ProxyDraft::documented());
+                    draft.gaps = proxy::Gaps::everything();
+                    draft
+                }
+            };
+        }
+        if line.words.len() > 2 && kind != Kind::Backend {
+            self.report.alert(line.span(2), "please use the 'bind' keyword for listening addresses.");
+        }
+        let Some(index) = self.defaults.len().checked_sub(1) else { return begin(&ProxyDraft::documented()) };
+        self.defaults[index].implicit = true;
+        self.warn_of_mixture(line, index);
+        begin(&self.defaults[index].draft)
+    }
+
+    fn warn_of_mixture(&mut self, line: &Line, index: usize) {
+        let defaults = &mut self.defaults[index];
+        if !(defaults.explicit && defaults.implicit) || std::mem::replace(&mut defaults.told, true) {
+            return;
+        }
+        let message = format!(
+            "defaults section '{}' (declared at {}) is explicitly referenced by another proxy and implicitly used \
+             here. To avoid any ambiguity don't mix both usage. Add a last defaults section not explicitly used or \
+             always use explicit references.",
+            defaults.name,
+            self.around.place(defaults.span)
+        );
+        self.report.warning(line.whole(), message);
+    }
+
+    fn check_id(&mut self, draft: &ProxyDraft) {
+        let Some(id) = &draft.id else { return };
+        let same = |other: &&ProxyDraft| other.id.as_ref().is_some_and(|other| other.value == id.value);
+        let Some(other) = self.proxies.iter().find(same) else { return };
+        let message = format!(
+            "{} {} reuses same custom id as {} {} (declared at {}).",
+            super::place::noun(draft.spec.kind),
+            draft.spec.name.value,
+            super::place::noun(other.spec.kind),
+            other.spec.name.value,
+            self.around.place(other.spec.span)
+        );
+        self.report.alert(id.span, message);
+    }
+
+    fn finish(mut self) -> Spec {
+        verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
+        number(&mut self.proxies);
+        let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global)).collect();
+        Spec { global: self.global, proxies }
+    }
+}
+
+/// Name and place of the name behind `from`: `defaults [name] [from <name>]`.
+fn defaults_arguments(line: &Line) -> (String, Option<usize>) {
+    if line.text(1) == "from" && line.words.len() == 3 {
+        return (String::new(), Some(2));
+    }
+    let from = (line.text(2) == "from").then_some(3);
+    (line.text(1).to_owned(), from)
+}
+
+/// Numbers of proxies: those written stay, the others count from 2 and leave them out. Servers likewise, from 1.
+fn number(proxies: &mut [ProxyDraft]) {
+    let taken: std::collections::HashSet<u32> =
+        proxies.iter().filter_map(|draft| Some(draft.id.as_ref()?.value)).collect();
+    let mut free = (2..).filter(|id| !taken.contains(id));
+    for draft in proxies {
+        draft.spec.id = match &draft.id {
+            Some(id) => id.value,
+            None => free.next().unwrap_or(u32::MAX),
+        };
+        server::number(&mut draft.spec.servers);
+    }
+}

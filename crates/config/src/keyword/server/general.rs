@@ -1,0 +1,133 @@
+//! Load, names, state (section 5.2).
+
+use super::{ServerContext, ServerOption, not_yet, supported};
+use crate::document::Word;
+use crate::keyword::argument::{Arity, leading_number, limit};
+use crate::units::{self, TimeError};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[ServerOption] = &[
+    supported(Arity::One, "weight", "<0..256>", "Share of the load.", weight),
+    supported(Arity::One, "maxconn", "<number>", "Requests at once; more wait in the queue.", maxconn),
+    supported(Arity::One, "maxqueue", "<number>", "Requests that may wait for this server.", maxqueue),
+    supported(Arity::One, "id", "<number>", "Number of the server, instead of its position.", id),
+    supported(Arity::None, "disabled", "", "Starts in maintenance.", disabled),
+    supported(Arity::None, "enabled", "", "Undoes an inherited \"disabled\".", enabled),
+    supported(
+        Arity::One,
+        "pool-max-conn",
+        "<number>",
+        "Idle connections kept at most; -1 for no limit.",
+        pool_max_conn,
+    ),
+    supported(
+        Arity::One,
+        "pool-purge-delay",
+        "<time>",
+        "Time between two clean-ups of idle connections.",
+        pool_purge_delay,
+    ),
+    supported(Arity::None, "no-backup", "", "Undoes an inherited \"backup\".", no_backup),
+    not_yet(Arity::None, "backup", "", "Used when no other server is up."),
+    not_yet(Arity::One, "cookie", "<value>", "Value of the persistence cookie."),
+    not_yet(Arity::One, "guid", "<text>", "Identifier that stays the same across reloads."),
+    not_yet(Arity::One, "hash-key", "{ id | addr | addr-port | guid }", "What places the server in a consistent hash."),
+    not_yet(Arity::One, "init-state", "{ fully-up | up | down | fully-down | none }", "State to start in."),
+    not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
+    not_yet(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines."),
+    not_yet(Arity::One, "max-reuse", "<number>", "Requests on one connection at most; -1 for no limit."),
+    not_yet(Arity::One, "minconn", "<number>", "Lower bound of a limit that grows with the backend's load."),
+    not_yet(Arity::One, "namespace", "<name>", "Network namespace of connections to the server."),
+    not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
+    not_yet(
+        Arity::One,
+        "on-error",
+        "{ fastinter | fail-check | sudden-death | mark-down }",
+        "What too many observed errors do.",
+    ),
+    not_yet(Arity::One, "on-marked-down", "{ shutdown-sessions }", "What happens when the server goes down."),
+    not_yet(Arity::One, "on-marked-up", "{ shutdown-backup-sessions }", "What happens when the server comes up."),
+    not_yet(Arity::One, "pool-conn-name", "<expression>", "Name that idle connections are found by."),
+    not_yet(Arity::One, "pool-low-conn", "<number>", "Idle connections from which other threads may take some."),
+    not_yet(Arity::One, "redir", "<prefix>", "Sends GET and HEAD there with a redirect."),
+    not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
+    not_yet(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up."),
+    not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
+    not_yet(Arity::None, "strict-maxconn", "", "Counts connections, idle ones included, instead of requests."),
+    not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
+    not_yet(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets."),
+];
+
+fn weight(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match context.number(keyword, value) {
+        weight @ 0..=256 => context.draft.weight = u32::try_from(weight).unwrap_or_default(),
+        weight => {
+            let name = context.name.unwrap_or_default();
+            let message = format!("weight of server {name} is not within 0 and 256 ({weight}).");
+            context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    }
+}
+
+fn maxconn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.maxconn = limit(context.number(keyword, value));
+}
+
+fn maxqueue(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.maxqueue = limit(context.number(keyword, value));
+}
+
+fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if context.name.is_none() {
+        context.error(keyword.span, "'id' option is not accepted in default-server sections");
+        return;
+    }
+    let Some(word) = value else {
+        context.error(keyword.span, "'id' : expects an integer argument.");
+        return;
+    };
+    match u32::try_from(leading_number(&word.text).0) {
+        Ok(id @ 1..) => context.draft.id = Some(id),
+        _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295."),
+    }
+}
+
+fn disabled(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.disabled = true;
+}
+
+fn enabled(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.disabled = false;
+}
+
+fn no_backup(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.backup = false;
+}
+
+fn pool_max_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if value.is_none() {
+        context.error(keyword.span, "'pool-max-conn' expects <value> as argument.");
+        return;
+    }
+    match context.number(keyword, value) {
+        -1 => context.draft.pool_max_conn = None,
+        number => match u32::try_from(number) {
+            Ok(number) => context.draft.pool_max_conn = Some(number),
+            Err(_) => context.error(keyword.span, "'pool-max-conn' must be >= -1"),
+        },
+    }
+}
+
+fn pool_purge_delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'pool-purge-delay' expects <value> as argument.");
+        return;
+    };
+    match units::milliseconds(&word.text) {
+        Ok(time) => context.draft.pool_purge_delay = u32::try_from(time.value).unwrap_or(u32::MAX),
+        Err(TimeError::Unexpected(found)) => {
+            context.error(word.span, format!("unexpected character '{found}' in argument to <pool-purge-delay>."))
+        }
+        Err(error) => context.error(word.span, error.message(&word.text, "pool-purge-delay")),
+    }
+}

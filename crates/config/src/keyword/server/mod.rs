@@ -1,0 +1,295 @@
+//! The `server` and `default-server` lines: name, address, then options by family (configuration manual, section 5.2).
+//! Must never resolve anything.
+
+mod checks;
+mod connection;
+mod general;
+mod resolving;
+mod tls;
+
+use super::argument::Arity;
+use super::proxy::ProxyContext;
+use super::report::{did_you_mean, quoted_list};
+use super::table::{Family, Keyword, Status, rows};
+use crate::address::{self, AddressError, AddressRules};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::document::{Line, Word};
+use crate::span::{Span, Spanned};
+use crate::spec::{AddressSpec, ServerSpec};
+use crate::suggest;
+
+/// What the options of a line say; `default-server` sets where the next lines start from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerDraft {
+    pub(crate) weight: u32,
+    pub(crate) maxconn: Option<u32>,
+    pub(crate) maxqueue: Option<u32>,
+    pub(crate) id: Option<u32>,
+    pub(crate) disabled: bool,
+    pub(crate) backup: bool,
+    pub(crate) pool_max_conn: Option<u32>,
+    pub(crate) pool_purge_delay: u32,
+}
+
+impl Default for ServerDraft {
+    fn default() -> Self {
+        Self {
+            weight: 1,
+            maxconn: None,
+            maxqueue: None,
+            id: None,
+            disabled: false,
+            backup: false,
+            pool_max_conn: None,
+            pool_purge_delay: 5_000,
+        }
+    }
+}
+
+/// What a server option works on.
+pub(crate) struct ServerContext<'a> {
+    pub(crate) draft: &'a mut ServerDraft,
+    /// The server's name; none for `default-server`.
+    pub(crate) name: Option<&'a str>,
+    /// Collects what is wrong, as HAProxy says it behind the name of the server.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Something about one option.
+pub(crate) struct Problem {
+    severity: Severity,
+    span: Span,
+    message: String,
+}
+
+impl ServerContext<'_> {
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.problems.push(Problem { severity: Severity::Alert, span, message: message.into() });
+    }
+
+    /// A number as HAProxy reads it there: as far as it goes.
+    fn number(&mut self, keyword: &Word, value: Option<&Word>) -> i64 {
+        let (number, clean) = super::argument::leading_number(value.map_or("", |word| &word.text));
+        if !clean {
+            let span = value.map_or(keyword.span, |word| word.span);
+            let message = format!("'{}' takes a number; this is read as {number}.", keyword.text);
+            self.problems.push(Problem { severity: Severity::Diag, span, message });
+        }
+        number
+    }
+}
+
+/// Reads one option: its name and its argument.
+pub(crate) type ServerParse = fn(&mut ServerContext<'_>, &Word, Option<&Word>);
+
+/// A row of the server tables.
+pub(crate) type ServerOption = Keyword<ServerParse, Arity>;
+
+const fn supported(
+    arity: Arity,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    parse: ServerParse,
+) -> ServerOption {
+    Keyword::new(arity, name, usage, doc, Status::Supported(parse))
+}
+
+const fn not_yet(arity: Arity, name: &'static str, usage: &'static str, doc: &'static str) -> ServerOption {
+    Keyword::new(arity, name, usage, doc, Status::NotYet)
+}
+
+const fn removed(
+    arity: Arity,
+    name: &'static str,
+    usage: &'static str,
+    doc: &'static str,
+    sentence: &'static str,
+) -> ServerOption {
+    Keyword::new(arity, name, usage, doc, Status::Removed(sentence))
+}
+
+/// For options that take back what cannot be switched on yet.
+fn no_op(_: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {}
+
+/// Every option of a server line.
+pub(crate) static FAMILIES: &[Family<ServerOption>] = &[
+    Family { title: "General", rows: general::TABLE },
+    Family { title: "Connections", rows: connection::TABLE },
+    Family { title: "Health checks", rows: checks::TABLE },
+    Family { title: "Resolving", rows: resolving::TABLE },
+    Family { title: "TLS", rows: tls::TABLE },
+];
+
+/// Reads a `server` line into the proxy.
+pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
+    let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
+        context.report.alert(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
+        return;
+    };
+    if let Some(bad) = name.text.chars().find(|&found| !super::is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in server name '{}'.", name.text);
+        context.report.alert(name.span, message);
+    }
+    let head = format!("'server {}/{}' : ", context.name(), name.text);
+    let known = context.draft.spec.servers.iter().find(|other| other.name.value == name.text);
+    if let Some(other) = known {
+        let message = format!(
+            "{head}another server named '{}' was already defined at line {}, please use a distinct name.",
+            name.text, other.span.line
+        );
+        context.report.alert(name.span, message);
+    }
+    let parsed = read_address(context, address, &head);
+    let mut draft = context.draft.default_server.clone();
+    let mut server = ServerContext { draft: &mut draft, name: Some(&name.text), problems: Vec::new() };
+    let unread = read_options(&mut server, line, 3);
+    let problems = server.problems;
+    report(context, &head, problems, &unread);
+    check_id(context, line, &head, draft.id);
+    if let Some(parsed) = parsed {
+        let span = line.whole();
+        let name = Spanned::new(name.text.clone(), name.span);
+        context.draft.spec.servers.push(finish(draft, span, name, Spanned::new(parsed, address.span)));
+    }
+}
+
+/// Ids that were not written are given once all lines are read.
+fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
+    let ServerDraft { weight, maxconn, maxqueue, id, disabled, backup, pool_max_conn, pool_purge_delay } = draft;
+    let id = id.unwrap_or(0);
+    ServerSpec { span, name, address, weight, maxconn, maxqueue, id, disabled, backup, pool_max_conn, pool_purge_delay }
+}
+
+/// Gives every server without an `id` the lowest free number.
+pub(crate) fn number(servers: &mut [ServerSpec]) {
+    let taken: std::collections::HashSet<u32> = servers.iter().map(|server| server.id).collect();
+    let mut free = (1..).filter(|id| !taken.contains(id));
+    for server in servers.iter_mut().filter(|server| server.id == 0) {
+        server.id = free.next().unwrap_or(u32::MAX);
+    }
+}
+
+/// Reads a `default-server` line.
+pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
+    let mut draft = context.draft.default_server.clone();
+    let mut server = ServerContext { draft: &mut draft, name: None, problems: Vec::new() };
+    let unread = read_options(&mut server, line, 1);
+    let problems = server.problems;
+    draft.id = None;
+    context.draft.default_server = draft;
+    report(context, "", problems, &unread);
+}
+
+fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Option<AddressSpec> {
+    match address::parse(&word.text, &AddressRules::SERVER, context.around.environment) {
+        Ok(spec) => Some(spec),
+        Err(AddressError::NotSupported { .. }) => {
+            context.report.alert(word.span, format!("{head}'{}' is not supported yet by Weir.", word.text));
+            None
+        }
+        Err(error) => {
+            let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}"));
+            diagnostic.hint = error.hint().map(str::to_owned);
+            context.report.push(diagnostic);
+            None
+        }
+    }
+}
+
+fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<u32>) {
+    let Some(id) = id else { return };
+    let Some(other) = context.draft.spec.servers.iter().find(|other| other.id == id) else { return };
+    let message = format!(
+        "{head}'id' : custom id {id} already used at {} ('server {}').",
+        context.around.place(other.span),
+        other.name.value
+    );
+    context.report.alert(line.span(1), message);
+}
+
+/// Options that nothing was made of.
+#[derive(Default)]
+struct Unread {
+    not_yet: Vec<(&'static str, Span)>,
+    unknown: Vec<(String, Span, Option<&'static str>)>,
+}
+
+fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Unread {
+    let mut unread = Unread::default();
+    let mut at = first;
+    while let Some(word) = line.words.get(at) {
+        at += 1;
+        let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
+            let known = suggest::nearest(&word.text, rows(FAMILIES).map(|row| row.name));
+            unread.unknown.push((word.text.clone(), word.span, known));
+            if known.is_none() {
+                // What follows may be its arguments; guessing would only name innocent words.
+                at += count_unknown(&line.words[at..]);
+            }
+            continue;
+        };
+        let (argument, length) = arguments(&line.words[at..], row.extra);
+        at += length;
+        match row.status {
+            Status::Supported(parse) | Status::Group(parse) => parse(server, word, argument),
+            Status::NotYet => unread.not_yet.push((row.name, word.span)),
+            Status::Tuning => {}
+            Status::Removed(sentence) => {
+                let text = sentence.replace("%1", argument.map_or("", |word| &word.text));
+                server.error(word.span, text);
+            }
+        }
+    }
+    unread
+}
+
+/// The first argument of an option, and how many words its arguments are.
+fn arguments(words: &[Word], arity: Arity) -> (Option<&Word>, usize) {
+    let first = words.first();
+    let mut length = usize::from(first.is_some());
+    match arity {
+        Arity::None => return (None, 0),
+        Arity::One => {}
+        Arity::Source => {
+            while matches!(words.get(length).map(|word| word.text.as_str()), Some("usesrc" | "interface")) {
+                length = (length + 2).min(words.len());
+            }
+        }
+    }
+    (first, length)
+}
+
+/// Words up to the next known option.
+fn count_unknown(words: &[Word]) -> usize {
+    words.iter().take_while(|word| !rows(FAMILIES).any(|row| row.is(&word.text))).count()
+}
+
+fn report(context: &mut ProxyContext<'_>, head: &str, problems: Vec<Problem>, unread: &Unread) {
+    for Problem { severity, span, message } in problems {
+        context.report.push(Diagnostic::new(severity, span, format!("{head}{message}")));
+    }
+    for (word, span, known) in &unread.unknown {
+        let mut message = format!("{head}unknown keyword '{word}'{}", did_you_mean(*known));
+        if head.is_empty() {
+            let stop = if known.is_none() { "." } else { "" };
+            message.push_str(stop);
+            message.push_str(" Hint: no address was expected for this server.");
+        } else if known.is_none() {
+            message.push('.');
+        }
+        let mut diagnostic = Diagnostic::alert(*span, message);
+        diagnostic.hint = known.map(|known| format!("write '{known}'"));
+        context.report.push(diagnostic);
+    }
+    if let Some((_, span)) = unread.not_yet.first() {
+        let names: Vec<&str> = unread.not_yet.iter().map(|row| row.0).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let head = if head.is_empty() {
+            format!("'default-server' in {} : ", context.holder.describe())
+        } else {
+            head.to_owned()
+        };
+        context.report.alert(*span, format!("{head}{} {verb} not supported yet by Weir.", quoted_list(&names)));
+    }
+}

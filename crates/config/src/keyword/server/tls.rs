@@ -1,0 +1,52 @@
+//! TLS towards the server (section 5.2).
+
+use super::{ServerOption, no_op, not_yet, supported};
+use crate::keyword::argument::Arity;
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[ServerOption] = &[
+    not_yet(Arity::None, "ssl", "", "Speaks TLS."),
+    supported(Arity::None, "no-ssl", "", "Undoes an inherited \"ssl\".", no_op),
+    not_yet(Arity::None, "allow-0rtt", "", "Sends early data."),
+    not_yet(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN."),
+    not_yet(Arity::One, "ca-file", "<file>", "CA certificates that verify the server."),
+    not_yet(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2."),
+    not_yet(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on."),
+    not_yet(Arity::One, "client-sigalgs", "<algorithms>", "Signature algorithms of the client certificate."),
+    not_yet(Arity::One, "crl-file", "<file>", "Revocation list."),
+    not_yet(Arity::One, "crt", "<certificate>", "Client certificate."),
+    not_yet(Arity::One, "curves", "<curves>", "Key exchange groups."),
+    not_yet(Arity::None, "force-sslv3", "", "SSLv3 alone."),
+    not_yet(Arity::None, "force-tlsv10", "", "TLS 1.0 alone."),
+    not_yet(Arity::None, "force-tlsv11", "", "TLS 1.1 alone."),
+    not_yet(Arity::None, "force-tlsv12", "", "TLS 1.2 alone."),
+    not_yet(Arity::None, "force-tlsv13", "", "TLS 1.3 alone."),
+    not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
+    not_yet(Arity::None, "no-renegotiate", "", "Refuses renegotiation."),
+    not_yet(Arity::None, "no-sni-auto", "", "Does not take the name from the Host field."),
+    not_yet(Arity::None, "no-ssl-reuse", "", "Resumes no TLS sessions."),
+    not_yet(Arity::None, "no-sslv3", "", "No SSLv3."),
+    not_yet(Arity::None, "no-tls-tickets", "", "No session tickets."),
+    not_yet(Arity::None, "no-tlsv10", "", "No TLS 1.0."),
+    not_yet(Arity::None, "no-tlsv11", "", "No TLS 1.1."),
+    not_yet(Arity::None, "no-tlsv12", "", "No TLS 1.2."),
+    not_yet(Arity::None, "no-tlsv13", "", "No TLS 1.3."),
+    not_yet(Arity::None, "no-verifyhost", "", "Undoes an inherited \"verifyhost\"."),
+    not_yet(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN."),
+    not_yet(
+        Arity::One,
+        "quic-cc-algo",
+        "{ cubic | newreno | bbr | nocc }[(<argument>...)]",
+        "Congestion control of QUIC.",
+    ),
+    not_yet(Arity::None, "renegotiate", "", "Allows renegotiation."),
+    not_yet(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms."),
+    not_yet(Arity::One, "sni", "<expression>", "Name to ask for."),
+    not_yet(Arity::None, "sni-auto", "", "Takes that name from the Host field (default)."),
+    not_yet(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version."),
+    not_yet(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version."),
+    not_yet(Arity::None, "ssl-reuse", "", "Resumes TLS sessions, where a default switched that off."),
+    not_yet(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off."),
+    not_yet(Arity::One, "verify", "{ none | required }", "Whether the server's certificate is verified."),
+    not_yet(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have."),
+];

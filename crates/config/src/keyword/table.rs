@@ -1,0 +1,187 @@
+//! The form of every keyword table: a row knows its name, how it is used, what it does and how Weir stands to it. Must
+//! never know what one keyword means.
+
+/// How Weir stands to a keyword that HAProxy knows. `P` is the function that reads it.
+#[derive(Debug, Clone, Copy)]
+pub enum Status<P> {
+    /// It works.
+    Supported(P),
+    /// It works, and its first argument has a table of its own, where the standing of each differs.
+    Group(P),
+    /// An error says so. To support it, write the function and turn the row's `not_yet` into `supported`.
+    NotYet,
+    /// HAProxy had it once: its own sentence about that. `%1` stands for the first argument.
+    Removed(&'static str),
+    /// Accepted without effect: it turns a screw that Weir does not have.
+    Tuning,
+}
+
+/// [`Status`] without the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Standing {
+    /// It works.
+    Supported,
+    /// Its first argument decides.
+    Group,
+    /// Known, and refused for now.
+    NotYet,
+    /// HAProxy had it once.
+    Removed,
+    /// Accepted without effect.
+    Tuning,
+}
+
+impl Standing {
+    /// As the reference manual calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Group => "see its own table",
+            Self::NotYet => "not yet",
+            Self::Removed => "removed",
+            Self::Tuning => "accepted, no effect",
+        }
+    }
+}
+
+/// One row. `X` is what a kind of keyword needs besides: where it may stand, how many arguments it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Keyword<P: 'static, X: 'static = ()> {
+    /// The name; two words where the first one is a group, like `timeout client`.
+    pub name: &'static str,
+    /// The arguments as the manual writes them. When they start with a parenthesis, they follow the name without a
+    /// space.
+    pub usage: &'static str,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+    /// How Weir stands to it.
+    pub status: Status<P>,
+    /// What its kind needs besides.
+    pub extra: X,
+}
+
+impl<P: Copy, X: Copy> Keyword<P, X> {
+    /// Puts a row together.
+    pub const fn new(extra: X, name: &'static str, usage: &'static str, doc: &'static str, status: Status<P>) -> Self {
+        Self { name, usage, doc, status, extra }
+    }
+
+    /// Whether a word is this keyword, with or without its arguments in parentheses.
+    pub fn is(&self, word: &str) -> bool {
+        self.name == word
+            || (self.takes_parentheses() && word.split_once('(').is_some_and(|(name, _)| name == self.name))
+    }
+
+    fn takes_parentheses(&self) -> bool {
+        self.usage.starts_with('(') || self.usage.starts_with("[(")
+    }
+
+    /// The status without the function.
+    pub const fn standing(&self) -> Standing {
+        match self.status {
+            Status::Supported(_) => Standing::Supported,
+            Status::Group(_) => Standing::Group,
+            Status::NotYet => Standing::NotYet,
+            Status::Removed(_) => Standing::Removed,
+            Status::Tuning => Standing::Tuning,
+        }
+    }
+}
+
+/// The rows of one file.
+#[derive(Debug)]
+pub struct Family<K: 'static> {
+    /// Heading in the reference manual.
+    pub title: &'static str,
+    /// The rows.
+    pub rows: &'static [K],
+}
+
+/// All rows of several families.
+pub fn rows<K>(families: &'static [Family<K>]) -> impl Iterator<Item = &'static K> {
+    families.iter().flat_map(|family| family.rows)
+}
+
+/// What a name of one or two words leads to.
+pub enum Found<'a, K> {
+    /// A row, and how many words its name took.
+    Row(&'a K, usize),
+    /// The first word opens a group, the second one is none of its members.
+    Group,
+    /// Nothing.
+    Unknown,
+}
+
+/// Looks a line's first words up.
+pub fn find<P: Copy, X: Copy>(
+    families: &'static [Family<Keyword<P, X>>],
+    first: &str,
+    second: &str,
+    third: &str,
+) -> Found<'static, Keyword<P, X>> {
+    let mut group = false;
+    for row in rows(families) {
+        let mut parts = row.name.split(' ');
+        if parts.next() != Some(first) {
+            continue;
+        }
+        match (parts.next(), parts.next()) {
+            (None, _) => return Found::Row(row, 1),
+            (Some(_), None) if is_second(row, second) => return Found::Row(row, 2),
+            (Some(middle), Some(last)) if middle == second && last == third => return Found::Row(row, 3),
+            _ => group = true,
+        }
+    }
+    if group { Found::Group } else { Found::Unknown }
+}
+
+fn is_second<P: Copy, X: Copy>(row: &Keyword<P, X>, second: &str) -> bool {
+    let Some((_, name)) = row.name.split_once(' ') else { return false };
+    Keyword { name, ..*row }.is(second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: Keyword<()> = Keyword::new((), "", "", "", Status::NotYet);
+    static FAMILIES: &[Family<Keyword<()>>] = &[Family {
+        title: "test",
+        rows: &[
+            Keyword { name: "mode", ..ROW },
+            Keyword { name: "timeout client", ..ROW },
+            Keyword { name: "http-check set-var", usage: "(<variable>) <expression>", ..ROW },
+            Keyword { name: "capture cookie", ..ROW },
+            Keyword { name: "capture request header", ..ROW },
+        ],
+    }];
+
+    fn look(line: &str) -> String {
+        let mut words = line.split(' ');
+        let mut next = || words.next().unwrap_or_default();
+        match find(FAMILIES, next(), next(), next()) {
+            Found::Row(row, words) => format!("{} {words}", row.name),
+            Found::Group => "group".into(),
+            Found::Unknown => "unknown".into(),
+        }
+    }
+
+    #[test]
+    fn names_of_one_two_and_three_words_are_found() {
+        let rows = [
+            ("mode http", "mode 1"),
+            ("timeout client 3s", "timeout client 2"),
+            ("timeout clien 3s", "group"),
+            ("timeout", "group"),
+            ("http-check set-var(txn.a) int(1)", "http-check set-var 2"),
+            ("timeout client(x)", "group"),
+            ("capture cookie x", "capture cookie 2"),
+            ("capture request header x", "capture request header 3"),
+            ("capture request body x", "group"),
+            ("nothing", "unknown"),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(look(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What can only be judged once everything is read: targets of switching rules, modes, timeouts, logs. Warns where
+//! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
+
+use super::Surroundings;
+use super::place::noun;
+use super::proxy::ProxyDraft;
+use super::report::Report;
+use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::span::Spanned;
+use crate::spec::{AddressSpec, GlobalSpec, LogFormatSpec, Mode, ProxyKind, SocketKind};
+use std::collections::HashMap;
+
+/// Judges all proxies.
+pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+    let mut backends = HashMap::new();
+    for draft in drafts.iter().filter(|draft| draft.spec.kind != ProxyKind::Frontend) {
+        backends.entry(draft.spec.name.value.as_str()).or_insert(draft);
+    }
+    for draft in drafts.iter().filter(|draft| !draft.spec.disabled) {
+        let mut proxy = Proxy { draft, backends: &backends, around, report: report.reborrow() };
+        proxy.listens();
+        proxy.targets();
+        proxy.transports();
+        proxy.log_format();
+        proxy.timeouts();
+        proxy.log_targets(global);
+        proxy.needs_http();
+    }
+}
+
+struct Proxy<'a> {
+    draft: &'a ProxyDraft,
+    backends: &'a HashMap<&'a str, &'a ProxyDraft>,
+    around: Surroundings<'a>,
+    report: Report<'a>,
+}
+
+impl Proxy<'_> {
+    fn noun(&self) -> &'static str {
+        noun(self.draft.spec.kind)
+    }
+
+    fn name(&self) -> &str {
+        &self.draft.spec.name.value
+    }
+
+    fn warn(&mut self, message: String) {
+        self.report.late(Severity::Warning, self.draft.spec.name.span, message);
+    }
+
+    fn faces_clients(&self) -> bool {
+        self.draft.spec.kind != ProxyKind::Backend
+    }
+
+    fn listens(&mut self) {
+        let draft = self.draft;
+        if self.faces_clients() && draft.spec.binds.is_empty() && !draft.gaps.bind {
+            let message = format!(
+                "{} '{}' has no 'bind' directive. Please declare it as a backend if this was intended.",
+                self.noun(),
+                self.name()
+            );
+            self.warn(message);
+        }
+    }
+
+    fn targets(&mut self) {
+        if !self.faces_clients() {
+            return;
+        }
+        let draft = self.draft;
+        if let Some(target) = &draft.spec.default_backend {
+            self.target(target, "default_backend", "as its default backend");
+        }
+        for target in &draft.targets {
+            self.target(target, "use_backend", "in a 'use_backend' rule");
+        }
+    }
+
+    fn target(&mut self, target: &Spanned<String>, keyword: &str, role: &str) {
+        let own = self.name().to_owned();
+        let name = &target.value;
+        let Some(backend) = self.backends.get(name.as_str()) else {
+            let message = format!("Proxy '{own}': unable to find required {keyword}: '{name}'.");
+            let known = crate::suggest::nearest(name, self.backends.keys().copied());
+            let mut diagnostic = Diagnostic::alert(target.span, message).with_form(Form::Config);
+            diagnostic.hint = known.map(|known| format!("there is a backend '{known}'"));
+            self.report.push(diagnostic);
+            return;
+        };
+        if *name == own {
+            let message = format!("Proxy '{own}': loop detected for {keyword}: '{name}'.");
+            self.report.late(Severity::Alert, target.span, message);
+            return;
+        }
+        if self.draft.gaps.mode || backend.gaps.mode {
+            return;
+        }
+        match (self.draft.spec.mode, backend.spec.mode) {
+            (Mode::Http, Mode::Tcp) => {
+                let message = format!(
+                    "http {} '{own}' ({}) tries to use incompatible tcp {} '{name}' ({}) {role} (see 'mode').",
+                    self.noun(),
+                    self.around.place(self.draft.spec.span),
+                    noun(backend.spec.kind),
+                    self.around.place(backend.spec.span)
+                );
+                self.report.late(Severity::Alert, target.span, message);
+            }
+            (Mode::Tcp, Mode::Http) => {
+                let place = format!("{} '{own}'", kind_name(self.draft.spec.kind));
+                let what = format!("{keyword} {name}' from tcp to http, an upgrade of the connection,");
+                let message = format!("'{what} is not supported yet by Weir (in {place}).");
+                self.report.alert(target.span, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn transports(&mut self) {
+        let mode = if self.draft.spec.mode == Mode::Http { "http" } else { "tcp" };
+        for server in &self.draft.spec.servers {
+            if let AddressSpec::Inet { kind: SocketKind::Datagram, .. }
+            | AddressSpec::Unix { kind: SocketKind::Datagram, .. }
+            | AddressSpec::Abstract { kind: SocketKind::Datagram, .. } = server.address.value
+            {
+                let message = format!("unsupported transport for server address in '{mode}' backend.");
+                self.report.late(Severity::Alert, server.address.span, message);
+            }
+        }
+    }
+
+    fn log_format(&mut self) {
+        let draft = self.draft;
+        let Some(chosen) = draft.format.as_ref().filter(|_| self.faces_clients() && !draft.gaps.mode) else { return };
+        let fallback = match chosen.format {
+            LogFormatSpec::Http => "tcplog",
+            LogFormatSpec::HttpClf => "tcplog clf",
+            _ => return,
+        };
+        if draft.spec.mode != Mode::Tcp {
+            return;
+        }
+        let message = format!(
+            "'option {}' not usable with {} '{}' (needs 'mode http'). Falling back to 'option {fallback}'.",
+            chosen.option,
+            self.noun(),
+            self.name()
+        );
+        self.report.warning(chosen.span, message);
+    }
+
+    fn timeouts(&mut self) {
+        let spec = &self.draft.spec;
+        let faces_servers = spec.kind != ProxyKind::Frontend && !spec.servers.is_empty();
+        let missing_client = self.faces_clients() && spec.timeouts.client.is_none();
+        let missing_server = faces_servers && (spec.timeouts.connect.is_none() || spec.timeouts.server.is_none());
+        if missing_client || missing_server {
+            let message = format!(
+                "missing timeouts for {} '{}'.\n   | While not properly invalid, you will certainly encounter various \
+                 problems\n   | with such a configuration. To fix this, please ensure that all following\n   | \
+                 timeouts are set to a non-zero value: 'client', 'connect', 'server'.",
+                self.noun(),
+                self.name()
+            );
+            self.warn(message);
+        }
+    }
+
+    fn log_targets(&mut self, global: &GlobalSpec) {
+        if self.faces_clients() && self.draft.format.is_some() && !self.draft.has_logs(global) {
+            let message =
+                format!("log format ignored for {} '{}' since it has no log address.", self.noun(), self.name());
+            self.warn(message);
+        }
+    }
+
+    fn needs_http(&mut self) {
+        let draft = self.draft;
+        if draft.spec.mode == Mode::Http || draft.gaps.mode {
+            return;
+        }
+        let (noun, name) = (self.noun(), self.name().to_owned());
+        if draft.spec.monitor_uri.is_some() && self.faces_clients() {
+            self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
+        }
+        if draft.spec.forwardfor.is_some() {
+            self.warn(format!("'option forwardfor' ignored for {noun} '{name}' as it requires HTTP mode."));
+        }
+    }
+}
+
+const fn kind_name(kind: ProxyKind) -> &'static str {
+    match kind {
+        ProxyKind::Frontend => "frontend",
+        ProxyKind::Listen => "listen",
+        ProxyKind::Backend => "backend",
+    }
+}
