@@ -8,7 +8,7 @@ mod frontend;
 mod limits;
 mod log;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use limits::Limits;
 

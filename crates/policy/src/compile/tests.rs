@@ -14,7 +14,7 @@ fn at<T>(value: T, line: u32) -> Spanned<T> {
     Spanned::new(value, span(line))
 }
 
-pub(super) fn spec(proxies: Vec<ProxySpec>) -> Spec {
+pub(crate) fn spec(proxies: Vec<ProxySpec>) -> Spec {
     Spec { proxies, ..Spec::default() }
 }
 
@@ -49,11 +49,11 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
     }
 }
 
-pub(super) fn inet(host: HostSpec, port: PortSpec) -> AddressSpec {
+pub(crate) fn inet(host: HostSpec, port: PortSpec) -> AddressSpec {
     AddressSpec::Inet { host, family: Family::Unspecified, port, kind: SocketKind::Stream }
 }
 
-pub(super) fn bind() -> BindSpec {
+pub(crate) fn bind() -> BindSpec {
     BindSpec {
         span: span(7),
         address: inet(HostSpec::Any, PortSpec::Exact(80)),
@@ -71,11 +71,11 @@ pub(super) fn bind() -> BindSpec {
 }
 
 /// A frontend that listens at one address.
-pub(super) fn frontend(name: &str) -> ProxySpec {
+pub(crate) fn frontend(name: &str) -> ProxySpec {
     ProxySpec { binds: vec![bind()], ..proxy(ProxyKind::Frontend, name) }
 }
 
-pub(super) fn server(name: &str, address: AddressSpec) -> ServerSpec {
+pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
     ServerSpec {
         span: span(12),
         name: at(name.to_owned(), 12),
@@ -91,7 +91,7 @@ pub(super) fn server(name: &str, address: AddressSpec) -> ServerSpec {
     }
 }
 
-fn backend(name: &str) -> ProxySpec {
+pub(crate) fn backend(name: &str) -> ProxySpec {
     let address = inet(HostSpec::Ip(IpAddr::from([127, 0, 0, 1])), PortSpec::Exact(8_080));
     ProxySpec { servers: vec![server("s1", address)], ..proxy(ProxyKind::Backend, name) }
 }
@@ -128,7 +128,7 @@ fn build(spec: &Spec) -> (Option<Program>, Vec<Diagnostic>) {
     (program, out)
 }
 
-fn compiled(spec: &Spec) -> Program {
+pub(crate) fn compiled(spec: &Spec) -> Program {
     let (program, out) = build(spec);
     program.unwrap_or_else(|| panic!("{out:?}"))
 }

@@ -5,6 +5,8 @@ mod backend;
 mod gate;
 mod queue;
 mod servers;
+#[cfg(test)]
+mod tests;
 
 pub use backend::{Assignment, QueueTicket, ServerSlot};
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};

@@ -1,0 +1,92 @@
+//! Bounds of connections, parked workers.
+
+use super::*;
+
+fn process(bound: u32) -> Arc<ProcessState> {
+    Arc::new(ProcessState { gate: Gate::new(bound) })
+}
+
+#[test]
+fn a_release_wakes_exactly_one_in_order_of_arrival() {
+    let process = process(1);
+    let held = process.try_enter().unwrap();
+    assert!(process.try_enter().is_none());
+    let bells = [Bell::new(), Bell::new(), Bell::new()];
+    for (key, (_, waker)) in (0..).zip(&bells) {
+        assert!(process.enter_or_park(key, waker).is_none());
+    }
+    drop(held);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 0]);
+    // Someone else is faster: who was woken parks again, behind the others.
+    let quick = process.try_enter().unwrap();
+    assert!(process.enter_or_park(0, &bells[0].1).is_none());
+    drop(quick);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 1, 0]);
+    drop(process.enter_or_park(1, &bells[1].1).unwrap());
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 1, 1]);
+}
+
+#[test]
+fn parking_again_replaces_the_waker_and_entering_forgets_it() {
+    let process = process(1);
+    let held = process.try_enter().unwrap();
+    let [(old, old_waker), (new, new_waker)] = [Bell::new(), Bell::new()];
+    assert!(process.enter_or_park(5, &old_waker).is_none());
+    assert!(process.enter_or_park(5, &new_waker).is_none());
+    drop(held);
+    assert_eq!((old.rings(), new.rings()), (0, 1));
+    drop(process.enter_or_park(5, &new_waker).unwrap());
+    assert_eq!(new.rings(), 1);
+}
+
+#[test]
+fn a_worker_that_will_not_come_back_passes_its_wake_up_on() {
+    let process = process(1);
+    let held = process.try_enter().unwrap();
+    let bells = [Bell::new(), Bell::new(), Bell::new()];
+    for (key, (_, waker)) in (0..).zip(&bells) {
+        assert!(process.enter_or_park(key, waker).is_none());
+    }
+    process.unpark(1);
+    drop(held);
+    process.unpark(0);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 1]);
+}
+
+#[test]
+fn a_raised_bound_wakes_as_many_as_find_room_and_a_lowered_one_nobody() {
+    let process = process(2);
+    let mut held: Vec<ProcessSlot> = (0..2).map(|_| process.try_enter().unwrap()).collect();
+    let bells = [Bell::new(), Bell::new(), Bell::new()];
+    for (key, (_, waker)) in (0..).zip(&bells) {
+        assert!(process.enter_or_park(key, waker).is_none());
+    }
+    process.gate().set_bound(4);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 1, 0]);
+    held.extend([0, 1].map(|key: usize| process.enter_or_park(key as u64, &bells[key].1).unwrap()));
+    process.gate().set_bound(2);
+    held.truncate(2);
+    assert_eq!((bells[2].0.rings(), process.actconn()), (0, 2));
+    held.clear();
+    assert!(bells[2].0.rings() >= 1);
+}
+
+#[test]
+fn frontends_and_addresses_have_gates_of_their_own() {
+    let mut proxy = frontend("fe");
+    proxy.maxconn = Some(2);
+    proxy.binds = vec![BindSpec { maxconn: Some(1), ..bind() }, bind()];
+    let state = state_of(proxy);
+    let waker = Waker::noop();
+    let first = state.enter_bind_or_park(0, 1, waker).unwrap();
+    assert!(state.enter_bind_or_park(0, 1, waker).is_none());
+    let free = [state.enter_bind_or_park(1, 2, waker), state.enter_bind_or_park(1, 2, waker)];
+    assert!(free.iter().all(Option::is_some));
+    drop((first, free));
+    assert!(state.enter_bind_or_park(0, 1, waker).is_some());
+    let slots = [state.try_enter_frontend(), state.enter_frontend_or_park(1, waker)];
+    assert!(slots.iter().all(Option::is_some) && state.try_enter_frontend().is_none());
+    assert_eq!((state.feconn(), state.frontend_gate().bound()), (2, 2));
+    drop(slots);
+    assert_eq!(state.feconn(), 0);
+}

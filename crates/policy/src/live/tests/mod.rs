@@ -1,0 +1,102 @@
+//! Live state under test: what HAProxy was seen to do, a naive model under random operations, and threads that get in
+//! each other's way.
+
+mod gates;
+mod model;
+mod scenarios;
+mod threads;
+
+use super::*;
+use crate::compile::tests::{backend, bind, compiled, frontend, server, spec};
+use config::spec::{AddressSpec, BalanceSpec, BindSpec, ProxySpec, SocketKind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A server of the tests: weight, `maxconn`, `maxqueue`; 0 means none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Plan(u32, u32, u32);
+
+/// A backend with servers as planned.
+fn plan(balance: BalanceSpec, servers: &[Plan]) -> ProxySpec {
+    let mut proxy = backend("be");
+    proxy.balance = balance;
+    proxy.servers = (1..)
+        .zip(servers)
+        .map(|(id, &Plan(weight, maxconn, maxqueue))| {
+            let address = AddressSpec::Unix { path: format!("/s{id}"), kind: SocketKind::Stream };
+            let mut server = server(&format!("s{id}"), address);
+            (server.id, server.weight) = (id, weight);
+            (server.maxconn, server.maxqueue) = (Some(maxconn), Some(maxqueue));
+            server
+        })
+        .collect();
+    proxy
+}
+
+fn state_of(proxy: ProxySpec) -> Arc<ProxyState> {
+    Arc::clone(&Live::new(&compiled(&spec(vec![proxy]))).proxies[0])
+}
+
+fn farm(balance: BalanceSpec, servers: &[Plan]) -> Arc<ProxyState> {
+    state_of(plan(balance, servers))
+}
+
+fn slot(assignment: Assignment) -> ServerSlot {
+    match assignment {
+        Assignment::Slot(slot) => slot,
+        other => panic!("no slot but {other:?}"),
+    }
+}
+
+fn ticket(assignment: Assignment) -> QueueTicket {
+    match assignment {
+        Assignment::Queued(ticket) => ticket,
+        other => panic!("no ticket but {other:?}"),
+    }
+}
+
+const ANY: PickContext = PickContext { source: None, random: 0, exclude: None, server: None };
+
+/// A request that is bound to a server.
+fn bound(server: usize) -> PickContext {
+    PickContext { server: Some(server), ..ANY }
+}
+
+/// A waker that counts.
+#[derive(Debug, Default)]
+struct Bell(AtomicUsize);
+
+impl Bell {
+    fn new() -> (Arc<Self>, Waker) {
+        let bell = Arc::new(Self::default());
+        (Arc::clone(&bell), Waker::from(bell))
+    }
+
+    fn rings(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Polls once with this waker.
+fn poll(ticket: &mut QueueTicket, waker: &Waker) -> Option<ServerSlot> {
+    match ticket.poll_granted(&mut Context::from_waker(waker)) {
+        Poll::Ready(slot) => Some(slot),
+        Poll::Pending => None,
+    }
+}
+
+/// Numbers that look random, from one seed (Knuth's constants).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % bound
+    }
+}
