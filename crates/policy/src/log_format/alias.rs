@@ -87,21 +87,3 @@ pub fn aliases() -> impl Iterator<Item = &'static Alias> {
 pub fn find(name: &str) -> Option<&'static Alias> {
     aliases().find(|alias| alias.name == name)
 }
-
-/// The known name that looks most like `name`, for a hint: the same letters in another case, else one letter away.
-pub fn similar(name: &str) -> Option<&'static str> {
-    let close = |alias: &&Alias| one_letter_apart(alias.name.as_bytes(), name.as_bytes());
-    let found = aliases().find(|alias| alias.name.eq_ignore_ascii_case(name)).or_else(|| aliases().find(close));
-    found.map(|alias| alias.name)
-}
-
-/// Whether leaving out, adding or changing one letter makes one of the other. A lone letter resembles nothing.
-fn one_letter_apart(a: &[u8], b: &[u8]) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if short.len() < 2 || long.len() - short.len() > 1 {
-        return false;
-    }
-    let same = short.iter().zip(long).take_while(|(x, y)| x == y).count();
-    let behind = if short.len() == long.len() { &short[(same + 1).min(short.len())..] } else { &short[same..] };
-    long[(same + 1).min(long.len())..] == *behind
-}

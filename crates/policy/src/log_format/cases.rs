@@ -179,6 +179,18 @@ fn each_alias_is_documented_once_and_has_a_case() {
     }
 }
 
+/// The documentation's table has exactly the rows of ours, in the same order.
+#[test]
+fn each_alias_stands_in_the_documentation() {
+    let text = include_str!("../../../../docs/logging.md");
+    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("| `%")).collect();
+    let rows = aliases().map(|alias| {
+        let Alias { name, restriction, doc, kind, .. } = alias;
+        format!("| `%{name}` | {} | {doc} | {} |", restriction.letter(), kind.name())
+    });
+    assert_eq!(told, rows.collect::<Vec<_>>());
+}
+
 /// A request that was never understood, over UNIX sockets or nowhere.
 #[test]
 fn each_alias_prints_something_for_a_missing_value() {
@@ -471,6 +483,8 @@ fn predefined_formats() {
         "10.0.1.2 - - [06/Feb/2009:12:14:14 +0000] \"TCP \" 000 2750 \"\" \"\" 33317 655 \"http-in\" \"static\" \"srv1\" 1 3 \
          30 119 87 ---- 5 4 3 2 1 7 8 \"\" \"\" "
     );
+    assert_eq!(predefined(LogFormatSpec::Http, Mode::Tcp, &record), predefined(LogFormatSpec::Tcp, Mode::Tcp, &record));
+    assert_eq!(predefined(LogFormatSpec::HttpClf, Mode::Tcp, &record), line(LogFormat::TCP_CLF, &record));
     let unix = Record { client: Endpoint::Unix(1), destination: Endpoint::Unix(1), ..record };
     assert_eq!(predefined(LogFormatSpec::Default, Mode::Http, &unix), "Connect to unix:1 (http-in/HTTP)");
 }

@@ -1,8 +1,9 @@
 //! Reads a format's text into items (configuration manual, section 8.2.6). What HAProxy forgives is forgiven, what it
 //! refuses is refused in its words. Must never guess what a broken format meant.
 
-use super::alias::{Alias, find, similar};
+use super::alias::{Alias, aliases, find};
 use super::escape::Flags;
+use config::suggest::nearest;
 use std::fmt;
 
 /// A part of a format.
@@ -50,7 +51,9 @@ impl FormatError {
     /// What to write instead, when that can be told.
     pub fn hint(&self) -> Option<String> {
         match &self.kind {
-            FormatErrorKind::UnknownAlias(name) => similar(name).map(|known| format!("did you mean '%{known}'?")),
+            FormatErrorKind::UnknownAlias(name) => {
+                nearest(name, aliases().map(|alias| alias.name)).map(|known| format!("did you mean '%{known}'?"))
+            }
             FormatErrorKind::NotAnItem(_) => Some("write '%%' for a percent sign".to_owned()),
             FormatErrorKind::Expression => Some("use an alias such as '%ci' instead".to_owned()),
             _ => None,

@@ -37,7 +37,8 @@ impl LogFormat {
         Ok(Self { shape: Shape::One(items(text)?.into()) })
     }
 
-    /// The format that a proxy's options ask for.
+    /// The format that a proxy's options ask for. Without a request there is nothing for the HTTP formats to show: in TCP
+    /// mode their TCP counterparts take their place.
     pub fn predefined(format: LogFormatSpec, mode: Mode) -> Self {
         let name = if mode == Mode::Http { "HTTP" } else { "TCP" };
         // A test compiles each of them.
@@ -48,6 +49,8 @@ impl LogFormat {
                 unix: known(&format!("Connect to %ci:%cp (%f/{name})")),
             },
             LogFormatSpec::Tcp => Shape::One(known(Self::TCP)),
+            LogFormatSpec::Http if mode == Mode::Tcp => Shape::One(known(Self::TCP)),
+            LogFormatSpec::HttpClf if mode == Mode::Tcp => Shape::One(known(Self::TCP_CLF)),
             LogFormatSpec::Http => Shape::One(known(Self::HTTP)),
             LogFormatSpec::HttpClf => Shape::One(known(Self::HTTP_CLF)),
         };
