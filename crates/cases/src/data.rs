@@ -9,9 +9,9 @@ use crate::pages::{self, Author};
 pub(crate) struct Data(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
-    bytes: Vec<u8>,
-    times: usize,
+enum Piece {
+    Bytes { bytes: Vec<u8>, times: usize },
+    Page { status: u16, author: Author },
 }
 
 impl Data {
@@ -31,9 +31,12 @@ impl Data {
     pub(crate) fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for piece in &self.0 {
-            let one = expand(&piece.bytes, lookup)?;
-            for _ in 0..piece.times {
-                bytes.extend_from_slice(&one);
+            match piece {
+                Piece::Bytes { bytes: one, times } => bytes.extend(expand(one, lookup)?.repeat(*times)),
+                Piece::Page { status, author } => {
+                    let capitals = lookup("subject").is_some_and(|subject| subject == "haproxy-2.6");
+                    bytes.extend(pages::page(*status, *author, capitals).unwrap_or_default());
+                }
             }
         }
         Ok(bytes)
@@ -65,17 +68,20 @@ fn piece(text: &str) -> Result<Piece> {
     if let Some(line) = text.strip_prefix('|') {
         let mut bytes = unescape(line.strip_prefix(' ').unwrap_or(line))?;
         bytes.extend_from_slice(b"\r\n");
-        return Ok(Piece { bytes, times: 1 });
+        return Ok(Piece::Bytes { bytes, times: 1 });
     }
     if let Some(rest) = text.strip_prefix("page ") {
         return named_page(rest);
     }
     if let Some((Ok(times), rest)) = text.split_once(" * ").map(|(times, rest)| (times.parse(), rest)) {
-        return Ok(Piece { times, ..piece(rest)? });
+        return Ok(Piece::Bytes { bytes: quoted(rest)?, times });
     }
+    Ok(Piece::Bytes { bytes: quoted(text)?, times: 1 })
+}
+
+fn quoted(text: &str) -> Result<Vec<u8>> {
     let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let quoted = quoted.ok_or_else(|| Failure::new(format!("neither \"text\" nor | line: {text}")))?;
-    Ok(Piece { bytes: unescape(quoted)?, times: 1 })
+    unescape(quoted.ok_or_else(|| Failure::new(format!("neither \"text\" nor | line: {text}")))?)
 }
 
 fn named_page(words: &str) -> Result<Piece> {
@@ -86,8 +92,8 @@ fn named_page(words: &str) -> Result<Piece> {
         "closing" => Author::StreamClosing,
         other => return Err(Failure::new(format!("a page is of reader, stream or closing, not of {other}"))),
     };
-    let page = status.parse().ok().and_then(|status| pages::page(status, author));
-    Ok(Piece { bytes: page.ok_or_else(|| Failure::new(format!("no page {status}")))?, times: 1 })
+    let known = status.parse().ok().filter(|status| pages::page(*status, author, false).is_some());
+    Ok(Piece::Page { status: known.ok_or_else(|| Failure::new(format!("no page {status}")))?, author })
 }
 
 /// `\r \n \t \0 \\ \" \xHH`

@@ -1,62 +1,112 @@
 //! What the kernel tells of a connection's far end: whether the subject has accepted it and read all that was sent.
 //!
-//! So a script can wait until bytes have reached the subject without asking the subject, and without sleeping. TCP only.
+//! So a script can wait until bytes have reached the subject without asking the subject, and without sleeping. TCP only;
+//! one look is one message to the kernel's socket diagnosis (sock_diag(7)), which finds the one socket by its addresses.
 
-use std::fs;
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::failure::Result;
+use socket2::{Domain, Protocol, Socket, Type};
 
-/// Has the owner of `far` (our peer's end) accepted the connection from `near` and read everything?
-pub(crate) fn has_read_all(near: SocketAddr, far: SocketAddr) -> Result<bool> {
-    let table = if far.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
-    let text = fs::read_to_string(table)?;
-    let (local, remote) = (hexadecimal(far), hexadecimal(near));
-    Ok(text.lines().skip(1).any(|line| is_drained(line, &local, &remote)))
-}
+use crate::failure::{Failure, Result};
 
-/// One row: `sl local remote state tx:rx timer retransmits uid timeout inode …`
-fn is_drained(row: &str, local: &str, remote: &str) -> bool {
-    let columns: Vec<&str> = row.split_whitespace().collect();
-    let [_, row_local, row_remote, _, queues, _, _, _, _, inode, ..] = columns.as_slice() else { return false };
-    let unread = queues.split_once(':').map(|(_, receive)| receive);
-    *row_local == local && *row_remote == remote && unread == Some("00000000") && *inode != "0"
-}
+const AF_NETLINK: i32 = 16;
+const NETLINK_SOCK_DIAG: i32 = 4;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const TCP: u8 = 6;
+const TCP_LISTEN: u8 = 10;
+/// `nlmsghdr`, then `inet_diag_req_v2` or `inet_diag_msg`.
+const HEADER: usize = 16;
+const REQUEST: usize = HEADER + 56;
+const ANSWER: usize = HEADER + 72;
 
-/// The kernel's spelling: each 32-bit word of the address in host order, then the port.
-fn hexadecimal(address: SocketAddr) -> String {
-    let octets = match address.ip() {
-        IpAddr::V4(ip) => ip.octets().to_vec(),
-        IpAddr::V6(ip) => ip.octets().to_vec(),
-    };
-    let mut text = String::new();
-    for word in octets.chunks_exact(4) {
-        let word = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
-        text.push_str(&format!("{word:08X}"));
+/// A way to ask the kernel.
+pub(crate) struct Kernel(Socket);
+
+impl Kernel {
+    /// Opens it.
+    pub(crate) fn open() -> Result<Self> {
+        Ok(Self(Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_SOCK_DIAG)))?))
     }
-    format!("{text}:{:04X}", address.port())
+
+    /// Has the owner of `far` (our peer's end) accepted the connection from `near` and read everything?
+    pub(crate) fn has_read_all(&mut self, near: SocketAddr, far: SocketAddr) -> Result<bool> {
+        self.0.write_all(&request(far, near))?;
+        let mut answer = [0; 1024];
+        let length = self.0.read(&mut answer)?;
+        let kind = u16::from_ne_bytes([answer[4], answer[5]]);
+        if kind != SOCK_DIAG_BY_FAMILY {
+            return Ok(false);
+        }
+        if length < ANSWER {
+            return Err(Failure::new("the kernel's answer about a socket is too short"));
+        }
+        let state = answer[HEADER + 1];
+        let unread = word(&answer, HEADER + 56);
+        let inode = word(&answer, HEADER + 68);
+        Ok(state != TCP_LISTEN && unread == 0 && inode != 0)
+    }
+}
+
+fn word(bytes: &[u8; 1024], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Asks for the socket whose own address is `local`.
+fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    let family = if local.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+    let mut bytes = Vec::with_capacity(REQUEST);
+    bytes.extend((REQUEST as u32).to_ne_bytes());
+    bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes.extend(NLM_F_REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([i32::from(family) as u8, TCP, 0, 0]);
+    bytes.extend([0xff; 4]);
+    bytes.extend(local.port().to_be_bytes());
+    bytes.extend(remote.port().to_be_bytes());
+    bytes.extend(octets(local.ip()));
+    bytes.extend(octets(remote.ip()));
+    bytes.extend([0; 4]);
+    bytes.extend([0xff; 8]);
+    bytes
+}
+
+fn octets(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => {
+            let mut octets = [0; 16];
+            octets[..4].copy_from_slice(&ip.octets());
+            octets
+        }
+        IpAddr::V6(ip) => ip.octets(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
 
     #[test]
     fn unread_bytes_and_unaccepted_connections_show() {
+        let mut kernel = Kernel::open().unwrap();
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(address).unwrap();
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (near, far) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
-            assert!(!has_read_all(near, far).unwrap(), "not accepted yet");
+            assert!(!kernel.has_read_all(near, far).unwrap(), "not accepted yet");
             let (mut accepted, _) = listener.accept().unwrap();
             client.write_all(b"abc").unwrap();
             accepted.read_exact(&mut [0; 2]).unwrap();
-            assert!(!has_read_all(near, far).unwrap(), "one byte is left");
+            assert!(!kernel.has_read_all(near, far).unwrap(), "one byte is left");
             accepted.read_exact(&mut [0; 1]).unwrap();
-            assert!(has_read_all(near, far).unwrap());
+            assert!(kernel.has_read_all(near, far).unwrap());
+            drop(accepted);
+            drop(listener);
+            let unused = SocketAddr::new(near.ip(), 1);
+            assert!(!kernel.has_read_all(unused, far).unwrap(), "no such connection");
         }
     }
 }

@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use crate::data::{find, show};
 use crate::failure::{Failure, Result};
-use crate::kernel;
+use crate::kernel::Kernel;
 
 /// How a connection ended, as reading it showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,7 +272,8 @@ impl Link {
         let near = self.socket.local_addr()?.as_socket();
         let far = self.socket.peer_addr()?.as_socket();
         let (Some(near), Some(far)) = (near, far) else { return Err(Failure::new("settle works over TCP only")) };
-        while !kernel::has_read_all(near, far)? {
+        let mut kernel = Kernel::open()?;
+        while !kernel.has_read_all(near, far)? {
             patience.check("the subject does not read")?;
             // The kernel has no event for this: look again soon.
             std::thread::sleep(Duration::from_millis(1));

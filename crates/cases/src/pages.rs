@@ -25,8 +25,8 @@ const PAGES: &[(u16, &str, &str)] = &[
     (504, "Gateway Time-out", "The server didn't respond in time."),
 ];
 
-/// The whole page, head and body.
-pub(crate) fn page(status: u16, author: Author) -> Option<Vec<u8>> {
+/// The whole page, head and body. Before 3.0 the reader spelled its fields with capitals.
+pub(crate) fn page(status: u16, author: Author, capitals: bool) -> Option<Vec<u8>> {
     let (_, reason, sentence) = PAGES.iter().find(|(known, ..)| *known == status)?;
     let body = format!("<html><body><h1>{status} {reason}</h1>\n{sentence}\n</body></html>\n");
     let (early, late) = match author {
@@ -35,6 +35,10 @@ pub(crate) fn page(status: u16, author: Author) -> Option<Vec<u8>> {
         Author::StreamClosing => ("", "connection: close\r\n"),
     };
     let length = body.len();
+    if capitals && author == Author::Reader {
+        let fields = "Cache-Control: no-cache\r\nConnection: close\r\nContent-Type: text/html";
+        return Some(format!("HTTP/1.1 {status} {reason}\r\nContent-length: {length}\r\n{fields}\r\n\r\n{body}").into_bytes());
+    }
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\ncontent-length: {length}\r\ncache-control: no-cache\r\n{early}content-type: text/html\r\n{late}\r\n"
     );
@@ -48,7 +52,7 @@ mod tests {
     #[test]
     fn lengths_as_observed() {
         for (status, length) in [(400, 90), (408, 110), (414, 110), (431, 105), (502, 107), (503, 107)] {
-            let page = String::from_utf8(page(status, Author::Reader).unwrap()).unwrap();
+            let page = String::from_utf8(page(status, Author::Reader, false).unwrap()).unwrap();
             assert!(page.contains(&format!("content-length: {length}\r\n")), "{page}");
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Transcript {
 pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Transcript> {
     let dir = Directory::new()?;
     let journal = Journal::open()?;
-    let world = World::open(case, &dir.0, setting.limit)?;
+    let world = World::open(case, &subject.title, &dir.0, setting.limit)?;
     write_files(case, &world, &journal, setting)?;
     let inherited: Vec<_> = world.listeners.values().filter_map(|place| place.socket.as_ref()).collect();
     let running = Mutex::new(Running::start(subject, &dir.0, &case.arguments, &inherited)?);

@@ -39,6 +39,8 @@ struct State {
 pub(crate) struct World {
     /// The run's own directory.
     pub(crate) dir: PathBuf,
+    /// `weir`, `haproxy-3.5` …
+    subject: String,
     /// How long anything may take.
     pub(crate) limit: Duration,
     /// The subject's addresses, by name.
@@ -51,7 +53,7 @@ pub(crate) struct World {
 
 impl World {
     /// Opens everything that the case's peers and the subject listen on.
-    pub(crate) fn open(case: &Case, dir: &Path, limit: Duration) -> Result<Self> {
+    pub(crate) fn open(case: &Case, subject: &str, dir: &Path, limit: Duration) -> Result<Self> {
         let mut servers = HashMap::new();
         for peer in &case.peers {
             if let Role::Server { kind, .. } = peer.role {
@@ -63,13 +65,17 @@ impl World {
             let place = listener(&name, kind, dir)?;
             listeners.insert(name, place);
         }
-        Ok(Self { dir: dir.to_owned(), limit, listeners, servers, state: Mutex::default(), changed: Condvar::new() })
+        let (dir, subject) = (dir.to_owned(), subject.to_owned());
+        Ok(Self { dir, subject, limit, listeners, servers, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// The value of `${name}`.
     pub(crate) fn lookup(&self, name: &str) -> Option<String> {
         if name == "dir" {
             return Some(self.dir.display().to_string());
+        }
+        if name == "subject" {
+            return Some(self.subject.clone());
         }
         let place = |name: &str| self.listeners.get(name).or_else(|| self.servers.get(name));
         if let Some(name) = name.strip_suffix(".port") {

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         weir,
         oracles,
         filters,
-        jobs: number("CASES_JOBS", 16),
+        jobs: number("CASES_JOBS", 8),
         limit: Duration::from_secs(number("CASES_LIMIT", 20) as u64),
         threads: number("CASES_THREADS", 1) as u32,
         show: std::env::var_os("CASES_SHOW").is_some(),
