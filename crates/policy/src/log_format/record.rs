@@ -198,7 +198,7 @@ pub struct Record<'a> {
     pub target: &'a [u8],
     /// The request's version: "HTTP/1.1".
     pub version: &'a [u8],
-    /// `tune.http.logurilen`: bytes of the request line that are printed at most.
+    /// `tune.http.logurilen`: bytes of the request line that are printed at most; without the keyword HAProxy prints 1023.
     pub request_limit: usize,
     /// `capture request header`: one entry a declared capture, in order; empty where none is declared.
     pub request_captures: &'a [Option<&'a [u8]>],
@@ -266,7 +266,7 @@ impl Default for Record<'_> {
             method: b"",
             target: b"",
             version: b"",
-            request_limit: 1024,
+            request_limit: 1023,
             request_captures: &[],
             response_captures: &[],
             request_cookie: None,
