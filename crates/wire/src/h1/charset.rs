@@ -112,13 +112,14 @@ pub(super) fn copy_target(from: &[u8], to: &mut [u8]) -> usize {
 #[inline]
 fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl Fn(u8) -> bool) -> usize {
     let mut count = 0;
-    for (source, target) in from.as_chunks::<8>().0.iter().zip(to.as_chunks_mut::<8>().0) {
+    for (source, target) in from.as_chunks::<16>().0.iter().zip(to.as_chunks_mut::<16>().0) {
         *target = *source;
-        let found = stops(u64::from_le_bytes(*source));
-        if found != 0 {
-            return count + first_byte(found);
+        let both = u128::from_le_bytes(*source);
+        let (low, high) = (stops(both as u64), stops((both >> 64) as u64));
+        if low | high != 0 {
+            return count + if low != 0 { first_byte(low) } else { 8 + first_byte(high) };
         }
-        count += 8;
+        count += 16;
     }
     for (source, target) in from[count..].iter().zip(&mut to[count..]) {
         if stop(*source) {
@@ -130,11 +131,31 @@ fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl
     count
 }
 
-/// Copies a field's name in lower case up to the first byte that is none; tells how many bytes that were.
+/// Copies a field's name in lower case up to the first byte that is none; tells how many bytes that were. Letters and
+/// dashes go eight at a time.
 #[inline]
 pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
+    let length = from.len().min(to.len());
+    let (from, to) = (&from[..length], &mut to[..length]);
     let mut count = 0;
-    for (source, target) in from.iter().zip(to) {
+    while count + 8 <= length {
+        let word = from[count..count + 8].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let letters = letters(word);
+        to[count..count + 8].copy_from_slice(&(word | (letters >> 2)).to_le_bytes());
+        let others = !(letters | dashes(word)) & HIGHS;
+        if others == 0 {
+            count += 8;
+            continue;
+        }
+        count += first_byte(others);
+        let lower = if from[count] == b':' { 0 } else { TOKEN_LOWER[from[count] as usize] };
+        if lower == 0 {
+            return count;
+        }
+        to[count] = lower;
+        count += 1;
+    }
+    for (source, target) in from[count..].iter().zip(&mut to[count..]) {
         let lower = TOKEN_LOWER[*source as usize];
         if lower == 0 {
             break;
@@ -143,6 +164,22 @@ pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
         count += 1;
     }
     count
+}
+
+/// The high bit of each byte that is a letter. Exact.
+#[inline]
+fn letters(word: u64) -> u64 {
+    let lower = (word | (ONES * 0x20)) & !HIGHS;
+    let from_a = lower + ONES * u64::from(0x80 - b'a');
+    let past_z = lower + ONES * u64::from(0x80 - b'z' - 1);
+    from_a & !past_z & !word & HIGHS
+}
+
+/// The high bit of each byte that is a dash. Exact.
+#[inline]
+fn dashes(word: u64) -> u64 {
+    let differs = word ^ (ONES * u64::from(b'-'));
+    !(((differs & !HIGHS) + !HIGHS) | differs) & HIGHS
 }
 
 #[cfg(test)]
@@ -155,9 +192,9 @@ mod tests {
 
     #[test]
     fn copies_stop_at_every_byte_that_may_not_pass_and_at_no_other() {
-        for length in 0..20 {
+        for length in 0..36 {
             for at in 0..length {
-                for byte in 0..=255 {
+                for byte in (0..=255).step_by(if length < 20 { 1 } else { 7 }) {
                     let mut text = vec![b'a'; length];
                     text[at] = byte;
                     for room in [length, length + 3, length.saturating_sub(2)] {

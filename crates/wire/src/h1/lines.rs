@@ -45,6 +45,7 @@ pub(super) fn parse_lines(
     fields: &mut Fields,
 ) -> Result<Lines, Broken> {
     loop {
+        at = parse_plain_lines(input, at, rules.most, dropped, fields);
         let line = at;
         let next = match input.get(at) {
             None => None,
@@ -64,8 +65,62 @@ pub(super) fn parse_lines(
     }
 }
 
-/// One field's line. `None`: it is not complete, and nothing has changed.
+/// Parses ordinary lines and stops before the first one that is not: that one is judged by the others here.
 #[inline]
+fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut bool, fields: &mut Fields) -> usize {
+    let (text, used, list, names) = fields.parts();
+    let mut start = *used;
+    while list.len() + 2 <= most
+        && let (Some(source), Some(target)) = (input.get(at..), text.get_mut(start..))
+        && let Some(line) = copy_plain_line(source, target)
+    {
+        // The name is read where it came from: what was just written byte by byte is slow to read as a word.
+        let name = Name::from_token(&source[..line.name]);
+        let value = start + line.name + 2;
+        let end = value + line.value;
+        list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
+        names.add(name);
+        start = end + 2;
+        at += line.taken;
+        *dropped = false;
+    }
+    *used = start;
+    at
+}
+
+/// A line that was copied: the lengths of its name and value, and of all that was taken.
+struct Plain {
+    name: usize,
+    value: usize,
+    taken: usize,
+}
+
+/// Copies a line if there is nothing unusual in it: a short name of token characters, a value without control
+/// characters, the line's end.
+#[inline]
+fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
+    let name = copy_name(source, target);
+    if name == 0 || name > LONGEST_NAME || source.get(name) != Some(&b':') {
+        return None;
+    }
+    let (separator, rest) = target[name..].split_first_chunk_mut::<2>()?;
+    *separator = *b": ";
+    let start = skip_blanks(source, name + 1);
+    let mut value = copy_value(&source[start..], rest);
+    let taken = match source.get(start + value..) {
+        Some([b'\r', b'\n', ..]) => start + value + 2,
+        Some([b'\n', ..]) => start + value + 1,
+        _ => return None,
+    };
+    while value > 0 && is_blank(source[start + value - 1]) {
+        value -= 1;
+    }
+    *rest[value..].first_chunk_mut::<2>()? = *b"\r\n";
+    Some(Plain { name, value, taken })
+}
+
+/// One field's line. `None`: it is not complete, and nothing has changed.
+#[cold]
 fn parse_line(
     input: &[u8],
     at: usize,
@@ -74,8 +129,9 @@ fn parse_line(
     fields: &mut Fields,
 ) -> Result<Option<usize>, Broken> {
     let start = fields.used();
+    let room = fields.room();
     let longest = (at + LONGEST_NAME + 1).min(input.len());
-    let length = copy_name(&input[at..longest], fields.room());
+    let length = copy_name(&input[at..longest], room);
     let colon = at + length;
     match input.get(colon) {
         Some(b':') if length > 0 && length <= LONGEST_NAME => {}
@@ -86,23 +142,24 @@ fn parse_line(
         Some(_) if rules.accept_unsafe => return drop_line(input, at, rules, dropped, fields),
         Some(_) => return Broken::at(Violation::NameCharacter, colon),
     }
+    let Some((separator, rest)) = room[length..].split_first_chunk_mut::<2>() else {
+        return Broken::at(Violation::HeadTooLarge, at);
+    };
+    *separator = *b": ";
+    let Some(copied) = copy_rest(input, skip_blanks(input, colon + 1), rules.accept_unsafe, rest)? else {
+        return Ok(None);
+    };
     if fields.list.len() + 2 > rules.most {
         return Broken::at(Violation::TooManyFields, at);
     }
-    let name = Name::from_lower(&fields.room()[..length]);
-    fields.advance(length);
-    fields.write_raw(b": ");
-    let value = fields.used();
-    let Some(next) = copy_rest(input, skip_blanks(input, colon + 1), rules, fields)? else {
-        fields.rewind(start);
-        return Ok(None);
-    };
-    end_line(value, fields);
-    let end = fields.used() - 2;
+    let name = Name::from_token(&input[at..colon]);
+    let value = start + length + 2;
+    let end = value + copied.length;
+    fields.advance(end + 2 - start);
     fields.list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
     fields.names.add(name);
     *dropped = false;
-    Ok(Some(next))
+    Ok(Some(copied.next))
 }
 
 /// A line that starts with a space continues the one before it (obs-fold, RFC 9112 section 5.2): its line end becomes
@@ -115,34 +172,33 @@ fn continue_line(
     fields: &mut Fields,
 ) -> Result<Option<usize>, Broken> {
     if dropped {
-        let used = fields.used();
-        let next = copy_rest(input, at, rules, fields);
-        fields.rewind(used);
-        return next;
+        return Ok(copy_rest(input, at, rules.accept_unsafe, fields.room())?.map(|copied| copied.next));
     }
     let Some(last) = fields.list.last().copied() else { return Broken::at(Violation::LeadingSpace, at) };
+    // What was trimmed off the line before, and its end, now stand inside the value.
+    let line_end = at.saturating_sub(if input[..at].ends_with(b"\r\n") { 2 } else { 1 });
+    let blanks = input[..line_end].iter().rev().take_while(|byte| is_blank(**byte)).count();
     fields.rewind(last.end as usize);
     let from = if last.value == last.end {
         skip_blanks(input, at)
     } else {
-        let line_end = at.saturating_sub(if input[..at].ends_with(b"\r\n") { 2 } else { 1 });
-        let blanks = input[..line_end].iter().rev().take_while(|byte| is_blank(**byte)).count();
         fields.write_raw(&input[line_end - blanks..line_end]);
-        fields.write_raw(if at - line_end == 2 { b"  " } else { b" " });
+        fields.write_raw(&b"  "[..at - line_end]);
         at
     };
-    let next = copy_rest(input, from, rules, fields);
-    if !matches!(next, Ok(Some(_))) {
+    let copied = copy_rest(input, from, rules.accept_unsafe, fields.room());
+    if let Ok(Some(copied)) = &copied {
+        fields.advance(copied.length);
+        fields.trim_end(last.value as usize);
+        let end = fields.used() as u32;
+        if let Some(last) = fields.list.last_mut() {
+            last.end = end;
+        }
+    } else {
         fields.rewind(last.end as usize);
-        fields.write_raw(b"\r\n");
-        return next;
     }
-    end_line(last.value as usize, fields);
-    let end = fields.used() as u32 - 2;
-    if let Some(last) = fields.list.last_mut() {
-        last.end = end;
-    }
-    next
+    fields.write_raw(b"\r\n");
+    Ok(copied?.map(|copied| copied.next))
 }
 
 /// A line whose name is invalid, where that is accepted: it is checked and left out.
@@ -157,36 +213,48 @@ fn drop_line(
     let Some(colon) = memchr::memchr(b':', &input[at..at + length]) else {
         return Broken::at(Violation::NoColon, at + length);
     };
-    let used = fields.used();
-    let next = copy_rest(input, at + colon + 1, rules, fields);
-    fields.rewind(used);
     *dropped = true;
-    next
+    Ok(copy_rest(input, at + colon + 1, rules.accept_unsafe, fields.room())?.map(|copied| copied.next))
 }
 
-/// Copies a line from `at` up to its end. `None`: the end has not come.
-#[inline]
-fn copy_rest(input: &[u8], mut at: usize, rules: &Rules, fields: &mut Fields) -> Result<Option<usize>, Broken> {
+/// A line's rest that was copied, CR LF behind it.
+struct Copied {
+    /// Bytes without blanks at the end.
+    length: usize,
+    /// Where the next line starts.
+    next: usize,
+}
+
+/// Copies a line from `at` up to its end, without the blanks before it, and CR LF. `None`: the end has not come.
+fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> Result<Option<Copied>, Broken> {
+    let mut end = at;
     loop {
-        let count = copy_value(&input[at..], fields.room());
-        fields.advance(count);
-        at += count;
-        match input.get(at) {
+        end += copy_value(&input[end..], &mut room[end - at..]);
+        let next = match input.get(end) {
             None => return Ok(None),
-            Some(b'\r') => {
-                return match input.get(at + 1) {
-                    Some(b'\n') => Ok(Some(at + 2)),
-                    None => Ok(None),
-                    Some(_) => Broken::at(Violation::BareCr, at),
-                };
-            }
-            Some(b'\n') => return Ok(Some(at + 1)),
-            Some(0) if !rules.accept_unsafe => return Broken::at(Violation::ValueCharacter, at),
+            Some(b'\r') => match input.get(end + 1) {
+                Some(b'\n') => end + 2,
+                None => return Ok(None),
+                Some(_) => return Broken::at(Violation::BareCr, end),
+            },
+            Some(b'\n') => end + 1,
+            Some(0) if !accept_unsafe => return Broken::at(Violation::ValueCharacter, end),
             Some(byte) => {
-                fields.write_raw(&[*byte]);
-                at += 1;
+                let Some(target) = room.get_mut(end - at) else { return Broken::at(Violation::HeadTooLarge, end) };
+                *target = *byte;
+                end += 1;
+                continue;
             }
+        };
+        while end > at && is_blank(input[end - 1]) {
+            end -= 1;
         }
+        let length = end - at;
+        let Some(behind) = room[length..].first_chunk_mut::<2>() else {
+            return Broken::at(Violation::HeadTooLarge, end);
+        };
+        *behind = *b"\r\n";
+        return Ok(Some(Copied { length, next }));
     }
 }
 
@@ -196,11 +264,4 @@ fn skip_blanks(input: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// Trims the value that starts at `value` and ends its line.
-#[inline]
-fn end_line(value: usize, fields: &mut Fields) {
-    fields.trim_end(value);
-    fields.write_raw(b"\r\n");
 }

@@ -25,7 +25,7 @@ fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head
     let fields = &mut head.fields;
     let begin = fields.used();
     let rest = &input[start..];
-    let method = rest.iter().position(|byte| !is_token(*byte)).unwrap_or(rest.len());
+    let method = if rest.starts_with(b"GET ") { 3 } else { token_length(rest) };
     match rest.get(method) {
         None => return Ok(StartLine::Partial),
         Some(b' ' | b'\t') if method > 0 => {}
@@ -78,8 +78,20 @@ fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head
     Ok(StartLine::Next(behind))
 }
 
+fn token_length(text: &[u8]) -> usize {
+    text.iter().position(|byte| !is_token(*byte)).unwrap_or(text.len())
+}
+
 /// Writes the version that goes out, ends the line and remembers the version that came in.
+#[inline]
 fn finish_line(head: &mut Head, version: &[u8], begin: usize) {
+    if version == b"HTTP/1.1" {
+        let start = head.fields.used() as u32 + 1;
+        head.fields.write_raw(b" HTTP/1.1\r\n");
+        head.version_text = Span { start, end: start + 8 };
+        head.line = Span { start: begin as u32, end: start + 10 };
+        return;
+    }
     head.version = if is_modern(version) { Version::Http11 } else { Version::Http10 };
     head.fields.write_raw(b" ");
     write_version(head, version);

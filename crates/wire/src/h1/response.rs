@@ -41,9 +41,13 @@ pub fn parse_response(
 
 fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
     let rest = &input[start..];
-    let length = if rest.starts_with(b"HTTP/1.1 ") { 8 } else { version_length(rest) };
+    let usual = rest.starts_with(b"HTTP/1.1 ");
+    let length = if usual { 8 } else { version_length(rest) };
     let version = &rest[..length];
-    if !accept_unsafe && !is_http(version) && (length < rest.len() || !b"HTTP/".starts_with(&version[..length.min(5)]))
+    if !usual
+        && !accept_unsafe
+        && !is_http(version)
+        && (length < rest.len() || !b"HTTP/".starts_with(&version[..length.min(5)]))
     {
         return Broken::at(Violation::Version, start);
     }
@@ -71,7 +75,7 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
     }
     let Some(behind) = line_end(input, end)? else { return Ok(StartLine::Partial) };
     head.status = status;
-    head.version = if is_modern(version) { Version::Http11 } else { Version::Http10 };
+    head.version = if usual || is_modern(version) { Version::Http11 } else { Version::Http10 };
     let begin = head.fields.used() as u32;
     write_version(head, version);
     head.fields.write_raw(b" ");
@@ -83,7 +87,9 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
     head.reason = Span { start: reason_start, end: head.fields.used() as u32 };
     head.fields.write_raw(b"\r\n");
     head.line = Span { start: begin, end: head.fields.used() as u32 };
-    keep_version(head, version);
+    if !usual {
+        keep_version(head, version);
+    }
     Ok(StartLine::Next(behind))
 }
 

@@ -27,9 +27,15 @@ pub(super) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violati
     if !fields.names.has(Name::ContentLength) {
         return Ok(None);
     }
+    let mut found = fields.list.iter().filter(|field| field.name == Name::ContentLength);
+    if let (Some(field), None) = (found.next(), found.next()) {
+        let value = fields.value_of(field);
+        if let (Some(number), true) = (decimal(value), matches!(value, [b'0'] | [b'1'..=b'9', ..])) {
+            return Ok(Some(number));
+        }
+    }
     let mut length = None;
     let mut first = None;
-    let mut count = 0;
     for (index, field) in fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::ContentLength) {
         for element in elements(fields.value_of(field)) {
             let number = decimal(element).ok_or(Violation::ContentLength)?;
@@ -39,17 +45,11 @@ pub(super) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violati
             length = Some(number);
         }
         first = first.or(Some(index));
-        count += 1;
     }
     let (Some(number), Some(first)) = (length, first) else { return Ok(None) };
     let mut room = [0; 20];
-    let canonical = write_decimal(number, &mut room);
-    if fields.value_of(&fields.list[first]) != canonical {
-        fields.set_value(first, canonical);
-    }
-    if count > 1 {
-        keep_only(fields, Name::ContentLength, first);
-    }
+    fields.set_value(first, write_decimal(number, &mut room));
+    keep_only(fields, Name::ContentLength, first);
     Ok(Some(number))
 }
 
@@ -97,6 +97,9 @@ pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Co
 /// and TE (but `trailers`) go, Upgrade stays when Connection asks for it and loses `h2c`. Tells the options and whether
 /// an upgrade is left.
 pub(super) fn connection(fields: &mut Fields, is_request: bool) -> Result<(ConnectionOptions, bool), Violation> {
+    if let Some(options) = single_option(fields) {
+        return Ok((options, false));
+    }
     fields.remove_known(Name::KeepAlive);
     fields.remove_known(Name::ProxyConnection);
     let te = te(fields);
@@ -112,6 +115,30 @@ pub(super) fn connection(fields: &mut Fields, is_request: bool) -> Result<(Conne
         rebuild_connection(fields, options.upgrade && protocols, te);
     }
     Ok((options, options.upgrade && protocols))
+}
+
+/// The usual case at little cost: one Connection field with `close` or `keep-alive`, or none, and nothing that goes with
+/// it.
+fn single_option(fields: &mut Fields) -> Option<ConnectionOptions> {
+    let names = fields.names;
+    if [Name::Te, Name::Upgrade, Name::KeepAlive, Name::ProxyConnection].into_iter().any(|name| names.has(name)) {
+        return None;
+    }
+    if !names.has(Name::Connection) {
+        return Some(ConnectionOptions::default());
+    }
+    let mut found = fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::Connection);
+    let (index, field) = found.next()?;
+    if found.next().is_some() {
+        return None;
+    }
+    let value = fields.value_of(field);
+    let close = value.eq_ignore_ascii_case(b"close");
+    if !close && !value.eq_ignore_ascii_case(b"keep-alive") {
+        return None;
+    }
+    fields.list.remove(index);
+    Some(ConnectionOptions { close, keep_alive: !close, upgrade: false })
 }
 
 /// Reads the options and removes the fields that they nominate.
@@ -137,7 +164,7 @@ fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
     for name in nominated {
         // What frames and routes the message is not a connection option (RFC 9110 section 7.6.1), whoever says so.
         let protected = matches!(
-            Name::from_lower(&name),
+            Name::from_token(&name),
             Name::Host | Name::ContentLength | Name::TransferEncoding | Name::Te | Name::Connection | Name::Upgrade
         );
         if !protected {
@@ -244,18 +271,13 @@ fn join<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// Digits only, at least one; `None` also when the number needs more than 64 bits.
 #[inline]
 pub(super) fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let mut number = 0_u64;
-    for byte in text {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(number)
+    // Nineteen digits always fit.
+    let (short, long) = text.split_at(text.len().min(19));
+    let number = short.iter().fold(0_u64, |number, byte| number * 10 + u64::from(byte - b'0'));
+    long.iter().try_fold(number, |number, byte| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
 }
 
 /// Writes a number in decimal.

@@ -230,6 +230,12 @@ impl Fields {
         &mut self.text[self.used..]
     }
 
+    /// The room behind the text, how far the text goes, the list and the names, for whoever writes many lines at once.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut [u8], &mut usize, &mut Vec<Field>, &mut Names) {
+        (&mut self.text, &mut self.used, &mut self.list, &mut self.names)
+    }
+
     /// Declares the room's first `count` bytes text.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
@@ -284,7 +290,7 @@ impl Fields {
         let (start, _) = self.write_text(name)?;
         let written = &mut self.text[start as usize..self.used];
         written.make_ascii_lowercase();
-        let known = Name::from_lower(written);
+        let known = Name::from_token(written);
         self.write_raw(b": ");
         let (value, end) = self.write_text(value)?;
         self.write_raw(b"\r\n");

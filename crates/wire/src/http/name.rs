@@ -20,24 +20,39 @@ pub enum Name {
 }
 
 impl Name {
-    /// Recognises a lower-case name, by its length first.
+    /// Recognises a name in whatever case, by its length and its first letter before anything else. The name must be a
+    /// token.
     #[inline]
-    pub fn from_lower(name: &[u8]) -> Name {
-        match name.len() {
-            2 if name == b"te" => Name::Te,
-            4 if name == b"host" => Name::Host,
-            6 if name == b"expect" => Name::Expect,
-            7 if name == b"upgrade" => Name::Upgrade,
-            7 if name == b"trailer" => Name::Trailer,
-            10 if name == b"connection" => Name::Connection,
-            10 if name == b"keep-alive" => Name::KeepAlive,
-            14 if name == b"content-length" => Name::ContentLength,
-            16 if name == b"proxy-connection" => Name::ProxyConnection,
-            17 if name == b"transfer-encoding" => Name::TransferEncoding,
-            _ => Name::Other,
-        }
+    pub fn from_token(name: &[u8]) -> Name {
+        let Some(first) = name.first() else { return Name::Other };
+        let (expected, known): (&[u8], Name) = match (name.len() << 8) | usize::from(first | 0x20) {
+            TE => (b"te", Name::Te),
+            HOST => (b"host", Name::Host),
+            EXPECT => (b"expect", Name::Expect),
+            UPGRADE => (b"upgrade", Name::Upgrade),
+            TRAILER => (b"trailer", Name::Trailer),
+            CONNECTION => (b"connection", Name::Connection),
+            KEEP_ALIVE => (b"keep-alive", Name::KeepAlive),
+            CONTENT_LENGTH => (b"content-length", Name::ContentLength),
+            PROXY_CONNECTION => (b"proxy-connection", Name::ProxyConnection),
+            TRANSFER_ENCODING => (b"transfer-encoding", Name::TransferEncoding),
+            _ => return Name::Other,
+        };
+        if name.eq_ignore_ascii_case(expected) { known } else { Name::Other }
     }
 }
+
+/// Length and first letter of each name.
+const TE: usize = (2 << 8) | b't' as usize;
+const HOST: usize = (4 << 8) | b'h' as usize;
+const EXPECT: usize = (6 << 8) | b'e' as usize;
+const UPGRADE: usize = (7 << 8) | b'u' as usize;
+const TRAILER: usize = (7 << 8) | b't' as usize;
+const CONNECTION: usize = (10 << 8) | b'c' as usize;
+const KEEP_ALIVE: usize = (10 << 8) | b'k' as usize;
+const CONTENT_LENGTH: usize = (14 << 8) | b'c' as usize;
+const PROXY_CONNECTION: usize = (16 << 8) | b'p' as usize;
+const TRANSFER_ENCODING: usize = (17 << 8) | b't' as usize;
 
 /// A set of names that may be in a message. A name in it may have been removed since; one that is not in it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,5 +73,43 @@ impl Names {
     #[inline]
     pub(crate) fn has_beside(self, one: Name, two: Name) -> bool {
         self.0 & !(1 | (1 << (one as u8)) | (1 << (two as u8))) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_any_case_and_nothing_else() {
+        let known = [
+            ("TE", Name::Te),
+            ("Host", Name::Host),
+            ("expect", Name::Expect),
+            ("UPGRADE", Name::Upgrade),
+            ("Trailer", Name::Trailer),
+            ("Connection", Name::Connection),
+            ("Keep-Alive", Name::KeepAlive),
+            ("Content-Length", Name::ContentLength),
+            ("Proxy-Connection", Name::ProxyConnection),
+            ("Transfer-Encoding", Name::TransferEncoding),
+        ];
+        for (text, name) in known {
+            assert_eq!(Name::from_token(text.as_bytes()), name);
+            assert_eq!(Name::from_token(&text.as_bytes()[1..]), Name::Other);
+            assert_eq!(Name::from_token(text.replace('e', "x").as_bytes()) == name, !text.contains('e'));
+        }
+        assert_eq!(Name::from_token(b""), Name::Other);
+    }
+
+    #[test]
+    fn a_set_holds_what_was_added() {
+        let mut names = Names::default();
+        names.add(Name::Host);
+        names.add(Name::Other);
+        assert!(names.has(Name::Host) && !names.has(Name::Te));
+        assert!(!names.has_beside(Name::Host, Name::Trailer));
+        names.add(Name::Te);
+        assert!(names.has_beside(Name::Host, Name::Trailer));
     }
 }
