@@ -88,8 +88,6 @@ pub struct Flow {
     large: bool,
     /// The source's receive low-water mark is raised.
     bulk: bool,
-    /// Large pieces were tried and the source paused: not again before the next filled read.
-    paused: bool,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
     /// The sink closes behind this body: its last write may carry the FIN.
@@ -108,7 +106,6 @@ impl Flow {
             rest: Buffer::empty(),
             large: false,
             bulk: false,
-            paused: false,
             pipe: None,
             closes: false,
         }
@@ -142,7 +139,6 @@ impl Flow {
         self.body = input;
         self.large = false;
         self.bulk = false;
-        self.paused = false;
         self.pipe = None;
         if matches!(self.source, Source::Ended) {
             self.rest = std::mem::replace(&mut self.body, Buffer::empty());
@@ -190,7 +186,6 @@ impl Flow {
     pub fn lower_mark(&mut self, source: &mut Stream) {
         if self.bulk {
             self.bulk = false;
-            self.paused = true;
             // A socket that refuses its normal state is broken; reading it will tell.
             let _ = source.set_receive_low_water(1);
         }
@@ -387,25 +382,18 @@ impl Flow {
         }
     }
 
-    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again.
+    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again. While long pieces come
+    /// and the rest is long, the source is asked to wake us for large amounts only.
     fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
-        if read < room {
-            self.large = self.large && read > rt::buffer_size();
-            if self.remaining() >= read as u64 {
-                self.lower_mark(source);
-            }
-            return;
-        }
-        let long = match self.source {
+        let small = rt::buffer_size();
+        self.large = !self.chunked && (read == room || read > small) && match self.source {
             Source::Length(remaining) => remaining >= BULK,
             Source::UntilClose => true,
             Source::Chunked(_) | Source::Ended => false,
         };
-        self.large = long && !self.chunked;
-        if self.large && !self.bulk && !self.paused && self.remaining() >= 2 * BULK {
+        if self.large && !self.bulk && self.remaining() >= 2 * BULK {
             self.bulk = source.set_receive_low_water(BULK as usize).is_ok();
         }
-        self.paused = false;
     }
 
     /// Bytes that are known to come still.

@@ -99,6 +99,8 @@ pub struct Facts {
     pub response: Head,
     /// The request's head was parsed whole.
     pub has_request: bool,
+    /// Its line was written before its end.
+    pub logged: bool,
     /// How it ended.
     pub outcome: Outcome,
     /// The status that the client got; -1 when none.

@@ -3,7 +3,6 @@
 
 pub mod facts;
 pub mod listener;
-pub mod logger;
 pub mod service;
 pub mod session;
 pub mod stream;
@@ -25,7 +24,7 @@ pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>)) {
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
 pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
-    let logger = logger::Logger::new(&shared.program);
+    let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));
     let worker = Rc::new(Worker::new(id, shared, logger));
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);

@@ -13,7 +13,7 @@ use policy::live::Live;
 use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
-use crate::logger::Logger;
+use crate::service::log::{Logger, Targets};
 use crate::session::Session;
 
 /// What all workers share.
@@ -22,6 +22,8 @@ pub struct Shared {
     pub program: Arc<Program>,
     /// Counts, queues, balancing.
     pub live: Arc<Live>,
+    /// Where log lines go.
+    pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
     /// Set once: no new connections, sessions end when they can.
@@ -37,13 +39,13 @@ struct Load(AtomicUsize);
 
 impl Shared {
     /// For a program with fresh counts.
-    pub fn new(program: Arc<Program>, live: Arc<Live>, workers: usize) -> Self {
+    pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let mut limits = vec![Limits { most: usize::MAX }; program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
             limits[server.serial].most = server.pool_max_conn.map_or(usize::MAX, |most| most as usize);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
-        Self { program, live, pool, stopping: AtomicBool::new(false), loads: (0..workers).map(|_| Load::default()).collect() }
+        Self { program, live, log_targets, pool, stopping: AtomicBool::new(false), loads: (0..workers).map(|_| Load::default()).collect() }
     }
 
     /// Whether a soft stop was asked for.

@@ -12,11 +12,22 @@ use crate::worker::SharedFacts;
 pub fn conclude(session: &Session, facts: SharedFacts) {
     if session.worker.logger.is_wanted(session.frontend)
         && let Ok(known) = facts.try_borrow()
+        && !known.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
     {
         log(session, &known);
     }
     session.end(facts);
+}
+
+/// Writes the line now where its format tells nothing of the stream's end: called once the request is known.
+pub fn log_early(session: &Session, facts: &SharedFacts) {
+    let logger = &session.worker.logger;
+    if logger.is_wanted(session.frontend) && !logger.waits_for_end(session.frontend) {
+        let mut facts = facts.borrow_mut();
+        log(session, &facts);
+        facts.logged = true;
+    }
 }
 
 /// A connection on which nothing was transferred (`option dontlognull`).
@@ -52,7 +63,6 @@ fn log(session: &Session, facts: &Facts) {
             Version::Http10 => b"HTTP/1.0",
             Version::Http11 => b"HTTP/1.1",
         },
-        request_limit: worker.shared.program.global.logurilen,
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
         beconn: counts.beconn,

@@ -77,6 +77,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     if is_monitor(session.proxy(), &facts) {
         return monitor(session, client, facts).await;
     }
+    conclude::log_early(session, &facts);
     dispatch(session, client, facts).await
 }
 

@@ -53,6 +53,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
         facts.status = 0;
         facts.start_date = session.accept_date;
     }
+    conclude::log_early(&session, &facts);
     let mut timer = rt::Timer::new();
     let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
     facts.borrow_mut().outcome = outcome;
