@@ -1,2 +1,73 @@
-//! The Weir load balancer.
-fn main() {}
+//! The Weir load balancer: the program. Reads its arguments, and hands over to what they ask for.
+
+mod arguments;
+mod background;
+mod demo;
+mod dump;
+mod environment;
+mod files;
+mod help;
+mod libraries;
+mod listeners;
+mod load;
+mod messages;
+mod process;
+mod resolve;
+mod serve;
+mod version;
+
+use arguments::{Command, Settings, UsageError};
+use config::LanguageOptions;
+use config::condition::{ConditionContext, eval_argument};
+use messages::Messages;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let called_haproxy = Path::new(&name).file_name().is_some_and(|name| name == "haproxy");
+    let words: Vec<OsString> = words.collect();
+    match arguments::parse(&words) {
+        // HAProxy without arguments shows how it is used; whoever calls this name means that.
+        Ok(Command::Demonstrate) if called_haproxy => refuse(&UsageError::NoConfiguration),
+        Ok(Command::Demonstrate) => demo::run(),
+        Ok(Command::Run(settings)) => process::run(&settings),
+        Ok(Command::Evaluate { condition, quiet }) => evaluate(&condition, quiet),
+        Ok(Command::Version(form)) => answer(&version::text(form, called_haproxy)),
+        Ok(Command::Help) => answer(&help::page()),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn refuse(error: &UsageError) -> ExitCode {
+    Messages::new(false, false).alert(&format!("{error}. {}", help::HINT));
+    ExitCode::FAILURE
+}
+
+fn answer(text: &str) -> ExitCode {
+    print(text);
+    ExitCode::SUCCESS
+}
+
+/// Writes to standard output. A reader that has left is no error: `weir --help | head -1` is a fine question.
+fn print(text: impl AsRef<[u8]>) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_ref()).and_then(|()| out.flush());
+}
+
+/// `-cc`.
+fn evaluate(condition: &str, quiet: bool) -> ExitCode {
+    let environment = environment::variables(&Settings::default(), &[]);
+    let context = ConditionContext { environment: &environment, options: &LanguageOptions::default() };
+    match eval_argument(condition.as_bytes(), &context) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            Messages::new(quiet, false).alert(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}

@@ -68,8 +68,8 @@ fn dependencies(manifest: &str) -> Vec<(String, String)> {
 fn policy_cannot_see_sockets_and_rt_cannot_see_protocols() {
     // The same rule, seen from the code: a path that the manifest does not allow would not build, but a file that is
     // included from elsewhere would.
-    for file in tree::rust_files() {
-        let code = tree::code(&tree::read(&file));
+    for file in tree::rust_files().iter().filter(|file| file.components().any(|part| part.as_os_str() == "src")) {
+        let code = tree::code(&tree::read(file));
         let including = code.contains("#[path") || code.contains("include!(");
         assert!(!including, "{} pulls in a file of another place", file.display());
     }

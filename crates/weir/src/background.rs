@@ -1,0 +1,32 @@
+//! Going to the background (`-D`, `daemon`). The command that started the process leaves once all is bound, the number
+//! is written and the workers run. Must be called before any thread exists.
+
+use crate::files::reason;
+use crate::load::Refused;
+use crate::messages::Messages;
+use crate::process::write_pid;
+use rt::process::{StarterWaits, daemonise, detach_standard_streams};
+use std::path::Path;
+
+/// Moves the process to the background. Returns in the child, with the line to the command that waits.
+///
+/// # Errors
+/// When it cannot be done or the number cannot be written; both processes are to end with status 1.
+pub fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWaits, Refused> {
+    let starter = daemonise().map_err(|error| {
+        messages.alert(&format!("Cannot start in the background : {}", reason(&error)));
+        Refused
+    })?;
+    if let Some(path) = pid_file
+        && let Err(error) = write_pid(path)
+    {
+        messages.alert(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
+        return Err(Refused);
+    }
+    if let Err(error) = detach_standard_streams() {
+        messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));
+        return Err(Refused);
+    }
+    messages.silence();
+    Ok(starter)
+}

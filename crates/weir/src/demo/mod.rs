@@ -1,0 +1,149 @@
+//! The demonstration: what `weir` does without arguments. A front on a free local port, three servers in the same
+//! process, a configuration that is read and compiled like any other. Must never listen anywhere but on 127.0.0.1.
+
+mod origin;
+
+use crate::arguments::Settings;
+use crate::files::reason;
+use crate::load::{self, Refused};
+use crate::messages::Messages;
+use crate::serve::{Companion, Service};
+use crate::{environment, listeners, serve};
+use config::InputFile;
+use rt::net::{Address, BindOptions, ListeningSocket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The configuration, with the ports that a reader would choose.
+const CONFIGURATION: &str = include_str!("haproxy.cfg");
+
+/// The front's address in that text.
+const FRONT: &str = "127.0.0.1:8080";
+
+/// The servers' names and addresses in that text.
+const ORIGINS: [(&str, &str); 3] =
+    [("origin1", "127.0.0.1:8081"), ("origin2", "127.0.0.1:8082"), ("origin3", "127.0.0.1:8083")];
+
+/// Starts the demonstration and runs it until SIGINT or SIGTERM.
+#[must_use]
+pub fn run() -> ExitCode {
+    let mut messages = Messages::new(false, false);
+    match start(&mut messages) {
+        Ok(code) => {
+            crate::print("\nThe demonstration has ended.\n");
+            code
+        }
+        Err(Refused) => ExitCode::FAILURE,
+    }
+}
+
+fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
+    let stage = set_the_stage().map_err(|error| {
+        messages.alert(&format!("Cannot open a local port : {}", reason(&error)));
+        Refused
+    })?;
+    let settings = Settings { foreground: true, ..Settings::default() };
+    let file = InputFile { name: "demonstration.cfg".into(), bytes: stage.configuration.clone().into_bytes() };
+    let variables = environment::variables(&settings, &[]);
+    let loaded = load::read(&[file], variables, &settings, messages);
+    let prepared = load::compile(loaded, &settings, messages)?;
+    let opened = listeners::open(&prepared.program, &prepared.spec, &prepared.sources, true);
+    let sockets = opened.map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(error));
+        Refused
+    })?;
+    drop(stage.reservation);
+    crate::print(introduction(&stage.front, &stage.configuration));
+    let program = prepared.program;
+    let companion = Some(play(stage.origins));
+    serve::serve(Service { program, sockets, starter: None, companion, ends_gently: true }, messages)
+}
+
+/// Free ports, and the configuration that names them.
+struct Stage {
+    /// Where the front will listen.
+    front: String,
+    /// Keeps that port from others until the front has it.
+    reservation: ListeningSocket,
+    origins: Vec<(&'static str, Arc<ListeningSocket>)>,
+    configuration: String,
+}
+
+fn set_the_stage() -> io::Result<Stage> {
+    let (reservation, front) = open(true)?;
+    let mut configuration = CONFIGURATION.replace(FRONT, &front);
+    let mut origins = Vec::new();
+    for (name, written) in ORIGINS {
+        let (socket, address) = open(false)?;
+        configuration = configuration.replace(written, &address);
+        origins.push((name, Arc::new(socket)));
+    }
+    Ok(Stage { front, reservation, origins, configuration })
+}
+
+/// A socket on a port that nobody uses, and its address as text.
+fn open(reuse_port: bool) -> io::Result<(ListeningSocket, String)> {
+    let options = BindOptions { reuse_port, ..BindOptions::default() };
+    let socket = ListeningSocket::bind(&Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), &options)?;
+    let address = socket.local_address().inet().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok((socket, address.to_string()))
+}
+
+/// The servers, all on the first worker: they are scenery.
+fn play(origins: Vec<(&'static str, Arc<ListeningSocket>)>) -> Companion {
+    Box::new(move |worker| {
+        if worker == 0 {
+            for (name, socket) in &origins {
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, origin::serve(name, Arc::clone(socket)));
+            }
+        }
+    })
+}
+
+fn introduction(front: &str, configuration: &str) -> String {
+    let listing: String = configuration.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect();
+    format!(
+        "\
+Weir {version}: a front and three servers in one process. This is its configuration:
+
+{listing}
+Weir listens on http://{front} - try, in another terminal:
+
+    curl http://{front}/                        again and again: the three servers take turns
+    curl -d hello http://{front}/echo           a server gives the body back
+    curl -o /dev/null http://{front}/large      100 MB pass through
+    curl http://{front}/slow                    a server that takes its time: see it in the log
+    curl -i http://{front}/status/503           an answer with a status of your choice
+    curl -sN -H 'connection: upgrade' -H 'upgrade: echo' http://{front}/tunnel
+                                                an upgraded connection stays open (Ctrl-C ends curl)
+
+Every request is logged below. Ctrl-C ends the demonstration.
+
+",
+        version = crate::version::VERSION,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_of_the_text_is_replaced() {
+        let stage = set_the_stage().unwrap();
+        for written in ORIGINS.map(|origin| origin.1).into_iter().chain([FRONT]) {
+            assert_eq!(CONFIGURATION.matches(written).count(), 1, "{written}");
+            assert!(!stage.configuration.contains(&format!("{written}\n")), "{written}");
+        }
+        assert!(stage.configuration.contains(&format!("    bind {}\n", stage.front)));
+    }
+
+    #[test]
+    fn the_introduction_names_the_address_first_where_a_reader_looks() {
+        let text = introduction("127.0.0.1:4242", CONFIGURATION);
+        assert!(text.contains("http://127.0.0.1:4242 "));
+        assert!(text.lines().all(|line| line.len() <= 120));
+    }
+}

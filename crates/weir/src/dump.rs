@@ -1,0 +1,100 @@
+//! `-dC` and `-dK`: the configuration as it was read, and the keywords of the language.
+//!
+//! `-dC` prints words separated, comments gone, variables resolved; blocks whose condition is false are left out, and
+//! so are the lines that set variables. What is printed can be read again. Must never judge what it prints.
+
+use config::document::{Document, Line};
+use config::keyword::catalogue::{self, DUMP_CLASSES};
+use config::text;
+
+/// The keywords of a list of classes such as `cfg,smp`; the classes themselves for `help` or none.
+#[must_use]
+pub fn keywords(classes: &str) -> String {
+    let mut out = String::new();
+    for class in classes.split(',') {
+        match class {
+            "" | "help" => {
+                out.push_str("# List of supported keyword classes:\n");
+                DUMP_CLASSES.iter().for_each(|(name, doc)| out.push_str(&format!("{name}: {doc}\n")));
+            }
+            "all" | "cfg" => catalogue::dump(&mut out),
+            // The other classes have no members yet, and a class that nobody knows has none either.
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The text of every section.
+#[must_use]
+pub fn configuration(document: &Document) -> Vec<u8> {
+    let mut out = Vec::new();
+    for section in &document.sections {
+        push(&section.line, &mut out);
+        for line in &section.body {
+            out.push(b'\t');
+            push(line, &mut out);
+        }
+    }
+    out
+}
+
+fn push(line: &Line, out: &mut Vec<u8>) {
+    for (index, word) in line.words.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        let bytes = text::to_bytes(&word.text);
+        if bytes.is_empty() {
+            out.extend_from_slice(b"''");
+        }
+        bytes.iter().for_each(|&byte| escape(byte, out));
+    }
+    out.push(b'\n');
+}
+
+/// One byte of a word as it can be read again outside of quotes (configuration manual, section 2.2).
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        b' ' | b'#' | b'"' | b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+        _ => out.push(byte),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::environment::Environment;
+    use config::{InputFile, LanguageOptions, language};
+
+    fn dumped(text: &str) -> String {
+        let files = [InputFile { name: "x.cfg".into(), bytes: text.as_bytes().to_vec() }];
+        let mut environment = Environment::new();
+        let (_, document) = language::read(&files, &mut environment, &LanguageOptions::default(), &mut Vec::new());
+        String::from_utf8(configuration(&document)).unwrap()
+    }
+
+    #[test]
+    fn what_is_printed_reads_the_same_again() {
+        let text = "global # comment\n  setenv A \"b c\"\n  description \"$A\"   'x\\y' # z\n\ndefaults\n mode\thttp\n";
+        let first = dumped(text);
+        assert_eq!(first, "global\n\tdescription b\\ c x\\\\y\ndefaults\n\tmode http\n");
+        assert_eq!(dumped(&first), first);
+    }
+
+    #[test]
+    fn keywords_are_listed_by_class() {
+        assert!(keywords("help").contains("\ncfg: ") && keywords("") == keywords("help"));
+        assert!(keywords("cfg").contains("\n\tmaxconn\n"));
+        assert_eq!(keywords("all"), keywords("cfg,smp,nonsense"));
+    }
+
+    #[test]
+    fn what_a_condition_leaves_out_is_left_out() {
+        let text = "global\n.if 0\n  maxconn 1\n.else\n  maxconn 2\n.endif\n";
+        assert_eq!(dumped(text), "global\n\tmaxconn 2\n");
+    }
+}

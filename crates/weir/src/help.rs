@@ -1,0 +1,88 @@
+//! The help text. Owns its wording and layout; the flags come from the table of [`crate::arguments`].
+
+use crate::arguments::{FLAGS, Flag, Group, Value};
+use std::fmt::Write;
+
+/// Behind a short usage error.
+pub const HINT: &str = "Run 'weir --help' for the list of arguments.";
+
+const HEAD: &str = "\
+NAME
+    weir - a TCP and HTTP load balancer that runs HAProxy configurations
+
+USAGE
+    weir                                    starts a demonstration on a free local port
+    weir [FLAGS] -f FILE [-f FILE]...       serves what the files say
+    weir [FLAGS] -- FILE...                 the same
+    weir -c -f FILE                         checks the files and leaves
+    weir -cc CONDITION                      evaluates a condition and leaves: status 0 true, 1 false, 2 not understood
+    weir -v | -vv | -vq | -vqs | -vqb       prints the version; with everything that was built in; the level of the
+                                            configuration language; the same without its suffix; its branch
+    weir -h | --help                        prints this page
+
+    Flags come in any order, each in a word of its own. What the command line says wins over the configuration.
+";
+
+const TAIL: &str = "
+SIGNALS
+    SIGTERM, SIGINT     end the process at once
+    SIGUSR1             stops listening, finishes what is open, then ends with status 0 (see hard-stop-after)
+    SIGHUP              reports the state of the servers
+
+STATUS
+    0 when all went well; 1 for a usage error, a configuration that cannot be loaded or an address that cannot be bound
+
+EXAMPLES
+    weir -c -V -f /etc/haproxy/haproxy.cfg
+    weir -db -f /etc/haproxy/haproxy.cfg
+    weir -D -p /run/weir.pid -f /etc/haproxy/haproxy.cfg
+";
+
+/// The whole page.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(HEAD);
+    for (group, heading) in Group::ALL {
+        let _ = write!(page, "\n{}\n", heading.to_uppercase());
+        for flag in FLAGS.iter().filter(|flag| flag.group == *group) {
+            let _ = writeln!(page, "    {:<19} {}", synopsis(flag), flag.doc);
+        }
+    }
+    page.push_str(TAIL);
+    page
+}
+
+/// A flag with its value, as the help shows it.
+fn synopsis(flag: &Flag) -> String {
+    match flag.value {
+        Value::None => flag.name.to_owned(),
+        Value::Next(value) => format!("{} {value}", flag.name),
+        Value::Attached(value) => format!("{}[{value}]", flag.name),
+        Value::Optional(value) | Value::Numbers(value) => format!("{} [{value}]", flag.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_page_of_the_project_names_every_flag() {
+        let manual = include_str!("../../../docs/command-line.md");
+        for flag in FLAGS {
+            let written = [format!("`{}`", flag.name), format!("`{} ", flag.name)];
+            assert!(written.iter().any(|text| manual.contains(text)), "{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn the_page_names_every_flag_and_fits_a_terminal() {
+        let page = page();
+        for flag in FLAGS {
+            assert!(page.contains(&format!("\n    {} ", synopsis(flag))), "{}", flag.name);
+        }
+        for line in page.lines() {
+            assert!(line.len() <= 120, "{line}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! From files to a program: read, understood, names resolved, compiled, everything that is wrong reported. Must never
+//! open a socket.
+
+use crate::arguments::Settings;
+use crate::messages::Messages;
+use crate::resolve::{SystemResolver, disable_unresolved};
+use config::diagnostic::{Diagnostic, Severity};
+use config::document::{Document, Sources};
+use config::environment::Environment;
+use config::keyword::{self, SpecOptions};
+use config::spec::Spec;
+use config::{InputFile, LanguageOptions, language};
+use policy::Limits;
+use policy::program::Program;
+use std::collections::BTreeSet;
+
+/// A configuration that can be served.
+pub struct Prepared {
+    /// What is served.
+    pub program: Program,
+    /// What was written, for messages that point at a line.
+    pub spec: Spec,
+    /// The text of it.
+    pub sources: Sources,
+}
+
+/// The configuration cannot be used; why has been said.
+#[derive(Debug)]
+pub struct Refused;
+
+/// A configuration as it was read, right or wrong.
+pub struct Loaded {
+    /// Its text.
+    pub sources: Sources,
+    /// Its words.
+    pub document: Document,
+    /// What it says.
+    pub spec: Spec,
+}
+
+/// Reads and understands the text. Whatever is wrong with it has been reported; [`compile`] draws the consequence.
+pub fn read(files: &[InputFile], mut environment: Environment, settings: &Settings, messages: &mut Messages) -> Loaded {
+    let mut found = Vec::new();
+    let (sources, document) = language::read(files, &mut environment, &options(settings), &mut found);
+    let spec = keyword::specify(&sources, &document, &SpecOptions::default(), &mut found);
+    messages.report(&found, &sources);
+    if spec.global.quiet && !settings.verbose {
+        messages.silence();
+    }
+    for name in files_with_errors(&found, &sources) {
+        messages.alert(&format!("config : Error(s) found in configuration file : {name}"));
+    }
+    Loaded { sources, document, spec }
+}
+
+/// What the reader of the language has to know of this run.
+fn options(settings: &Settings) -> LanguageOptions {
+    let mut options =
+        LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..LanguageOptions::default() };
+    options.set_run_time_option("SPLICE", !settings.no_splice);
+    options.set_run_time_option("REUSEPORT", !settings.no_reuse_port);
+    options
+}
+
+/// The names of the files that an error points into, in their order.
+fn files_with_errors<'a>(found: &[Diagnostic], sources: &'a Sources) -> Vec<&'a str> {
+    let places = found.iter().filter(|diagnostic| diagnostic.is_alert()).filter_map(|diagnostic| diagnostic.span);
+    let files: BTreeSet<u32> = places.map(|span| span.file).collect();
+    files
+        .into_iter()
+        .filter_map(|file| sources.0.get(usize::try_from(file).ok()?))
+        .map(|file| file.name.as_str())
+        .collect()
+}
+
+/// Compiles what was read.
+///
+/// # Errors
+/// When it cannot be served.
+pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+    conclude(messages)?;
+    let Loaded { mut spec, sources, .. } = loaded;
+    let mut resolver = SystemResolver { ipv4_only: settings.ipv4_only };
+    let mut found = Vec::new();
+    apply(&mut spec, settings);
+    if settings.ignore_unresolved {
+        for server in disable_unresolved(&mut spec, &mut resolver) {
+            let sentence = format!(
+                "'server {}/{}' : could not resolve address '{}', disabling server.",
+                server.backend, server.server, server.host
+            );
+            found.push(Diagnostic::new(Severity::Notice, server.span, sentence));
+        }
+    }
+    let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
+    messages.report(&found, &sources);
+    conclude(messages)?;
+    let Some(program) = program else {
+        messages.alert("config : Fatal errors found in configuration.");
+        return Err(Refused);
+    };
+    if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {
+        messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
+        return Err(Refused);
+    }
+    Ok(Prepared { program, spec, sources })
+}
+
+/// What the command line changes in what was written.
+fn apply(spec: &mut Spec, settings: &Settings) {
+    spec.global.nosplice |= settings.no_splice;
+    if settings.local_peer.is_some() {
+        spec.global.localpeer.clone_from(&settings.local_peer);
+    }
+    if let Some(maxconn) = settings.default_maxconn {
+        for proxy in &mut spec.proxies {
+            proxy.maxconn.get_or_insert(maxconn);
+        }
+    }
+}
+
+fn limits(spec: &Spec, settings: &Settings) -> Limits {
+    let (soft, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
+    // A hard limit may be astronomical; what `fd-hard-limit` does not cap is capped as HAProxy does.
+    let most = spec.global.fd_hard_limit.unwrap_or(1 << 20);
+    Limits {
+        descriptors: soft.max(hard.min(most)),
+        processors: u32::try_from(rt::process::available_cores().len()).unwrap_or(1).max(1),
+        maxconn: settings.maxconn,
+        memory: settings.memory,
+    }
+}
+
+/// Sums up after a step that may have reported errors.
+fn conclude(messages: &mut Messages) -> Result<(), Refused> {
+    if messages.alerts() == 0 {
+        return Ok(());
+    }
+    messages.alert("config : Fatal errors found in configuration.");
+    Err(Refused)
+}

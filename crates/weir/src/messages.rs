@@ -1,0 +1,174 @@
+//! What the process says on its standard error, in HAProxy's forms: `[NOTICE]   (pid) : …`, `[WARNING]  (pid) : …`,
+//! `[ALERT]    (pid) : …`. Counts what it says, so that `-dW` and `-c` can judge. Must never decide to end the process.
+
+use crate::version;
+use config::LANGUAGE_LEVEL;
+use config::diagnostic::{Diagnostic, Severity};
+use config::document::Sources;
+use std::io::Write;
+
+/// The process's voice.
+pub struct Messages {
+    out: Box<dyn Write>,
+    quiet: bool,
+    diagnostics: bool,
+    introduced: bool,
+    warnings: usize,
+    alerts: usize,
+}
+
+impl Messages {
+    /// Speaks on standard error. `quiet` silences everything (it is still counted); `diagnostics` lets `[DIAG]` pass.
+    #[must_use]
+    pub fn new(quiet: bool, diagnostics: bool) -> Self {
+        Self::to(Box::new(std::io::stderr()), quiet, diagnostics)
+    }
+
+    fn to(out: Box<dyn Write>, quiet: bool, diagnostics: bool) -> Self {
+        Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0 }
+    }
+
+    /// Says nothing from here on (`quiet` in the configuration, or a daemon that has left its terminal).
+    pub fn silence(&mut self) {
+        self.quiet = true;
+    }
+
+    /// Whether anything is printed at all.
+    #[must_use]
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Warnings so far.
+    #[must_use]
+    pub fn warnings(&self) -> usize {
+        self.warnings
+    }
+
+    /// Alerts so far.
+    #[must_use]
+    pub fn alerts(&self) -> usize {
+        self.alerts
+    }
+
+    /// Something worth knowing.
+    pub fn notice(&mut self, text: &str) {
+        self.say(Severity::Notice, text);
+    }
+
+    /// Something that is most likely not what was meant.
+    pub fn warning(&mut self, text: &str) {
+        self.say(Severity::Warning, text);
+    }
+
+    /// Something that ends the process or keeps it from starting.
+    pub fn alert(&mut self, text: &str) {
+        self.say(Severity::Alert, text);
+    }
+
+    /// Everything that reading or compiling the configuration found, in its order.
+    pub fn report(&mut self, found: &[Diagnostic], sources: &Sources) {
+        let mut text = String::new();
+        for diagnostic in found {
+            text.clear();
+            diagnostic.render(sources, std::process::id(), &mut text);
+            self.pass(diagnostic.severity, &text);
+        }
+    }
+
+    fn say(&mut self, severity: Severity, text: &str) {
+        self.pass(severity, &format!("{}({}) : {text}\n", severity.tag(), std::process::id()));
+    }
+
+    /// Counts a finished message and prints it. The first one that is a warning or worse is preceded by who speaks.
+    fn pass(&mut self, severity: Severity, text: &str) {
+        match severity {
+            Severity::Alert => self.alerts += 1,
+            Severity::Warning => self.warnings += 1,
+            Severity::Notice => {}
+            Severity::Diag if self.diagnostics => {}
+            Severity::Diag => return,
+        }
+        if self.quiet {
+            return;
+        }
+        if !self.introduced && matches!(severity, Severity::Alert | Severity::Warning) {
+            self.introduced = true;
+            self.introduce();
+        }
+        // Nobody is left to be told that the terminal is gone.
+        let _ = self.out.write_all(text.as_bytes());
+    }
+
+    fn introduce(&mut self) {
+        self.notice(&format!("weir version is {} (language level {LANGUAGE_LEVEL})", version::VERSION));
+        if let Ok(path) = std::env::current_exe() {
+            self.notice(&format!("path to executable is {}", path.display()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::span::Span;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[derive(Clone, Default)]
+    struct Paper(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn said(quiet: bool, diagnostics: bool, speak: impl FnOnce(&mut Messages)) -> (String, usize, usize) {
+        let paper = Paper::default();
+        let mut messages = Messages::to(Box::new(paper.clone()), quiet, diagnostics);
+        speak(&mut messages);
+        let text = String::from_utf8(paper.0.borrow().clone()).unwrap();
+        (text, messages.warnings(), messages.alerts())
+    }
+
+    #[test]
+    fn tags_and_process_numbers_stand_where_scripts_look_for_them() {
+        let pid = std::process::id();
+        let (text, warnings, alerts) = said(false, false, |messages| {
+            messages.notice("n");
+            messages.warning("w");
+            messages.alert("a");
+        });
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], format!("[NOTICE]   ({pid}) : n"));
+        assert!(lines[1].starts_with(&format!("[NOTICE]   ({pid}) : weir version is ")));
+        assert!(lines[2].starts_with(&format!("[NOTICE]   ({pid}) : path to executable is ")));
+        assert_eq!(lines[3..], [format!("[WARNING]  ({pid}) : w"), format!("[ALERT]    ({pid}) : a")]);
+        assert_eq!((warnings, alerts), (1, 1));
+    }
+
+    #[test]
+    fn a_notice_alone_is_not_preceded_by_anything() {
+        assert_eq!(said(false, false, |messages| messages.notice("n")).0.lines().count(), 1);
+    }
+
+    #[test]
+    fn silence_still_counts() {
+        assert_eq!(said(true, false, |messages| messages.warning("w")), (String::new(), 1, 0));
+    }
+
+    #[test]
+    fn suspicion_is_shown_only_when_asked_for() {
+        let found = [Diagnostic::new(Severity::Diag, Span::default(), "hm")];
+        let report = |messages: &mut Messages| messages.report(&found, &Sources::default());
+        assert_eq!(said(false, false, report), (String::new(), 0, 0));
+        let (text, warnings, _) = said(false, true, report);
+        assert!(text.starts_with("[DIAG]     ("), "{text}");
+        assert_eq!(warnings, 0);
+    }
+}

@@ -1,0 +1,137 @@
+//! One run, in its order: arguments, files, configuration, limits, sockets, background, process number, serving, end.
+//! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
+
+use crate::arguments::Settings;
+use crate::listeners;
+use crate::load::{self, Prepared, Refused};
+use crate::messages::Messages;
+use crate::serve::{self, Service};
+use crate::{background, dump, environment, files, libraries};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the configuration that the command line names, or checks it.
+#[must_use]
+pub fn run(settings: &Settings) -> ExitCode {
+    let mut messages = Messages::new(settings.quiet, settings.diagnostics);
+    match start(settings, &mut messages) {
+        Ok(code) => code,
+        Err(Refused) => ExitCode::FAILURE,
+    }
+}
+
+fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
+    if let (Some(flag), false) = (settings.not_supported.first(), settings.check) {
+        messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
+        return Err(Refused);
+    }
+    let prepared = prepare(settings, messages)?;
+    if settings.check {
+        conclude_check(settings, messages);
+        return Ok(ExitCode::SUCCESS);
+    }
+    launch(settings, prepared, messages)
+}
+
+/// Everything that `-c` does, too.
+fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
+    if let Some(folder) = &settings.directory
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        let reason = files::reason(&error);
+        messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
+        return Err(Refused);
+    }
+    let found = files::read(&settings.files).map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
+        Refused
+    })?;
+    if found.is_empty() {
+        messages.alert(&format!("no configuration file was found in the folders. {}", crate::help::HINT));
+        return Err(Refused);
+    }
+    let variables = environment::variables(settings, &found);
+    let loaded = load::read(&found, variables, settings, messages);
+    if settings.dump_configuration {
+        crate::print(dump::configuration(&loaded.document));
+    }
+    if let Some(classes) = &settings.dump_keywords {
+        crate::print(dump::keywords(classes));
+    }
+    if settings.dump_libraries {
+        crate::print(libraries::list());
+    }
+    load::compile(loaded, settings, messages)
+}
+
+fn conclude_check(settings: &Settings, messages: &Messages) {
+    if messages.warnings() > 0 && !messages.quiet() {
+        crate::print("Warnings were found.\n");
+    }
+    if settings.verbose {
+        crate::print("Configuration file is valid\n");
+    }
+}
+
+/// From a checked configuration to the end of the process.
+fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> Result<ExitCode, Refused> {
+    let Prepared { program, spec, sources } = prepared;
+    raise_descriptors(&program.global, messages)?;
+    let sockets = listeners::open(&program, &spec, &sources, !settings.no_reuse_port).map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(error));
+        messages.alert("Some protocols failed to start their listeners! Exiting.");
+        Refused
+    })?;
+    if sockets.is_empty() {
+        messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
+        return Err(Refused);
+    }
+    if settings.verbose {
+        let global = &program.global;
+        messages.notice(&format!(
+            "{} threads, {} connections at most, {} descriptors wanted.",
+            global.nbthread, global.maxconn, global.descriptors
+        ));
+    }
+    let background = (settings.daemon || spec.global.daemon) && !settings.foreground;
+    let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
+        (Some(path), _) => Some(path.as_path()),
+        (None, Some(path)) if background => Some(Path::new(path)),
+        (None, _) => None,
+    };
+    let mut starter = None;
+    if background {
+        starter = Some(background::enter(pid_file, messages)?);
+    } else if let Some(path) = pid_file
+        && let Err(error) = write_pid(path)
+    {
+        // Only a daemon cannot be found without its file.
+        messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
+    }
+    serve::serve(Service { program, sockets, starter, companion: None, ends_gently: false }, messages)
+}
+
+/// Writes the number of this process, in place of what the file held.
+pub fn write_pid(path: &Path) -> std::io::Result<()> {
+    std::fs::write(path, format!("{}\n", std::process::id()))
+}
+
+/// Raises the soft limit on descriptors to what the program needs.
+fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) -> Result<(), Refused> {
+    let wanted = global.descriptors;
+    let limits = rt::process::raise_descriptor_limit(wanted).or_else(|_| rt::process::descriptor_limit());
+    let Ok((soft, hard)) = limits else { return Ok(()) };
+    if soft >= wanted {
+        return Ok(());
+    }
+    let sentence = format!(
+        "Cannot raise FD limit to {wanted}, current limit is {soft} and hard limit is {hard}. Drop 'maxconn' and \
+         'ulimit-n' from the global section to let Weir adjust itself to the limit."
+    );
+    if global.strict_limits {
+        messages.alert(&sentence);
+        return Err(Refused);
+    }
+    messages.warning(&sentence);
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Looks names up with the system's resolver while the configuration is compiled, and decides what `-dr` does about
+//! those that cannot be. Must never be used once connections are accepted: it waits.
+
+use crate::files::reason;
+use config::spec::{AddressSpec, Family, HostSpec, Spec};
+use policy::Resolver;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+
+/// The system's resolver.
+pub struct SystemResolver {
+    /// `-4`.
+    pub ipv4_only: bool,
+}
+
+impl Resolver for SystemResolver {
+    fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String> {
+        let family = if self.ipv4_only { Family::V4 } else { family };
+        let found = (host, 0).to_socket_addrs().map_err(|error| reason(&error))?;
+        found
+            .map(|address| address.ip())
+            .find(|ip| fits(ip, family))
+            .ok_or_else(|| "no address of that family".to_owned())
+    }
+}
+
+fn fits(ip: &IpAddr, family: Family) -> bool {
+    match family {
+        Family::Unspecified => true,
+        Family::V4 => ip.is_ipv4(),
+        Family::V6 => ip.is_ipv6(),
+    }
+}
+
+/// A server that starts disabled because its name does not resolve.
+pub struct Unresolved {
+    /// Where it is written.
+    pub span: config::span::Span,
+    /// Its backend.
+    pub backend: String,
+    /// Its name.
+    pub server: String,
+    /// The host that was looked for.
+    pub host: String,
+}
+
+/// `-dr`: disables every server whose name does not resolve, so that the rest can start.
+pub fn disable_unresolved(spec: &mut Spec, resolver: &mut dyn Resolver) -> Vec<Unresolved> {
+    let mut found = Vec::new();
+    for proxy in &mut spec.proxies {
+        for server in &mut proxy.servers {
+            let AddressSpec::Inet { host, family, .. } = &mut server.address.value else { continue };
+            let HostSpec::Name(name) = &*host else { continue };
+            if resolver.resolve(name, *family).is_err() {
+                found.push(Unresolved {
+                    span: server.span,
+                    backend: proxy.name.value.clone(),
+                    server: server.name.value.clone(),
+                    host: name.clone(),
+                });
+                *host = HostSpec::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+                server.disabled = true;
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literal_addresses_need_no_server_of_names() {
+        let mut resolver = SystemResolver { ipv4_only: false };
+        assert_eq!(resolver.resolve("127.0.0.1", Family::Unspecified), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        assert!(resolver.resolve("127.0.0.1", Family::V6).is_err());
+        let mut resolver = SystemResolver { ipv4_only: true };
+        assert!(resolver.resolve("::1", Family::Unspecified).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! What Weir says about itself. Owns the answers to `-v`, `-vv`, `-vq`, `-vqs` and `-vqb`; prints nothing itself.
+//!
+//! Two versions are told apart: Weir's own, and the level of the configuration language that it speaks, which is what
+//! `version_atleast` and scripts written for HAProxy compare.
+
+use crate::arguments::VersionForm;
+use std::fmt::Write;
+
+/// Weir's own version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where Weir lives.
+const HOME: &str = env!("CARGO_PKG_REPOSITORY");
+
+/// The C library that the build stands on, in the words that HAProxy's build uses.
+const TARGET: &str = if cfg!(target_env = "musl") { "linux-musl" } else { "linux-glibc" };
+
+/// The answer to `-v…`. Under the name `haproxy` the short form takes HAProxy's form, so that scripts which read the
+/// first line find the level there, and names Weir behind it.
+#[must_use]
+pub fn text(form: VersionForm, invoked_as_haproxy: bool) -> String {
+    match form {
+        VersionForm::Short if invoked_as_haproxy => format!("{}{}", level_line(), status()),
+        VersionForm::Short => format!("{}{}", own_line(), status()),
+        VersionForm::Full => full(invoked_as_haproxy),
+        VersionForm::Level => format!("{}\n", config::LANGUAGE_LEVEL),
+        VersionForm::LevelShort | VersionForm::Branch => format!("{}\n", branch()),
+    }
+}
+
+/// The level without its suffix: `3.5` of `3.5-dev5`.
+#[must_use]
+pub fn branch() -> &'static str {
+    config::LANGUAGE_LEVEL.split('-').next().unwrap_or(config::LANGUAGE_LEVEL)
+}
+
+fn own_line() -> String {
+    format!("Weir version {VERSION} (configuration language of HAProxy {}) - {HOME}\n", config::LANGUAGE_LEVEL)
+}
+
+/// Third word: the level. Scripts cut it out of this very line.
+fn level_line() -> String {
+    format!("HAProxy version {} (the language that Weir {VERSION} speaks) - {HOME}\n", config::LANGUAGE_LEVEL)
+}
+
+fn status() -> String {
+    format!(
+        "Status: development version - its configuration language is HAProxy's, its code is not.\nRunning on: {}\n",
+        system()
+    )
+}
+
+fn full(invoked_as_haproxy: bool) -> String {
+    let mut text = if invoked_as_haproxy { level_line() + &own_line() } else { own_line() + &level_line() };
+    text.push_str(&status());
+    let _ = write!(
+        text,
+        "Build options :\n  TARGET  = {TARGET}\n  CPU     = {}\n  PROFILE = {}\n\n",
+        std::env::consts::ARCH,
+        if cfg!(debug_assertions) { "debug" } else { "release" },
+    );
+    text.push_str("Feature list :");
+    for (name, present) in config::FEATURES {
+        let _ = write!(text, " {}{name}", if *present { '+' } else { '-' });
+    }
+    text.push_str(SETTINGS);
+    text
+}
+
+const SETTINGS: &str = "
+
+Default settings :
+  bufsize = 16384, maxrewrite = 1024, maxpollevents = 200
+
+Built with multi-threading support: one thread per processor that the process may use.
+
+Available polling systems :
+      epoll : pref=300,  test result OK
+Total: 1 (1 usable), will use epoll.
+
+Available multiplexer protocols :
+(protocols marked as <default> cannot be specified using 'proto' keyword)
+  <default> : mode=HTTP  side=FE|BE  mux=H1
+  <default> : mode=TCP   side=FE|BE  mux=PASS
+
+Available services : none
+Available filters : none
+";
+
+/// The running system in the words of `uname`, as far as the kernel tells.
+fn system() -> String {
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+            .map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
+    };
+    format!("{} {} {} {}", read("ostype"), read("osrelease"), read("version"), std::env::consts::ARCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weir_comes_first_under_its_own_name() {
+        for form in [VersionForm::Short, VersionForm::Full] {
+            assert!(text(form, false).starts_with(&format!("Weir version {VERSION} ")));
+            let linked = text(form, true);
+            assert!(linked.starts_with(&format!("HAProxy version {} ", config::LANGUAGE_LEVEL)));
+            assert!(linked.lines().next().is_some_and(|line| line.contains("Weir")));
+        }
+    }
+
+    #[test]
+    fn exactly_one_line_of_the_long_form_names_the_level() {
+        for linked in [false, true] {
+            let long = text(VersionForm::Full, linked);
+            let lines: Vec<_> = long.lines().filter(|line| line.contains("HAProxy version")).collect();
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert_eq!(lines[0].split(' ').nth(2), Some(config::LANGUAGE_LEVEL));
+            assert!(long.lines().any(|line| line.contains("TARGET") && line.contains("= linux-")));
+        }
+    }
+
+    #[test]
+    fn the_quiet_forms_print_one_word() {
+        assert_eq!(text(VersionForm::Level, false), format!("{}\n", config::LANGUAGE_LEVEL));
+        for form in [VersionForm::LevelShort, VersionForm::Branch] {
+            let short = text(form, false);
+            let numbers: Vec<_> = short.trim_end().split('.').collect();
+            assert!(numbers.len() >= 2 && numbers.iter().all(|number| number.parse::<u32>().is_ok()), "{short}");
+        }
+    }
+}

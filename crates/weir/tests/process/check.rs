@@ -1,0 +1,140 @@
+//! `-c` and everything that is said about a configuration before anything is bound.
+
+use crate::support::{DEFAULTS, Folder, WEIR, line, run};
+use std::process::Command;
+
+fn good() -> String {
+    format!(
+        "{DEFAULTS}frontend web\n    bind 127.0.0.1:1\n    default_backend app\nbackend app\n    server one 127.0.0.1:2\n"
+    )
+}
+
+#[test]
+fn a_good_configuration_passes_in_silence() {
+    let folder = Folder::new();
+    let file = folder.write("good.cfg", &good());
+    for flags in ["-c", "-c -q", "-d -dM -dI -dW -c", "-D -c", "-c -dD -q"] {
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!((found.code(), found.stdout.as_str(), found.stderr.as_str()), (Some(0), "", ""), "{flags}");
+    }
+    for flags in ["-c -V", "-q -V -c", "-V -q -c"] {
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!((found.code(), found.stdout.as_str()), (Some(0), "Configuration file is valid\n"), "{flags}");
+    }
+}
+
+#[test]
+fn warnings_are_told_and_are_fatal_when_asked_for() {
+    let folder = Folder::new();
+    let file = folder.write("warned.cfg", "global\n    .warning \"beware\"\n");
+    let found = line(&format!("-c -f {file}"));
+    assert_eq!((found.code(), found.stdout.as_str()), (Some(0), "Warnings were found.\n"));
+    assert!(found.stderr.contains("[WARNING]  (") && found.stderr.contains("beware"), "{}", found.stderr);
+    assert_eq!(line(&format!("-c -V -f {file}")).stdout, "Warnings were found.\nConfiguration file is valid\n");
+    let silent = line(&format!("-c -q -f {file}"));
+    assert_eq!((silent.code(), silent.stdout + &silent.stderr), (Some(0), String::new()));
+    for flags in ["-dW -c", "-dW"] {
+        let refused = line(&format!("{flags} -f {file}"));
+        assert_eq!((refused.code(), refused.stdout.as_str()), (Some(1), ""), "{flags}");
+        assert!(refused.stderr.contains("'zero-warning' is set. Aborting."), "{}", refused.stderr);
+    }
+    let strict = folder.write("strict.cfg", "global\n    zero-warning\n    .warning \"beware\"\n");
+    assert_eq!(line(&format!("-c -f {strict}")).code(), Some(1));
+}
+
+#[test]
+fn every_error_is_told_at_once_and_the_last_line_sums_up() {
+    let folder = Folder::new();
+    let file = folder.write(
+        "bad.cfg",
+        "defaults\n    mode http\n    foo bar\nfrontend web\n    bind 127.0.0.1:1\n    tiimeout client 5s\n",
+    );
+    for flags in ["-c", "", "-D", "-d"] {
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!((found.code(), found.stdout.as_str()), (Some(1), ""), "{flags}");
+        for expected in [
+            format!("config : parsing [{file}:3] : unknown keyword 'foo' in 'defaults' section"),
+            format!("config : parsing [{file}:6] : unknown keyword 'tiimeout' in 'frontend' section"),
+            format!("config : Error(s) found in configuration file : {file}"),
+        ] {
+            assert!(found.stderr.contains(&expected), "{expected}\n{}", found.stderr);
+        }
+        let last = found.stderr.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("[ALERT]    (") && last.ends_with("config : Fatal errors found in configuration."),
+            "{last}"
+        );
+    }
+    let silent = line(&format!("-q -c -f {file}"));
+    assert_eq!((silent.code(), silent.stdout + &silent.stderr), (Some(1), String::new()));
+}
+
+#[test]
+fn missing_files_are_named() {
+    for flags in ["-c", "", "-c --"] {
+        let named = if flags.ends_with("--") { "/nowhere/a /nowhere/b" } else { "-f /nowhere/a -f /nowhere/b" };
+        let found = line(&format!("{flags} {named}"));
+        assert_eq!(found.code(), Some(1));
+        for name in ["a", "b"] {
+            let expected =
+                format!("Cannot open configuration file/directory /nowhere/{name} : No such file or directory");
+            assert!(found.stderr.contains(&expected), "{}", found.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_folder_stands_for_its_files_in_order() {
+    let folder = Folder::new();
+    for (name, keyword) in [("d/b.cfg", "second"), ("d/a.cfg", "first"), ("d/.c.cfg", "hidden"), ("d/d.txt", "other")] {
+        folder.write(name, &format!("{keyword}\n"));
+    }
+    std::fs::create_dir(folder.path("d/e.cfg")).expect("a folder");
+    let found = line(&format!("-c -f {}/d", folder.text()));
+    assert_eq!(found.code(), Some(1));
+    let place = |word: &str| found.stderr.find(word);
+    assert!(place("'first'") < place("'second'") && place("'first'").is_some(), "{}", found.stderr);
+    assert!(place("'hidden'").is_none() && place("'other'").is_none(), "{}", found.stderr);
+    let empty = Folder::new();
+    let found = line(&format!("-c -f {}", empty.text()));
+    assert_eq!(found.code(), Some(1));
+    assert!(found.stderr.contains("no configuration"), "{}", found.stderr);
+}
+
+#[test]
+fn relative_paths_start_where_c_says() {
+    let folder = Folder::new();
+    folder.write("good.cfg", &good());
+    assert_eq!(line(&format!("-C {} -c -f good.cfg", folder.text())).code(), Some(0));
+    let found = line("-C /nowhere -c -f good.cfg");
+    assert_eq!(found.code(), Some(1));
+    let expected = "Could not change to directory /nowhere : No such file or directory";
+    assert!(found.stderr.contains(expected), "{}", found.stderr);
+}
+
+#[test]
+fn no_listener_is_an_error_only_when_something_is_to_be_served() {
+    let folder = Folder::new();
+    for content in ["", "global\n    maxconn 10\n"] {
+        let file = folder.write("none.cfg", content);
+        assert_eq!(line(&format!("-c -f {file}")).code(), Some(0));
+        let found = line(&format!("-f {file}"));
+        assert_eq!(found.code(), Some(1));
+        assert!(
+            found.stderr.contains("No enabled listener found (check for 'bind' directives) ! Exiting."),
+            "{}",
+            found.stderr
+        );
+    }
+}
+
+#[test]
+fn the_configuration_sees_what_haproxy_defines() {
+    let folder = Folder::new();
+    let text = "global\n    .notice \"<$HAPROXY_BRANCH $HAPROXY_LOCALPEER $HAPROXY_CFGFILES $WEIR_TEST>\"\n";
+    let file = folder.write("seen.cfg", text);
+    let found = run(Command::new(WEIR).args(["-c", "-L", "peer1", "-f", &file]).env("WEIR_TEST", "yes"));
+    assert_eq!(found.code(), Some(0));
+    assert!(found.stderr.contains(&format!("<3.5 peer1 {file} yes>")), "{}", found.stderr);
+    assert!(found.stderr.starts_with("[NOTICE]   ("), "{}", found.stderr);
+}

@@ -1,0 +1,9 @@
+//! The finished program from outside: arguments, messages, exit statuses, signals, the daemon, the demonstration.
+//! Must never wait for a moment to pass: only for a line, a connection, a file or an end.
+
+mod check;
+mod command_line;
+mod condition;
+mod demonstration;
+mod serve;
+mod support;

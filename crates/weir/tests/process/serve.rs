@@ -1,0 +1,146 @@
+//! Binding, signals and the daemon.
+
+use crate::support::{
+    DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, pid, wait_for_close, wait_for_file,
+};
+use rustix::process::{Signal, kill_process, test_kill_process};
+use std::net::TcpListener;
+
+/// A frontend whose backend has no server: it answers every request with 503 by itself.
+fn lonely(port: u16) -> String {
+    format!("{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n")
+}
+
+/// Starts a process that serves, and its port.
+fn serving(folder: &Folder, flags: &[&str]) -> (Running, u16) {
+    let port = free_port();
+    let file = folder.write("lonely.cfg", &lonely(port));
+    let running = Running::weir(&[flags, &["-f", &file]].concat());
+    let (status, _) = exchange(&mut connect(port), &get("/"));
+    assert_eq!(status, 503);
+    (running, port)
+}
+
+#[test]
+fn termination_and_interrupt_end_the_process_by_the_signal() {
+    let folder = Folder::new();
+    for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2)] {
+        let (running, port) = serving(&folder, &["-d"]);
+        let idle = connect(port);
+        running.send(signal);
+        wait_for_close(idle);
+        assert_eq!(running.finish().signal(), Some(number));
+    }
+}
+
+#[test]
+fn a_soft_stop_closes_idle_connections_and_ends_with_status_0() {
+    let folder = Folder::new();
+    let (running, port) = serving(&folder, &["-db"]);
+    let mut kept = connect(port);
+    assert_eq!(exchange(&mut kept, &get("/")).0, 503);
+    running.send(Signal::USR1);
+    wait_for_close(kept);
+    assert_eq!(running.finish().code(), Some(0));
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn signals_without_a_meaning_do_no_harm() {
+    let folder = Folder::new();
+    let (running, port) = serving(&folder, &["-db"]);
+    for signal in [Signal::HUP, Signal::USR2, Signal::QUIT, Signal::PIPE, Signal::TTOU, Signal::TTIN] {
+        running.send(signal);
+        assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "{signal:?}");
+    }
+    running.send(Signal::TERM);
+    assert_eq!(running.finish().signal(), Some(15));
+}
+
+#[test]
+fn every_address_that_cannot_be_bound_is_told() {
+    let folder = Folder::new();
+    let taken: Vec<_> = (0..2).map(|_| TcpListener::bind(("127.0.0.1", 0)).expect("a port")).collect();
+    let ports: Vec<_> = taken.iter().map(|socket| socket.local_addr().expect("bound").port()).collect();
+    let text = format!(
+        "{DEFAULTS}frontend web\n    bind 127.0.0.1:{}\n    bind 127.0.0.1:{}\n    bind /nowhere/socket\n\
+         listen app\n    bind 127.0.0.1:{}\n",
+        ports[0],
+        free_port(),
+        ports[1]
+    );
+    let file = folder.write("taken.cfg", &text);
+    for flags in ["", "-D", "-dW"] {
+        let found = line(&format!("{flags} -f {file}"));
+        assert_eq!(found.code(), Some(1), "{flags}");
+        for expected in [
+            format!(
+                "Binding [{file}:7] for frontend web: protocol tcpv4: cannot bind socket (Address already in use) for [127.0.0.1:{}].",
+                ports[0]
+            ),
+            format!(
+                "Binding [{file}:9] for frontend web: protocol unix_stream: cannot bind UNIX socket (No such file or directory) [/nowhere/socket]."
+            ),
+            format!(
+                "Binding [{file}:11] for proxy app: protocol tcpv4: cannot bind socket (Address already in use) for [127.0.0.1:{}].",
+                ports[1]
+            ),
+            "Some protocols failed to start their listeners! Exiting.".to_owned(),
+        ] {
+            assert!(found.stderr.contains(&expected), "{flags}: {expected}\n{}", found.stderr);
+        }
+    }
+    let silent = line(&format!("-q -f {file}"));
+    assert_eq!((silent.code(), silent.stderr.as_str()), (Some(1), ""));
+    assert_eq!(line(&format!("-c -f {file}")).code(), Some(0), "a check binds nothing");
+}
+
+#[test]
+fn a_daemon_serves_when_its_command_returns() {
+    let folder = Folder::new();
+    let port = free_port();
+    let by_flag = folder.write("flag.cfg", &lonely(port));
+    let by_text =
+        folder.write("text.cfg", &format!("global\n    daemon\n    pidfile {}/pid\n{}", folder.text(), lonely(port)));
+    for arguments in [format!("-D -p {}/pid -f {by_flag}", folder.text()), format!("-f {by_text}")] {
+        let found = line(&arguments);
+        assert_eq!(found.code(), Some(0), "{arguments}: {}", found.stderr);
+        let written = wait_for_file(&folder.path("pid"));
+        let daemon = pid(written.trim_end().parse().expect("a process number"));
+        let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("bound already");
+        assert_eq!(exchange(&mut client, &get("/")).0, 503);
+        kill_process(daemon, Signal::USR1).expect("it lives");
+        wait_for_close(client);
+        while test_kill_process(daemon).is_ok() {
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(folder.path("pid")).expect("it is left behind");
+    }
+}
+
+#[test]
+fn a_daemon_whose_number_cannot_be_written_does_not_start() {
+    let folder = Folder::new();
+    let port = free_port();
+    let file = folder.write("lonely.cfg", &lonely(port));
+    let found = line(&format!("-D -p /nowhere/pid -f {file}"));
+    assert_eq!(found.code(), Some(1));
+    assert!(found.stderr.contains("Cannot create pidfile /nowhere/pid"), "{}", found.stderr);
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn the_foreground_wins_over_a_daemon_and_leaves_its_pidfile_alone() {
+    let folder = Folder::new();
+    let port = free_port();
+    let text = format!("global\n    daemon\n    pidfile {}/pid\n{}", folder.text(), lonely(port));
+    let file = folder.write("daemon.cfg", &text);
+    let running = Running::weir(&["-db", "-f", &file]);
+    assert_eq!(exchange(&mut connect(port), &get("/")).0, 503);
+    assert!(!folder.path("pid").exists());
+    running.send(Signal::TERM);
+    assert_eq!(running.finish().signal(), Some(15));
+    let own = folder.path("own");
+    let running = Running::weir(&["-db", "-p", own.to_str().expect("text"), "-f", &file]);
+    assert_eq!(wait_for_file(&own), format!("{}\n", running.id()));
+}

@@ -1,0 +1,234 @@
+//! Starting the program, talking to it, waiting for what it does.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes a fraction of this; it only ends what hangs.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// What a finished run left.
+#[derive(Debug)]
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    pub fn signal(&self) -> Option<i32> {
+        self.status.signal()
+    }
+}
+
+/// Runs the program to its end.
+pub fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Finished {
+    run(Command::new(WEIR).args(arguments))
+}
+
+/// The same with arguments in one line.
+pub fn line(arguments: &str) -> Finished {
+    weir(arguments.split_whitespace())
+}
+
+/// Runs a command to its end; one that hangs is killed.
+pub fn run(command: &mut Command) -> Finished {
+    Running::start(command).finish()
+}
+
+/// A process that is killed when the test is done with it.
+pub struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: Option<thread::JoinHandle<String>>,
+    done: Option<mpsc::Sender<()>>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut pipe = child.stderr.take().expect("a pipe");
+        let stderr = thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = pipe.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let (done, wait) = mpsc::channel();
+        let pid = pid(child.id());
+        thread::spawn(move || {
+            if wait.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        Self { child, stdout, stderr: Some(stderr), done: Some(done) }
+    }
+
+    pub fn weir(arguments: &[&str]) -> Self {
+        Self::start(Command::new(WEIR).args(arguments))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn send(&self, signal: Signal) {
+        kill_process(pid(self.child.id()), signal).expect("the process lives");
+    }
+
+    /// Reads lines of standard output until one satisfies, and returns it.
+    pub fn wait_for_line(&mut self, satisfies: impl Fn(&str) -> bool) -> String {
+        let mut seen = String::new();
+        loop {
+            let mut line = String::new();
+            let read = self.stdout.read_line(&mut line).expect("text");
+            assert!(read > 0, "the output ended:\n{seen}");
+            if satisfies(&line) {
+                return line;
+            }
+            seen.push_str(&line);
+        }
+    }
+
+    /// Waits until both pipes are closed and the process has ended.
+    pub fn finish(mut self) -> Finished {
+        let mut stdout = String::new();
+        let _ = self.stdout.read_to_string(&mut stdout);
+        let stderr = self.stderr.take().expect("once").join().expect("the reader");
+        let status = self.child.wait().expect("the process");
+        self.done = None;
+        Finished { status, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn pid(number: u32) -> Pid {
+    Pid::from_raw(i32::try_from(number).expect("a process number")).expect("not zero")
+}
+
+/// A folder that goes with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("weir-test-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).expect("a folder of our own");
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and returns its path as text.
+    pub fn write(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).expect("a folder");
+        }
+        std::fs::write(&path, content).expect("written");
+        path.to_str().expect("text").to_owned()
+    }
+
+    pub fn text(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    let socket = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    socket.local_addr().expect("bound").port()
+}
+
+/// Connects as soon as somebody listens.
+pub fn connect(port: u16) -> TcpStream {
+    let stream = poll(&format!("somebody on port {port}"), || TcpStream::connect(("127.0.0.1", port)).ok());
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream
+}
+
+/// The content of a file as soon as it has a whole line.
+pub fn wait_for_file(path: &Path) -> String {
+    poll(&path.display().to_string(), || std::fs::read_to_string(path).ok().filter(|text| text.ends_with('\n')))
+}
+
+fn poll<T>(what: &str, attempt: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(result) = attempt() {
+            return result;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends a request and reads one answer whose length is announced: status and body.
+pub fn exchange(stream: &mut TcpStream, request: &str) -> (u16, String) {
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream
+            .read_exact(&mut byte)
+            .unwrap_or_else(|error| panic!("{error} behind {}", String::from_utf8_lossy(&head)));
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("text").to_ascii_lowercase();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.trim().parse().expect("a length"));
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("the body");
+    (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+pub fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: weir.test\r\n\r\n")
+}
+
+/// Reads to the end of the stream; a reset is an end, too.
+pub fn wait_for_close(mut stream: TcpStream) {
+    let mut rest = [0; 1024];
+    while matches!(stream.read(&mut rest), Ok(1..)) {}
+}
+
+/// Lines of the kind that every configuration here starts with.
+pub const DEFAULTS: &str =
+    "defaults\n    mode http\n    timeout client 20s\n    timeout server 20s\n    timeout connect 20s\n";
