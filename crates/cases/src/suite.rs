@@ -179,7 +179,7 @@ fn describe(transcript: &Transcript) -> String {
     for failure in &transcript.failures {
         let _ = writeln!(text, "  - {failure}");
     }
-    for line in &transcript.log {
+    for line in transcript.log.iter().take(20) {
         let _ = writeln!(text, "  log <{}> {}", line.priority, line.text);
     }
     for line in transcript.output.lines().filter(|line| !is_advice(line)).take(40) {
