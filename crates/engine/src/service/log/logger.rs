@@ -69,6 +69,17 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).is_none_or(|route| route.format.waits_for_end())
     }
 
+    /// Whether lines of that proxy tell the address that the client connected to.
+    pub fn tells_destination(&self, proxy: usize) -> bool {
+        self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty() && route.tells_destination)
+    }
+
+    /// Whether lines of that proxy have the default format: written when a connection is accepted (TCP), or when a
+    /// request's head has come (HTTP) and for valid requests only.
+    pub fn is_default(&self, proxy: usize) -> bool {
+        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.format.is_default())
+    }
+
     /// Logs traffic of a frontend at level info. Process, host, time zone, counter and limit of the record are filled in
     /// here.
     pub fn traffic(&self, proxy: usize, record: &Record<'_>) {

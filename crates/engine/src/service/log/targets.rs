@@ -36,6 +36,8 @@ pub(super) struct Route {
     pub(super) format: LogFormat,
     pub(super) tag: Box<str>,
     pub(super) targets: Box<[Target]>,
+    /// The format tells the address that the client connected to, which costs a system call to know.
+    pub(super) tells_destination: bool,
     /// Lines so far, where the format tells them (`%lc`).
     lines: Option<AtomicU32>,
 }
@@ -122,7 +124,8 @@ impl Route {
     fn new(plan: Plan<'_>, addresses: &mut Addresses) -> Self {
         let lines = plan.format.uses("lc").then(AtomicU32::default);
         let targets = plan.targets.iter().map(|target| Target::new(target, addresses)).collect();
-        Self { format: plan.format, tag: plan.tag.into(), targets, lines }
+        let tells_destination = plan.format.uses("fi") || plan.format.uses("fp");
+        Self { format: plan.format, tag: plan.tag.into(), targets, tells_destination, lines }
     }
 
     /// Lines before this one, which is counted.

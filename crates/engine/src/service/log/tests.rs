@@ -169,7 +169,7 @@ fn nobody_is_asked_to_render_what_nobody_wants() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         assert!(logger.is_wanted(0) && !logger.is_wanted(1));
-        assert!(!logger.waits_for_end(0));
+        assert!(!logger.waits_for_end(0) && !logger.tells_destination(0) && !logger.is_default(0));
         logger.traffic(0, &record);
         logger.traffic_at(0, LogLevel::Err, &record);
         logger.flush();
@@ -301,4 +301,21 @@ fn places_are_shared_by_those_who_log_there() {
     let (_socket, one) = udp();
     let (_other, two) = udp();
     assert_eq!(targets(&[one.clone(), two, one], "x").places.len(), 2);
+}
+
+#[test]
+fn the_destination_is_asked_for_where_a_format_tells_it() {
+    let (_socket, target) = udp();
+    for (format, wanted) in [("%fi", true), ("%ci %fp", true), (LogFormat::HTTP, false)] {
+        on_worker(&targets(std::slice::from_ref(&target), format), move |logger, _| async move {
+            assert_eq!(logger.tells_destination(0), wanted);
+        });
+    }
+    let logs = [target];
+    let plan =
+        || Plan { targets: &logs, tag: "weir", format: LogFormat::predefined(LogFormatSpec::Default, Mode::Http) };
+    let (targets, _) = Targets::assemble(plan(), std::iter::once(plan()));
+    on_worker(&Arc::new(targets), |logger, _| async move {
+        assert!(logger.is_default(0) && logger.tells_destination(0) && !logger.waits_for_end(0));
+    });
 }
