@@ -15,6 +15,24 @@ pub enum Arity {
     Source,
 }
 
+impl Arity {
+    /// The first argument of an option, and how many words its arguments are.
+    pub(crate) fn take(self, words: &[Word]) -> (Option<&Word>, usize) {
+        let first = words.first();
+        let mut length = usize::from(first.is_some());
+        match self {
+            Self::None => return (None, 0),
+            Self::One => {}
+            Self::Source => {
+                while matches!(words.get(length).map(|word| word.text.as_str()), Some("usesrc" | "interface")) {
+                    length = (length + 2).min(words.len());
+                }
+            }
+        }
+        (first, length)
+    }
+}
+
 /// A number the way `atol` reads it: sign and digits as far as they go, 0 for anything else, and a note for those who
 /// ask with `-dD`, since HAProxy accepts it without a word.
 pub(crate) fn lenient(word: &Word, name: &str, report: &mut Report<'_>) -> i64 {

@@ -13,14 +13,16 @@ pub(crate) enum Where {
 
 /// Where the keyword belongs, if anywhere.
 pub(crate) fn hint(word: &str, searched: Where) -> Option<String> {
+    if section::find(word).is_some_and(|section| section.removed.is_some()) {
+        return Some(format!("HAProxy has removed '{word}' sections; let the service manager run the program"));
+    }
     let opens = |name: &str| name == word || name.split(' ').next() == Some(word);
     if searched != Where::Global && rows(global::FAMILIES).any(|row| opens(row.name)) {
         return Some(format!("'{word}' belongs into the 'global' section"));
     }
-    if searched != Where::Proxy {
-        if let Some(row) = rows(proxy::FAMILIES).find(|row| opens(row.name)) {
-            return Some(format!("'{word}' belongs into one of these sections: {}", row.extra.sections()));
-        }
+    let proxy = rows(proxy::FAMILIES).find(|row| searched != Where::Proxy && opens(row.name));
+    if let Some(row) = proxy {
+        return Some(format!("'{word}' belongs into one of these sections: {}", row.extra.sections()));
     }
     if searched == Where::Proxy && rows(option::FAMILIES).any(|row| row.name == word) {
         return Some(format!("write 'option {word}'"));

@@ -5,6 +5,7 @@
 //! To add a keyword: write its function in its family's file and turn its row from `not_yet` into `supported`, then add a
 //! fixture in `tests/keywords`.
 
+pub mod anonymous;
 mod argument;
 mod bind;
 pub mod catalogue;

@@ -478,12 +478,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     }
     let names = || TABLE.iter().filter(|action| action.extra & set != 0).map(|action| action.name);
     let known = suggest::nearest(word, names());
-    let list: Vec<String> = names().map(|name| format!("'{name}'")).collect();
-    let mut message = format!("'{rules}' expects {}, but got '{word}'", list.join(", "));
-    message.push_str(if word.is_empty() { " (missing argument)." } else { "." });
-    if let Some(known) = known {
-        message.push_str(&format!(" Did you mean '{known}' maybe ?"));
-    }
+    let message = expects(set, word, context.name(), known);
     let mut diagnostic = Diagnostic::alert(line.span(at), message);
     diagnostic.hint = known.map(|known| format!("write '{rules} {known}'")).or_else(|| {
         let (other, _) = TABLE.iter().find(|action| is(action, word)).map(|action| (action.extra, action.name))?;
@@ -491,4 +486,28 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
         Some(format!("'{word}' is an action of {}", sets.join(", ")))
     });
     context.report.push(diagnostic);
+}
+
+/// HAProxy's sentence about an action that a rule set does not know.
+fn expects(set: RuleSets, word: &str, proxy: &str, known: Option<&str>) -> String {
+    let rules = set_name(set);
+    let names: Vec<String> = TABLE
+        .iter()
+        .filter(|action| action.extra & set != 0)
+        .map(|action| {
+            let star = if action.usage.starts_with('(') || action.name == "track-sc" { "(*)" } else { "" };
+            format!("'{}{star}'", action.name)
+        })
+        .collect();
+    let names = names.join(", ");
+    let tcp = rules.starts_with("tcp-");
+    let mut message = match (tcp, word) {
+        (true, _) => format!("'{rules}' expects {names} in proxy '{proxy}' (got '{word}')."),
+        (false, "") => format!("'{rules}' expects {names}, but got '' (missing argument)."),
+        (false, _) => format!("'{rules}' expects {names}, but got '{word}'."),
+    };
+    if let Some(known) = known {
+        message.push_str(&format!(" Did you mean '{known}' maybe ?"));
+    }
+    message
 }

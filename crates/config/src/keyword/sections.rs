@@ -9,6 +9,7 @@ use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
 use crate::span::{Span, Spanned};
 use crate::spec::{GlobalSpec, Spec};
+use std::collections::{HashMap, HashSet};
 
 /// A `defaults` section.
 struct Defaults {
@@ -30,6 +31,8 @@ struct Reader<'a> {
     global: GlobalSpec,
     defaults: Vec<Defaults>,
     proxies: Vec<ProxyDraft>,
+    /// The first proxy of each name.
+    names: HashMap<String, usize>,
 }
 
 /// Reads all sections.
@@ -41,6 +44,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         global: GlobalSpec::default(),
         defaults: Vec::new(),
         proxies: Vec::new(),
+        names: HashMap::new(),
     };
     for section in &document.sections {
         reader.section(section);
@@ -76,7 +80,7 @@ impl Reader<'_> {
         if let Some(at) = from {
             match self.find_defaults(line, at, &format!("defaults '{name}'")) {
                 Some(index) => draft = self.defaults[index].draft.clone(),
-                None => draft.gaps = proxy::Gaps::everything(),
+                None => draft.gaps.base = true,
             }
         }
         if !name.is_empty() {
@@ -144,13 +148,15 @@ impl Reader<'_> {
         let mut draft = self.inherit(line, kind, &name);
         let holder = Holder { section: kind, name: Some(&name) };
         proxy::read(section, &mut draft, holder, self.around, &mut self.report);
-        self.check_id(&draft);
-        self.proxies.push(draft);
+        if !name.is_empty() {
+            self.check_id(&draft);
+            self.names.entry(name).or_insert(self.proxies.len());
+            self.proxies.push(draft);
+        }
     }
 
     fn refuse_duplicate(&mut self, line: &Line, kind: Kind, name: &str) {
-        let known = |other: &&ProxyDraft| !name.is_empty() && other.spec.name.value == name;
-        let Some(other) = self.proxies.iter().find(known) else { return };
+        let Some(other) = self.names.get(name).map(|&index| &self.proxies[index]) else { return };
         let message = format!(
             "{} '{name}' has the same name as {} '{name}' declared at {}. This is no longer supported as of 3.3. \
              Please rename one or the other.",
@@ -168,14 +174,14 @@ impl Reader<'_> {
         let begin = |draft: &ProxyDraft| draft.begin(kind, spanned.clone(), span);
         if line.text(2) == "from" && line.words.len() > 3 {
             self.report.too_many(line, 4, kind.keyword());
-            return match self.find_defaults(line, 3, &format!("proxy '{name}'")) {
+            return match self.find_defaults(line, 3, &format!("{} '{name}'", kind.noun())) {
                 Some(index) => {
                     self.warn_of_mixture(line, index);
                     begin(&self.defaults[index].draft)
                 }
                 None => {
                     let mut draft = begin(&ProxyDraft::documented());
-                    draft.gaps = proxy::Gaps::everything();
+                    draft.gaps.base = true;
                     draft
                 }
             };
@@ -238,8 +244,7 @@ fn defaults_arguments(line: &Line) -> (String, Option<usize>) {
 
 /// Numbers of proxies: those written stay, the others count from 2 and leave them out. Servers likewise, from 1.
 fn number(proxies: &mut [ProxyDraft]) {
-    let taken: std::collections::HashSet<u32> =
-        proxies.iter().filter_map(|draft| Some(draft.id.as_ref()?.value)).collect();
+    let taken: HashSet<u32> = proxies.iter().filter_map(|draft| Some(draft.id.as_ref()?.value)).collect();
     let mut free = (2..).filter(|id| !taken.contains(id));
     for draft in proxies {
         draft.spec.id = match &draft.id {

@@ -121,6 +121,9 @@ pub fn find<P: Copy, X: Copy>(
 ) -> Found<'static, Keyword<P, X>> {
     let mut group = false;
     for row in rows(families) {
+        if !row.name.starts_with(first) {
+            continue;
+        }
         let mut parts = row.name.split(' ');
         if parts.next() != Some(first) {
             continue;

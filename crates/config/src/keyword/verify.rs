@@ -16,7 +16,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
     for draft in drafts.iter().filter(|draft| draft.spec.kind != ProxyKind::Frontend) {
         backends.entry(draft.spec.name.value.as_str()).or_insert(draft);
     }
-    for draft in drafts.iter().filter(|draft| !draft.spec.disabled) {
+    for draft in drafts.iter().filter(|draft| !draft.spec.disabled && !draft.gaps.base) {
         let mut proxy = Proxy { draft, backends: &backends, around, report: report.reborrow() };
         proxy.listens();
         proxy.targets();

@@ -189,14 +189,15 @@ fn read_options(bind: &mut BindContext<'_>, line: &Line) -> Unread {
         let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
             let known = suggest::nearest(&word.text, rows(FAMILIES).map(|row| row.name));
             unread.unknown.push((word.text.clone(), word.span, known));
-            if known.is_none() {
-                // What follows may be its arguments; guessing would only name innocent words.
-                at += count_unknown(&line.words[at..]);
-            }
+            // What follows is taken for its arguments; guessing would only name innocent words.
+            at += match known.and_then(|known| rows(FAMILIES).find(|row| row.name == known)) {
+                Some(row) => row.extra.take(&line.words[at..]).1,
+                None => count_unknown(&line.words[at..]),
+            };
             continue;
         };
-        let argument = line.words.get(at).filter(|_| row.extra != Arity::None);
-        at += usize::from(argument.is_some());
+        let (argument, length) = row.extra.take(&line.words[at..]);
+        at += length;
         match row.status {
             Status::Supported(parse) | Status::Group(parse) => parse(bind, word, argument),
             Status::NotYet => unread.not_yet.push((row.name, word.span)),

@@ -137,7 +137,8 @@ fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a W
     }
     let word = line.words.get(1);
     if word.is_none() {
-        context.report.alert(line.span(1), format!("'{name}' expects an integer argument."));
+        let stop = if matches!(name, "tune.bufsize" | "tune.maxaccept") { "" } else { "." };
+        context.report.alert(line.span(1), format!("'{name}' expects an integer argument{stop}"));
     }
     word
 }

@@ -9,6 +9,7 @@ use crate::spec::{
     BalanceSpec, CloseMode, GlobalSpec, HttpReuse, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxySpec,
     TimeoutsSpec,
 };
+use std::collections::HashMap;
 
 /// A log format that an option chose, kept until the mode is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,13 +26,8 @@ pub(crate) struct Gaps {
     pub(crate) mode: bool,
     pub(crate) bind: bool,
     pub(crate) log: bool,
-}
-
-impl Gaps {
-    /// Where even the `defaults` to inherit from are missing.
-    pub(crate) const fn everything() -> Self {
-        Self { mode: true, bind: true, log: true }
-    }
+    /// The `defaults` section it names.
+    pub(crate) base: bool,
 }
 
 /// A proxy while it is read.
@@ -40,11 +36,15 @@ pub(crate) struct ProxyDraft {
     pub(crate) spec: ProxySpec,
     /// What `server` lines start from.
     pub(crate) default_server: ServerDraft,
+    /// The timeouts that were inherited.
+    pub(crate) inherited: TimeoutsSpec,
     /// `log` lines in order.
     pub(crate) logs: Vec<Entry>,
     pub(crate) format: Option<ChosenFormat>,
     /// `id`, if it was written.
     pub(crate) id: Option<Spanned<u32>>,
+    /// Lines of the servers, by name.
+    pub(crate) server_names: HashMap<String, u32>,
     /// Every static target of a `use_backend`.
     pub(crate) targets: Vec<Spanned<String>>,
     pub(crate) gaps: Gaps,
@@ -84,10 +84,12 @@ impl ProxyDraft {
         Self {
             spec,
             default_server: ServerDraft::default(),
+            inherited: TimeoutsSpec::default(),
             logs: Vec::new(),
             format: None,
             id: None,
             targets: Vec::new(),
+            server_names: HashMap::new(),
             gaps: Gaps::default(),
         }
     }
@@ -98,7 +100,8 @@ impl ProxyDraft {
         draft.spec.kind = section.kind().unwrap_or(ProxyKind::Listen);
         draft.spec.name = name;
         draft.spec.span = span;
-        draft.gaps = Gaps { mode: self.gaps.mode, bind: false, log: self.gaps.log };
+        draft.gaps.bind = false;
+        draft.inherited = self.spec.timeouts;
         draft
     }
 

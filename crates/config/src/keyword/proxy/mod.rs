@@ -15,7 +15,7 @@ mod stats;
 mod switching;
 mod timeouts;
 
-pub(crate) use draft::{ChosenFormat, Gaps, ProxyDraft};
+pub(crate) use draft::{ChosenFormat, ProxyDraft};
 
 use super::negation::{self, Negation};
 use super::place::{Holder, Place, places};

@@ -58,8 +58,8 @@ fn use_backend(context: &mut ProxyContext<'_>, line: &Line) {
         context.draft.targets.push(target.clone());
     }
     let what = match (dynamic, condition) {
-        (true, _) => "use_backend %[…]".to_owned(),
-        (false, Some(condition)) => format!("use_backend … {condition}"),
+        (true, _) => "use_backend %[...]".to_owned(),
+        (false, Some(condition)) => format!("use_backend ... {condition}"),
         (false, None) => {
             context.draft.spec.use_backend.push(target);
             return;

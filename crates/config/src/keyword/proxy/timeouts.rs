@@ -3,7 +3,9 @@
 use super::{ProxyContext, ProxyKeyword, removed, supported};
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
+use crate::keyword::place::Section;
 use crate::keyword::place::places::{ANY, BACK_WILL_QUOTED, FRONT_WILL_QUOTED};
+use crate::spec::TimeoutsSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -83,69 +85,63 @@ fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
     Some(value)
 }
 
-/// A timeout of 0 is none.
-fn set(field: &mut Option<u64>, value: Option<u64>) {
-    if let Some(value) = value {
-        *field = (value > 0).then_some(value);
+/// Reads the line into its field. A timeout of 0 is none.
+fn set(context: &mut ProxyContext<'_>, line: &Line, field: fn(&mut TimeoutsSpec) -> &mut Option<u64>) {
+    let before = *field(&mut context.draft.spec.timeouts);
+    let inherited = *field(&mut context.draft.inherited);
+    if context.holder.section != Section::Defaults && before != inherited {
+        let message = format!("overwriting 'timeout {}' which was already specified", line.text(1));
+        context.report.warning(line.span(0), message);
+    }
+    if let Some(value) = read(context, line) {
+        *field(&mut context.draft.spec.timeouts) = (value > 0).then_some(value);
     }
 }
 
 fn client(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.client, value);
+    set(context, line, |timeouts| &mut timeouts.client);
 }
 
 fn client_fin(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.client_fin, value);
+    set(context, line, |timeouts| &mut timeouts.client_fin);
 }
 
 fn client_hs(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.client_hs, value);
+    set(context, line, |timeouts| &mut timeouts.client_hs);
 }
 
 fn connect(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.connect, value);
+    set(context, line, |timeouts| &mut timeouts.connect);
 }
 
 fn check(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.check, value);
+    set(context, line, |timeouts| &mut timeouts.check);
 }
 
 fn http_keep_alive(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.http_keep_alive, value);
+    set(context, line, |timeouts| &mut timeouts.http_keep_alive);
 }
 
 fn http_request(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.http_request, value);
+    set(context, line, |timeouts| &mut timeouts.http_request);
 }
 
 fn queue(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.queue, value);
+    set(context, line, |timeouts| &mut timeouts.queue);
 }
 
 fn server(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.server, value);
+    set(context, line, |timeouts| &mut timeouts.server);
 }
 
 fn server_fin(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.server_fin, value);
+    set(context, line, |timeouts| &mut timeouts.server_fin);
 }
 
 fn tarpit(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.tarpit, value);
+    set(context, line, |timeouts| &mut timeouts.tarpit);
 }
 
 fn tunnel(context: &mut ProxyContext<'_>, line: &Line) {
-    let value = read(context, line);
-    set(&mut context.draft.spec.timeouts.tunnel, value);
+    set(context, line, |timeouts| &mut timeouts.tunnel);
 }

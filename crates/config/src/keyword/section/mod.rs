@@ -117,6 +117,9 @@ pub(crate) fn read(row: &SectionRow, section: &Section, report: &mut Report<'_>)
     if row.usage.starts_with('<') && line.words.len() < 2 {
         let message = match row.name {
             "cache" => "'cache' expects a <name> argument".to_owned(),
+            "fcgi-app" => "'fcgi-app' expects <name> as argument.".to_owned(),
+            "ring" => "missing ring name.".to_owned(),
+            "userlist" => "'userlist' expects <name> as arguments.".to_owned(),
             name => format!("missing name for {name} section."),
         };
         report.alert(line.span(1), message);
@@ -129,6 +132,11 @@ pub(crate) fn read(row: &SectionRow, section: &Section, report: &mut Report<'_>)
             continue;
         }
         let Some(word) = line.words.get(at) else { continue };
+        if row.rows.iter().any(|keyword| keyword.name.split(' ').next() == Some(line.text(at))) {
+            let message = format!("unknown {} '{}' in '{}' section", word.text, line.text(at + 1), row.name);
+            report.alert(line.span(at + 1), message);
+            continue;
+        }
         let names = row.rows.iter().map(|row| row.name.split(' ').next().unwrap_or_default()).collect();
         report.unknown(word, row.name, names, elsewhere::hint(&word.text, elsewhere::Where::Section));
     }

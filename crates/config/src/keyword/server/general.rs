@@ -113,7 +113,7 @@ fn pool_max_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
         -1 => context.draft.pool_max_conn = None,
         number => match u32::try_from(number) {
             Ok(number) => context.draft.pool_max_conn = Some(number),
-            Err(_) => context.error(keyword.span, "'pool-max-conn' must be >= -1"),
+            Err(_) => context.error(keyword.span, "'pool-max-conn' must be >= -1."),
         },
     }
 }

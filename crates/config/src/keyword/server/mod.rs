@@ -72,7 +72,10 @@ impl ServerContext<'_> {
         let (number, clean) = super::argument::leading_number(value.map_or("", |word| &word.text));
         if !clean {
             let span = value.map_or(keyword.span, |word| word.span);
-            let message = format!("'{}' takes a number; this is read as {number}.", keyword.text);
+            let message = match value {
+                Some(word) => format!("'{}' takes a number; '{}' is read as {number}.", keyword.text, word.text),
+                None => format!("'{}' without a value is read as {number}.", keyword.text),
+            };
             self.problems.push(Problem { severity: Severity::Diag, span, message });
         }
         number
@@ -132,11 +135,10 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.alert(name.span, message);
     }
     let head = format!("'server {}/{}' : ", context.name(), name.text);
-    let known = context.draft.spec.servers.iter().find(|other| other.name.value == name.text);
-    if let Some(other) = known {
+    if let Some(other) = context.draft.server_names.insert(name.text.clone(), line.number) {
         let message = format!(
             "{head}another server named '{}' was already defined at line {}, please use a distinct name.",
-            name.text, other.span.line
+            name.text, other
         );
         context.report.alert(name.span, message);
     }
@@ -223,13 +225,14 @@ fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Un
         let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
             let known = suggest::nearest(&word.text, rows(FAMILIES).map(|row| row.name));
             unread.unknown.push((word.text.clone(), word.span, known));
-            if known.is_none() {
-                // What follows may be its arguments; guessing would only name innocent words.
-                at += count_unknown(&line.words[at..]);
-            }
+            // What follows is taken for its arguments; guessing would only name innocent words.
+            at += match known.and_then(|known| rows(FAMILIES).find(|row| row.name == known)) {
+                Some(row) => row.extra.take(&line.words[at..]).1,
+                None => count_unknown(&line.words[at..]),
+            };
             continue;
         };
-        let (argument, length) = arguments(&line.words[at..], row.extra);
+        let (argument, length) = row.extra.take(&line.words[at..]);
         at += length;
         match row.status {
             Status::Supported(parse) | Status::Group(parse) => parse(server, word, argument),
@@ -242,22 +245,6 @@ fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Un
         }
     }
     unread
-}
-
-/// The first argument of an option, and how many words its arguments are.
-fn arguments(words: &[Word], arity: Arity) -> (Option<&Word>, usize) {
-    let first = words.first();
-    let mut length = usize::from(first.is_some());
-    match arity {
-        Arity::None => return (None, 0),
-        Arity::One => {}
-        Arity::Source => {
-            while matches!(words.get(length).map(|word| word.text.as_str()), Some("usesrc" | "interface")) {
-                length = (length + 2).min(words.len());
-            }
-        }
-    }
-    (first, length)
 }
 
 /// Words up to the next known option.

@@ -1,0 +1,197 @@
+//! A specification in few words: only what differs from the defaults. A field that is added must be named here, or this
+//! does not compile.
+
+use std::fmt::{Debug, Write as _};
+use weir_config::spec::{
+    AddressSpec, BindSpec, ErrorFileSpec, GlobalSpec, HostSpec, LogSpec, OptionsSpec, PortSpec, ProxySpec, ServerSpec,
+    SocketKind, Spec, TimeoutsSpec, TuneSpec,
+};
+
+/// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
+macro_rules! changed {
+    ($out:expr, $value:expr, $default:expr, $kind:ident { $($field:ident),* $(,)? } but { $($other:ident),* $(,)? }) => {{
+        let $kind { $($field,)* $($other: _,)* } = $value;
+        $( field($out, stringify!($field), $field, &$default.$field); )*
+    }};
+}
+
+fn field<T: Debug + PartialEq>(out: &mut String, name: &str, value: &T, default: &T) {
+    if value != default {
+        let _ = write!(out, " {name}={}", plain(&format!("{value:?}")));
+    }
+}
+
+/// `Some(x)` is `x`; spans are left out.
+fn plain(text: &str) -> String {
+    let text = text.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
+    text.to_owned()
+}
+
+pub fn spec(spec: &Spec) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    global(&spec.global, &mut line);
+    if !line.is_empty() || !spec.global.logs.is_empty() {
+        let _ = writeln!(out, "global{line}");
+        spec.global.logs.iter().for_each(|one| log(one, &mut out));
+    }
+    spec.proxies.iter().for_each(|one| proxy(one, &mut out));
+    out
+}
+
+fn global(global: &GlobalSpec, out: &mut String) {
+    let default = GlobalSpec::default();
+    changed!(out, global, default, GlobalSpec {
+        maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
+        hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
+        expose_experimental,
+    } but { logs, tune });
+    changed!(out, &global.tune, default.tune, TuneSpec {
+        bufsize, maxrewrite, http_maxhdr, http_logurilen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, pipesize, maxpollevents,
+    } but {});
+}
+
+fn log(log: &LogSpec, out: &mut String) {
+    let LogSpec { span, target, length, format, sample, facility, max_level, min_level } = log;
+    let _ = write!(out, "  log@{} {target:?} facility={facility} max={max_level:?}", span.line);
+    field(out, "length", length, &1024);
+    field(out, "format", format, &None);
+    field(out, "sample", sample, &None);
+    field(out, "min", min_level, &None);
+    out.push('\n');
+}
+
+fn proxy(proxy: &ProxySpec, out: &mut String) {
+    let ProxySpec {
+        span,
+        kind,
+        name,
+        id,
+        mode,
+        disabled,
+        description,
+        binds,
+        servers,
+        maxconn,
+        backlog,
+        fullconn,
+        balance,
+        default_backend,
+        use_backend,
+        timeouts,
+        retries,
+        http_reuse,
+        close_mode,
+        forwardfor,
+        monitor_uri,
+        error_files,
+        options,
+        logs,
+        log_format,
+        log_tag,
+    } = proxy;
+    let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
+    field(out, "disabled", disabled, &false);
+    field(out, "description", description, &None);
+    field(out, "maxconn", maxconn, &None);
+    field(out, "backlog", backlog, &None);
+    field(out, "fullconn", fullconn, &None);
+    field(out, "balance", balance, &Default::default());
+    field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
+    field(out, "use_backend", &use_backend.iter().map(|name| &name.value).collect::<Vec<_>>(), &Vec::new());
+    field(out, "retries", retries, &3);
+    field(out, "http_reuse", http_reuse, &Default::default());
+    field(out, "close_mode", close_mode, &Default::default());
+    field(out, "forwardfor", forwardfor, &None);
+    field(out, "monitor_uri", monitor_uri, &None);
+    field(out, "log_format", log_format, &Default::default());
+    field(out, "log_tag", log_tag, &None);
+    changed!(out, timeouts, TimeoutsSpec::default(), TimeoutsSpec {
+        client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, tarpit,
+        tunnel, check,
+    } but {});
+    changed!(out, options, OptionsSpec::default(), OptionsSpec {
+        abortonclose, dontlognull, redispatch, http_ignore_probes, splice, clitcpka, srvtcpka, nolinger,
+    } but {});
+    out.push('\n');
+    for ErrorFileSpec { status, path, content } in error_files {
+        let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
+    }
+    logs.iter().for_each(|one| log(one, out));
+    binds.iter().for_each(|one| bind(one, out));
+    servers.iter().for_each(|one| server(one, out));
+}
+
+fn bind(bind: &BindSpec, out: &mut String) {
+    let BindSpec { span, address: at, text, .. } = bind;
+    let _ = write!(out, "  bind@{} {} {text:?}", span.line, address(at));
+    let default = BindSpec {
+        span: *span,
+        address: at.clone(),
+        text: String::new(),
+        name: None,
+        maxconn: None,
+        backlog: None,
+        defer_accept: false,
+        v6only: false,
+        v4v6: false,
+        shards: None,
+        id: None,
+        unix_mode: None,
+    };
+    changed!(out, bind, default, BindSpec {
+        name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode,
+    } but { span, address, text });
+    out.push('\n');
+}
+
+fn server(server: &ServerSpec, out: &mut String) {
+    let ServerSpec {
+        span,
+        name,
+        address: at,
+        weight,
+        maxconn,
+        maxqueue,
+        id,
+        disabled,
+        backup,
+        pool_max_conn,
+        pool_purge_delay,
+    } = server;
+    let _ = write!(out, "  server@{} {} id={id} {}", span.line, name.value, address(&at.value));
+    field(out, "weight", weight, &1);
+    field(out, "maxconn", maxconn, &None);
+    field(out, "maxqueue", maxqueue, &None);
+    field(out, "disabled", disabled, &false);
+    field(out, "backup", backup, &false);
+    field(out, "pool_max_conn", pool_max_conn, &None);
+    field(out, "pool_purge_delay", pool_purge_delay, &5000);
+    out.push('\n');
+}
+
+fn address(address: &AddressSpec) -> String {
+    let kind_of = |kind: &SocketKind| if *kind == SocketKind::Stream { "" } else { "dgram " };
+    match address {
+        AddressSpec::Inet { host, family, port, kind } => {
+            let host = match host {
+                HostSpec::Any => "any".to_owned(),
+                HostSpec::Ip(ip) => ip.to_string(),
+                HostSpec::Name(name) => format!("name {name}"),
+            };
+            let port = match port {
+                PortSpec::None => "none".to_owned(),
+                PortSpec::Exact(port) => port.to_string(),
+                PortSpec::Range(low, high) => format!("{low}-{high}"),
+                PortSpec::Offset(offset) => format!("{offset:+}"),
+            };
+            format!("{}[{host} {family:?} {port}]", kind_of(kind))
+        }
+        AddressSpec::Unix { path, kind } => format!("{}[unix {path}]", kind_of(kind)),
+        AddressSpec::Abstract { name, unpadded, kind } => {
+            format!("{}[abstract {name}{}]", kind_of(kind), if *unpadded { " unpadded" } else { "" })
+        }
+        AddressSpec::Descriptor { fd, kind } => format!("{}[fd {fd}]", kind_of(kind)),
+    }
+}
