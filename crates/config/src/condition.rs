@@ -2,7 +2,7 @@
 //! any of it is evaluated. Must never touch anything outside: all it knows are variables and [`LanguageOptions`].
 
 use crate::environment::Environment;
-use crate::lexer::{self, Comments, Variables};
+use crate::lexer::{self, Comments, LexErrorKind, Variables};
 use crate::options::LanguageOptions;
 use crate::text;
 use parse::{Expression, Parser, Predicate};
@@ -61,8 +61,12 @@ pub fn eval(text: &str, context: &ConditionContext<'_>) -> Result<bool, Conditio
 pub fn eval_argument(argument: &[u8], context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
     let tokens = lexer::lex(argument, &OnlyEnvironment(context.environment), Comments::Kept).map_err(|error| {
         let message = match error.kind {
-            lexer::LexErrorKind::UnmatchedQuote => "Syntax Error in condition: Unmatched quote.".to_owned(),
-            _ => format!("Syntax Error in condition: {}", error.message().trim_end_matches(':')),
+            LexErrorKind::UnmatchedQuote => "Syntax Error in condition: Unmatched quote.".to_owned(),
+            LexErrorKind::InvalidHexadecimal => {
+                "Syntax Error in condition: Truncated or invalid hexadecimal sequence.".to_owned()
+            }
+            LexErrorKind::TooManyWords { .. } => "Error in condition: Too many words.".to_owned(),
+            _ => format!("Syntax Error in condition: {}.", error.message().trim_end_matches(':')),
         };
         let hint = Some(error.hint().to_owned());
         ConditionError { message, position: error.start, start: error.start, end: error.end, hint }
@@ -74,12 +78,16 @@ pub fn eval_argument(argument: &[u8], context: &ConditionContext<'_>) -> Result<
     })
 }
 
-/// Variables without the pseudo-variables, for there is no file.
+/// Variables where there is no file: the pseudo-variables are there all the same.
 struct OnlyEnvironment<'a>(&'a Environment);
 
 impl Variables for OnlyEnvironment<'_> {
     fn value(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        self.0.get(name).map(text::to_bytes)
+        match name {
+            ".LINE" => Some(Cow::Borrowed(b"0")),
+            ".FILE" | ".SECTION" => Some(Cow::Borrowed(b"")),
+            _ => self.0.get(name).map(text::to_bytes),
+        }
     }
 }
 

@@ -285,9 +285,8 @@ impl<'a> Reader<'a> {
             let span = Span { start: offset(start), end: offset(end), ..at };
             self.out.push(Diagnostic::new(Severity::Notice, span, message).with_form(Form::ParsingTight));
         };
-        if let Some(end) = raw.iter().position(|&byte| byte == b'\r')
-            && raw[end..].iter().any(|byte| !byte.is_ascii_whitespace())
-        {
+        let end = tokens.last().map_or(0, |last| last.end as usize);
+        if raw.get(end) == Some(&b'\r') && raw[end..].iter().any(|byte| !byte.is_ascii_whitespace()) {
             notice(end, end + 1, "what follows a carriage return on the same line is ignored.");
         }
         if let Some(token) = tokens.iter().find(|token| token.text.contains(&0)) {

@@ -30,14 +30,21 @@ pub enum LexErrorKind {
     UnmatchedQuote,
     /// `${` without `}`, or with something odd in it.
     UnmatchedBrace,
-    /// A variable's name starts with a digit or the like, or with a dot and is no pseudo-variable.
+    /// A variable's name starts with a digit or the like.
     ForbiddenName,
+    /// A variable's name starts with a dot and is no pseudo-variable.
+    UnknownPseudoVariable,
     /// `[` behind a variable's name, and not `[*]`.
     InvalidExpansion,
     /// `\x` without two hexadecimal digits.
     InvalidHexadecimal,
-    /// More than [`MAX_WORDS`]. Holds the last word that fits.
-    TooManyWords(Vec<u8>),
+    /// More than [`MAX_WORDS`].
+    TooManyWords {
+        /// The last word that fits.
+        last: Vec<u8>,
+        /// Its offset.
+        at: usize,
+    },
     /// Variables add more than [`MAX_EXPANSION`].
     TooLarge,
 }
@@ -62,7 +69,7 @@ impl LexError {
             LexErrorKind::UnmatchedBrace => {
                 format!("unmatched brace in environment variable name at position {position}:")
             }
-            LexErrorKind::ForbiddenName => {
+            LexErrorKind::ForbiddenName | LexErrorKind::UnknownPseudoVariable => {
                 format!("forbidden first char in environment variable name at position {position}:")
             }
             LexErrorKind::InvalidExpansion => {
@@ -71,8 +78,9 @@ impl LexError {
             LexErrorKind::InvalidHexadecimal => {
                 format!("truncated or invalid hexadecimal sequence at position {position}:")
             }
-            LexErrorKind::TooManyWords(last) => format!(
-                "too many words, truncating after word {MAX_WORDS}, position {position}: <{}>.",
+            LexErrorKind::TooManyWords { last, at } => format!(
+                "too many words, truncating after word {MAX_WORDS}, position {}: <{}>.",
+                at + 1,
                 crate::text::from_bytes(last)
             ),
             LexErrorKind::TooLarge => {
@@ -95,7 +103,8 @@ impl LexError {
             }
             LexErrorKind::InvalidExpansion => "only [*] may stand behind the name: \"${NAME[*]}\"",
             LexErrorKind::InvalidHexadecimal => "write \\x and two hexadecimal digits, like \\x0a",
-            LexErrorKind::TooManyWords(_) => "put long lists into a file, or repeat the keyword on several lines",
+            LexErrorKind::UnknownPseudoVariable => "the names that start with a dot are .FILE, .LINE and .SECTION",
+            LexErrorKind::TooManyWords { .. } => "put long lists into a file, or repeat the keyword on several lines",
             LexErrorKind::TooLarge => "a variable is expanded far too often here",
         }
     }
@@ -116,15 +125,14 @@ pub enum Comments {
     Kept,
 }
 
-/// Cuts a line into words. The line ends at its first carriage return or line feed.
+/// Cuts a line into words. A carriage return or a line feed ends the line, or a quote in vain, unless it follows a blank:
+/// then it is a blank too. That is how HAProxy reads them.
 ///
 /// # Errors
 /// The first thing that is wrong with the line.
 pub fn lex(line: &[u8], variables: &dyn Variables, comments: Comments) -> Result<Vec<Token>, LexError> {
-    let end = line.iter().position(|&byte| matches!(byte, b'\r' | b'\n')).unwrap_or(line.len());
-    let line = &line[..end];
-    let mut lexer = Lexer { line, variables, at: 0, words: Vec::new(), word: None, quote: None, expanded: 0 };
-    lexer.run(comments)?;
+    let mut lexer = Lexer { line, variables, comments, at: 0, words: Vec::new(), word: None, quote: None, expanded: 0 };
+    lexer.run()?;
     Ok(lexer.words)
 }
 
@@ -133,9 +141,14 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0B | 0x0C)
 }
 
+const fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
 struct Lexer<'a> {
     line: &'a [u8],
     variables: &'a dyn Variables,
+    comments: Comments,
     at: usize,
     words: Vec<Token>,
     /// The word being built. There is none between words.
@@ -147,16 +160,18 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    fn run(&mut self, comments: Comments) -> Result<(), LexError> {
+    fn run(&mut self) -> Result<(), LexError> {
+        self.skip_blanks();
         while let Some(byte) = self.peek(0) {
             match byte {
-                b'#' if comments == Comments::Skipped => break,
+                _ if is_line_end(byte) => break,
+                b'#' if self.comments == Comments::Skipped => break,
                 b'"' => self.weak()?,
                 b'\'' => self.strong()?,
                 b'\\' => self.escape(false)?,
                 _ if is_blank(byte) => {
                     self.finish_word();
-                    self.at += 1;
+                    self.skip_blanks();
                 }
                 _ => {
                     self.push(byte, self.at)?;
@@ -172,12 +187,18 @@ impl Lexer<'_> {
         self.line.get(self.at + ahead).copied()
     }
 
+    fn skip_blanks(&mut self) {
+        while self.peek(0).is_some_and(|byte| is_blank(byte) || is_line_end(byte)) {
+            self.at += 1;
+        }
+    }
+
     /// The word being built, started here if there is none.
     fn word(&mut self, from: usize) -> Result<&mut Token, LexError> {
         if self.word.is_none() && self.words.len() == MAX_WORDS {
             let last = self.words.last().cloned().unwrap_or_default();
-            let kind = LexErrorKind::TooManyWords(last.text);
-            return Err(LexError { kind, start: last.start as usize, end: self.line.len() });
+            let kind = LexErrorKind::TooManyWords { last: last.text, at: last.start as usize };
+            return Err(LexError { kind, start: self.quote.unwrap_or(from), end: self.line.len() });
         }
         let start = offset(self.quote.unwrap_or(from));
         let word = self.word.get_or_insert_with(|| Token { start, end: start, ..Token::default() });
@@ -200,7 +221,8 @@ impl Lexer<'_> {
     /// `'…'`: nothing is interpreted.
     fn strong(&mut self) -> Result<(), LexError> {
         let open = self.at;
-        let length = self.line[open + 1..].iter().position(|&byte| byte == b'\'');
+        let stop = self.line[open + 1..].iter().position(|&byte| byte == b'\'' || is_line_end(byte));
+        let length = stop.filter(|&length| self.line[open + 1 + length] == b'\'');
         let close = open
             + 1
             + length.ok_or_else(|| LexError { kind: LexErrorKind::UnmatchedQuote, start: open, end: open + 1 })?;
@@ -223,7 +245,7 @@ impl Lexer<'_> {
         self.quote = Some(open);
         self.at += 1;
         loop {
-            let Some(byte) = self.peek(0) else {
+            let Some(byte) = self.peek(0).filter(|&byte| !is_line_end(byte)) else {
                 return Err(LexError { kind: LexErrorKind::UnmatchedQuote, start: open, end: open + 1 });
             };
             match byte {
@@ -248,7 +270,8 @@ impl Lexer<'_> {
     fn escape(&mut self, quoted: bool) -> Result<(), LexError> {
         let from = self.at;
         let (byte, length) = match self.peek(1) {
-            Some(byte @ (b' ' | b'\\' | b'#' | b'\'' | b'"')) => (byte, 2),
+            Some(byte @ (b' ' | b'\\' | b'\'' | b'"')) => (byte, 2),
+            Some(b'#') if self.comments == Comments::Skipped => (b'#', 2),
             Some(b'$') if quoted => (b'$', 2),
             Some(b'n') => (b'\n', 2),
             Some(b'r') => (b'\r', 2),
@@ -279,7 +302,7 @@ impl Lexer<'_> {
         let value = self.variables.value(&name);
         if value.is_none() && name.starts_with('.') {
             let end = reference.name_at + reference.name.len();
-            return Err(LexError { kind: LexErrorKind::ForbiddenName, start: reference.name_at, end });
+            return Err(LexError { kind: LexErrorKind::UnknownPseudoVariable, start: reference.name_at, end });
         }
         let value = value.or(reference.default.map(Cow::Borrowed)).unwrap_or_default();
         self.expanded += value.len();
@@ -290,7 +313,7 @@ impl Lexer<'_> {
             self.word(self.at)?;
         }
         for &byte in value.iter() {
-            if reference.list && (is_blank(byte) || matches!(byte, b'\r' | b'\n')) {
+            if reference.list && (is_blank(byte) || is_line_end(byte)) {
                 self.finish_word();
             } else {
                 self.push(byte, self.at)?;

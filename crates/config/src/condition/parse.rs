@@ -36,8 +36,7 @@ impl<'a> Parser<'a> {
 
     /// The whole text, or an error. Nothing but blanks is false.
     pub fn parse(mut self) -> Result<Expression, ConditionError> {
-        self.skip_blanks();
-        if self.rest().is_empty() {
+        if self.text.trim_matches([' ', '\t']).is_empty() {
             return Ok(Expression::Constant(false));
         }
         let expression = self.any()?;
@@ -127,6 +126,7 @@ impl<'a> Parser<'a> {
 
     fn term(&mut self) -> Result<Expression, ConditionError> {
         let start = self.at;
+        self.skip_blanks();
         let mut negated = false;
         while self.skip("!") {
             negated = !negated;
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         } else if let Some(value) = self.integer() {
             Expression::Constant(value)
         } else {
-            self.call()?
+            self.call(start)?
         };
         Ok(if negated { Expression::Not(Box::new(inner)) } else { inner })
     }
@@ -154,6 +154,9 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         self.at += 1;
         self.skip_blanks();
+        if self.rest().is_empty() {
+            return Err(self.unparsable(term, predicate::hint("", None)));
+        }
         let inner = self.any()?;
         self.skip_blanks();
         if !self.skip(")") {
@@ -168,7 +171,8 @@ impl<'a> Parser<'a> {
     /// A number as C reads one: with a sign, in octal or in hexadecimal. Only whether it is zero matters.
     fn integer(&mut self) -> Option<bool> {
         let text = self.rest();
-        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let unsigned = text.trim_ascii_start();
+        let unsigned = unsigned.strip_prefix(['-', '+']).unwrap_or(unsigned);
         let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
         let (digits, base) = match hexadecimal {
             Some(digits) if digits.starts_with(|first: char| first.is_ascii_hexdigit()) => (digits, 16),
@@ -181,16 +185,13 @@ impl<'a> Parser<'a> {
         Some(number.bytes().any(|digit| digit != b'0'))
     }
 
-    fn call(&mut self) -> Result<Expression, ConditionError> {
+    fn call(&mut self, term: usize) -> Result<Expression, ConditionError> {
         let start = self.at;
         let name = self.rest().split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
         let behind = self.rest()[name.len()..].chars().next();
         let known = PREDICATES.iter().find(|predicate| predicate.name == name);
         let Some(predicate) = known.filter(|_| matches!(behind, None | Some('(' | ' ' | '\t'))) else {
-            // Where nothing follows, what should have been followed is shown.
-            let before = self.text[..start].trim_end().char_indices().last().map_or(0, |(at, _)| at);
-            let at = if self.rest().is_empty() { before } else { start };
-            return Err(self.unparsable(at, predicate::hint(name, behind)));
+            return Err(self.unparsable(term, predicate::hint(name, behind)));
         };
         self.at += name.len();
         let (arguments, start) = if behind == Some('(') {
@@ -209,7 +210,7 @@ impl<'a> Parser<'a> {
     fn arguments(&mut self, predicate: &'static Predicate) -> Result<Vec<String>, ConditionError> {
         let mut arguments = Vec::new();
         while arguments.len() < predicate.arguments {
-            arguments.push(self.argument());
+            arguments.push(self.argument(predicate, arguments.len())?);
             if arguments.len() == predicate.arguments || !self.skip(",") {
                 break;
             }
@@ -239,7 +240,7 @@ impl<'a> Parser<'a> {
     }
 
     /// One argument: quotes and backslashes once more, up to a comma or a closing parenthesis that nothing protects.
-    fn argument(&mut self) -> String {
+    fn argument(&mut self, predicate: &Predicate, number: usize) -> Result<String, ConditionError> {
         let mut value = String::new();
         let mut quote = None;
         let mut characters = self.rest().char_indices().peekable();
@@ -258,7 +259,8 @@ impl<'a> Parser<'a> {
                             other => other,
                         });
                     }
-                    _ => value.push('\\'),
+                    Some(_) => value.push('\\'),
+                    None => return Err(self.lone_backslash(predicate, number, at)),
                 },
                 (_, Some(_)) => value.push(found),
                 ('\'' | '"', None) => quote = Some(found),
@@ -270,6 +272,18 @@ impl<'a> Parser<'a> {
             }
         }
         self.at += length;
-        value
+        Ok(value)
+    }
+
+    fn lone_backslash(&self, predicate: &Predicate, number: usize, at: usize) -> ConditionError {
+        let message = format!(
+            "failed to parse '\\' after '{}' as type 'string' at position {} in argument {number} of predicate '{}' used \
+             in conditional expression",
+            &self.rest()[..at],
+            number + 1,
+            predicate.name
+        );
+        let hint = "write \\\\ if the backslash itself is meant".to_owned();
+        self.error(message, self.at + at, self.at + at + 1, Some(hint))
     }
 }

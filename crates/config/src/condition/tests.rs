@@ -188,6 +188,14 @@ fn errors() {
         ("(", "unparsable CE '(' @1 [(]"),
         ("()", "unparsable CE ')' @2 [)]"),
         ("!", "unparsable CE '!' @1 [!]"),
+        ("!foo", "unparsable CE '!foo' @1 [!foo]"),
+        ("!(", "unparsable CE '!(' @1 [!(]"),
+        ("(!", "unparsable CE '!' @2 [!]"),
+        (
+            "streq(a,b\\",
+            "failed to parse '\\' after 'b' as type 'string' at position 2 in argument 1 of predicate 'streq' used in CE \
+             @10 [\\]",
+        ),
         ("- || x", "unparsable CE '- || x' @1 [- || x]"),
         ("--1", "unparsable CE '--1' @1 [--1]"),
         ("&& 1", "unparsable CE '&& 1' @1 [&& 1]"),

@@ -60,6 +60,9 @@ fn lines_become_words() {
         ("a\"\"b", &["ab"]),
         ("log-format \"%{+Q}o %t\"' %s %{-Q}r'", &["log-format", "%{+Q}o %t %s %{-Q}r"]),
         ("a\rb", &["a"]),
+        ("a \r b\r c", &["a", "b"]),
+        ("\r\n a", &["a"]),
+        ("a\\\rb", &["a\\"]),
     ];
     for (line, expected) in rows {
         assert_eq!(words(line).unwrap(), *expected, "{line}");
@@ -117,6 +120,7 @@ fn errors_are_placed_where_haproxy_places_them() {
         (".notice 'abc", "unmatched quote at position 9:"),
         (".notice \"abc\\\"", "unmatched quote at position 9:"),
         (".notice \"a\rb\"", "unmatched quote at position 9:"),
+        (".notice 'a\rb'", "unmatched quote at position 9:"),
         (".notice \"a\" \"${AA}\" 'b", "unmatched quote at position 21:"),
         (".notice \"${AA", "unmatched brace in environment variable name at position 11:"),
         (".notice \"${AA x}\"", "unmatched brace in environment variable name at position 11:"),
