@@ -116,8 +116,8 @@ Weir listens on http://{front} - try, in another terminal:
     curl -o /dev/null http://{front}/large      100 MB pass through
     curl http://{front}/slow                    a server that takes its time: see it in the log
     curl -i http://{front}/status/503           an answer with a status of your choice
-    curl -sN -H 'connection: upgrade' -H 'upgrade: echo' http://{front}/tunnel
-                                                an upgraded connection stays open (Ctrl-C ends curl)
+    printf 'GET /tunnel HTTP/1.1\\r\\nhost: x\\r\\nconnection: upgrade\\r\\nupgrade: x\\r\\n\\r\\nhello\\n' |
+        socat - TCP:{front}                 an upgraded connection: every byte comes back
 
 Every request is logged below. Ctrl-C ends the demonstration.
 

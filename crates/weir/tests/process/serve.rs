@@ -3,8 +3,9 @@
 use crate::support::{
     DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, pid, wait_for_close, wait_for_file,
 };
-use rustix::process::{Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::net::TcpListener;
+use std::path::Path;
 
 /// A frontend whose backend has no server: it answers every request with 503 by itself.
 fn lonely(port: u16) -> String {
@@ -95,6 +96,21 @@ fn every_address_that_cannot_be_bound_is_told() {
     assert_eq!(line(&format!("-c -f {file}")).code(), Some(0), "a check binds nothing");
 }
 
+/// A daemon that goes with its test.
+struct Daemon(Pid);
+
+impl Daemon {
+    fn of(file: &Path) -> Self {
+        Self(pid(wait_for_file(file).trim_end().parse().expect("a process number")))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
 #[test]
 fn a_daemon_serves_when_its_command_returns() {
     let folder = Folder::new();
@@ -105,15 +121,16 @@ fn a_daemon_serves_when_its_command_returns() {
     for arguments in [format!("-D -p {}/pid -f {by_flag}", folder.text()), format!("-f {by_text}")] {
         let found = line(&arguments);
         assert_eq!(found.code(), Some(0), "{arguments}: {}", found.stderr);
-        let written = wait_for_file(&folder.path("pid"));
-        let daemon = pid(written.trim_end().parse().expect("a process number"));
+        let daemon = Daemon::of(&folder.path("pid"));
         let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("bound already");
         assert_eq!(exchange(&mut client, &get("/")).0, 503);
-        kill_process(daemon, Signal::USR1).expect("it lives");
+        kill_process(daemon.0, Signal::USR1).expect("it lives");
         wait_for_close(client);
-        while test_kill_process(daemon).is_ok() {
+        while test_kill_process(daemon.0).is_ok() {
             std::thread::yield_now();
         }
+        // Its number may soon be another process's.
+        std::mem::forget(daemon);
         std::fs::remove_file(folder.path("pid")).expect("it is left behind");
     }
 }
