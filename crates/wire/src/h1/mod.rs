@@ -5,14 +5,22 @@
 
 mod charset;
 mod chunk;
+#[cfg(test)]
+mod chunk_tests;
 mod encode;
+#[cfg(test)]
+mod encode_tests;
 mod error;
 #[cfg(test)]
 mod golden;
 mod lines;
 mod parse;
+#[cfg(test)]
+mod property_tests;
 mod request;
 mod response;
+#[cfg(test)]
+mod scan_tests;
 mod settle;
 mod target;
 

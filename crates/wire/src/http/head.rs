@@ -126,6 +126,19 @@ impl Head {
         }
     }
 
+    /// Whether a Connection field says `close`. When the head was parsed its own options went to `connection`, so this is
+    /// what rules have added since; whoever sends the head asks before it says what becomes of the connection.
+    pub fn asks_to_close(&self) -> bool {
+        self.fields.known(Name::Connection).is_some()
+            && self
+                .fields
+                .list
+                .iter()
+                .filter(|field| field.name == Name::Connection)
+                .flat_map(|field| self.fields.value_of(field).split(|byte| *byte == b','))
+                .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+    }
+
     /// Host's value.
     #[inline]
     pub fn host(&self) -> Option<&[u8]> {
