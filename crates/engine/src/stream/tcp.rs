@@ -57,10 +57,6 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
     let mut timer = rt::Timer::new();
     let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
     facts.borrow_mut().outcome = outcome;
-    if outcome.cause != Cause::Normal {
-        // Whatever is still on its way must not look like a regular end.
-        let _ = client.set_linger_zero();
-    }
     drop(client);
     conclude::conclude(&session, facts);
 }
