@@ -83,8 +83,8 @@ pub struct Settings {
     pub memory: Option<u64>,
     /// `-L`: the name of the local peer.
     pub local_peer: Option<String>,
-    /// `-dC`: print the configuration as it was read.
-    pub dump_configuration: bool,
+    /// `-dC`: print the configuration as it was read; under a key other than 0, with names and addresses hidden.
+    pub dump_configuration: Option<u32>,
     /// `-dK`: the classes of keywords to print.
     pub dump_keywords: Option<String>,
     /// `-dL`: print the files that the process has mapped.
@@ -251,14 +251,16 @@ pub const FLAGS: &[Flag] = &[
     ),
     switch!("-4", Running, "resolves names to IPv4 addresses only", ipv4_only),
     switch!("-c", Checking, "checks the configuration and leaves: status 0 when it can be loaded, else 1", check),
-    row("-dC", Value::Attached("KEY"), Group::Checking, "prints the configuration as it was read", |s, v| {
-        // A key asks for names and addresses to be hidden; printing them all the same would betray them.
-        match v.as_bytes() {
-            b"" | b"0" => s.dump_configuration = true,
-            _ => s.not_supported.push("-dC with a key"),
-        }
-        Ok(())
-    }),
+    row(
+        "-dC",
+        Value::Attached("KEY"),
+        Group::Checking,
+        "prints the configuration as it was read; names are hidden under a KEY",
+        |s, v| {
+            s.dump_configuration = Some(if v.is_empty() { 0 } else { number("-dC", v)? });
+            Ok(())
+        },
+    ),
     row(
         "-dK",
         Value::Attached("CLASSES"),
@@ -491,9 +493,8 @@ mod tests {
     fn values_behind_the_letters_may_be_empty() {
         assert_eq!(run("-dKall -f x").dump_keywords.as_deref(), Some("all"));
         assert_eq!(run("-dK -f x").dump_keywords.as_deref(), Some(""));
-        assert!(run("-dC -f x").dump_configuration && run("-dC0 -f x").not_supported.is_empty());
-        assert_eq!(run("-dC42 -f x").not_supported, ["-dC with a key"]);
-        assert!(!run("-dC42 -f x").dump_configuration);
+        assert_eq!(["-dC -f x", "-dC42 -f x"].map(|line| run(line).dump_configuration), [Some(0), Some(42)]);
+        assert_eq!(refused("-dCx -f x"), UsageError::NotANumber("-dC", "x".into()));
         for line in ["-dM -f x", "-dM0 -f x", "-dMno-merge,tag -f x"] {
             assert_eq!(run(line), run("-f x"), "{line}");
         }

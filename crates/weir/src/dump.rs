@@ -4,6 +4,7 @@
 //! so are the lines that set variables. What is printed can be read again. Must never judge what it prints.
 
 use config::document::{Document, Line};
+use config::keyword::anonymous;
 use config::keyword::catalogue::{self, DUMP_CLASSES};
 use config::text;
 
@@ -25,9 +26,14 @@ pub fn keywords(classes: &str) -> String {
     out
 }
 
-/// The text of every section.
+/// The text of every section. A key other than 0 hides names, addresses and whatever may be a secret.
 #[must_use]
-pub fn configuration(document: &Document) -> Vec<u8> {
+pub fn configuration(document: &Document, key: u32) -> Vec<u8> {
+    if key != 0 {
+        let mut out = String::new();
+        anonymous::dump(document, key, &mut out);
+        return out.into_bytes();
+    }
     let mut out = Vec::new();
     for section in &document.sections {
         push(&section.line, &mut out);
@@ -71,10 +77,14 @@ mod tests {
     use config::{InputFile, LanguageOptions, language};
 
     fn dumped(text: &str) -> String {
+        under(text, 0)
+    }
+
+    fn under(text: &str, key: u32) -> String {
         let files = [InputFile { name: "x.cfg".into(), bytes: text.as_bytes().to_vec() }];
         let mut environment = Environment::new();
         let (_, document) = language::read(&files, &mut environment, &LanguageOptions::default(), &mut Vec::new());
-        String::from_utf8(configuration(&document)).unwrap()
+        String::from_utf8(configuration(&document, key)).unwrap()
     }
 
     #[test]
@@ -83,6 +93,13 @@ mod tests {
         let first = dumped(text);
         assert_eq!(first, "global\n\tdescription b\\ c x\\\\y\ndefaults\n\tmode http\n");
         assert_eq!(dumped(&first), first);
+    }
+
+    #[test]
+    fn a_key_hides_names() {
+        let text = "frontend secret\n  bind 192.0.2.1:80\n";
+        assert!(dumped(text).contains("secret"));
+        assert!(!under(text, 7).contains("secret") && under(text, 7) != under(text, 8));
     }
 
     #[test]

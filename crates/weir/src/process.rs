@@ -52,8 +52,8 @@ fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Ref
     }
     let variables = environment::variables(settings, &found);
     let loaded = load::read(&found, variables, settings, messages);
-    if settings.dump_configuration {
-        crate::print(dump::configuration(&loaded.document));
+    if let Some(key) = settings.dump_configuration {
+        crate::print(dump::configuration(&loaded.document, key));
     }
     if let Some(classes) = &settings.dump_keywords {
         crate::print(dump::keywords(classes));
