@@ -9,6 +9,7 @@ pub mod environment;
 pub mod keyword;
 pub mod language;
 pub mod lexer;
+pub mod load;
 pub mod options;
 pub mod span;
 pub mod spec;
@@ -17,4 +18,5 @@ pub mod text;
 pub mod units;
 
 pub use language::InputFile;
+pub use load::{LoadOptions, Loaded, load};
 pub use options::{FEATURES, LANGUAGE_LEVEL, LanguageOptions};

@@ -1,0 +1,149 @@
+//! From files to a specification in one step: read, specify, and put the messages into the order of the files. Must
+//! never decide whether a configuration is good enough to start with.
+
+use crate::diagnostic::{Diagnostic, Form, Severity};
+use crate::document::Sources;
+use crate::environment::Environment;
+use crate::keyword::{self, SpecOptions};
+use crate::language::{self, InputFile, Limits, variables};
+use crate::options::LanguageOptions;
+use crate::span::Span;
+use crate::spec::Spec;
+
+/// What loading has to know.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// For the reader.
+    pub language: LanguageOptions,
+    /// For the keywords.
+    pub spec: SpecOptions,
+    /// The name of the local peer: `-L`, or the host's name.
+    pub local_peer: String,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The files, so that diagnostics can show their lines.
+    pub sources: Sources,
+    /// What they say. Of no use if one of the diagnostics is an alert.
+    pub spec: Spec,
+    /// What there is to say about them, in the order of files and lines; what concerns no line in particular comes last.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The environment as the files left it.
+    pub environment: Environment,
+}
+
+impl Loaded {
+    /// Whether anything makes the configuration unusable.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_alert)
+    }
+}
+
+/// Reads files and makes a specification of them.
+pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOptions) -> Loaded {
+    let mut found = Vec::new();
+    variables::define(&mut environment, options.language.version, files, &options.local_peer);
+    let (sources, document) = language::read(files, &mut environment, &options.language, &mut found);
+    variables::forget_log_formats(&mut environment);
+    let spec = keyword::specify(&sources, &document, &options.spec, &mut found);
+    let diagnostics = in_order(found, &sources, Limits::USUAL.errors);
+    Loaded { sources, spec, diagnostics, environment }
+}
+
+/// Sorts by file and line, sums up each file that has errors, and cuts off after too many of them, as HAProxy does.
+fn in_order(found: Vec<Diagnostic>, sources: &Sources, limit: usize) -> Vec<Diagnostic> {
+    let (mut parsing, late): (Vec<_>, Vec<_>) = found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
+    parsing.sort_by_key(|diagnostic| place(diagnostic).map(|span| (span.file, span.line)));
+    let mut ordered = Vec::with_capacity(parsing.len() + late.len() + 1);
+    for group in parsing.chunk_by(|a, b| place(a).map(|span| span.file) == place(b).map(|span| span.file)) {
+        let mut errors = 0;
+        for diagnostic in group {
+            if errors == limit {
+                ordered.extend(place(diagnostic).map(|at| too_many(at, limit)));
+                break;
+            }
+            errors += usize::from(diagnostic.is_alert());
+            ordered.push(diagnostic.clone());
+        }
+        if errors > 0
+            && let Some(file) = group.first().and_then(place).and_then(|span| sources.file(span))
+        {
+            let message = format!("Error(s) found in configuration file : {}", file.name);
+            ordered.push(Diagnostic::general(Severity::Alert, message));
+        }
+    }
+    ordered.extend(late);
+    ordered
+}
+
+fn too_many(at: Span, limit: usize) -> Diagnostic {
+    let message = format!("too many fatal errors ({limit}), stopping now.");
+    Diagnostic::alert(Span { start: 0, end: 0, ..at }, message).with_form(Form::ParsingTight)
+}
+
+/// The place of what was found while lines were read.
+fn place(diagnostic: &Diagnostic) -> Option<Span> {
+    diagnostic.span.filter(|_| matches!(diagnostic.form, Form::Parsing | Form::ParsingTight))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> InputFile {
+        InputFile { name: name.into(), bytes: text.into() }
+    }
+
+    fn load_with(environment: &Environment, files: &[InputFile]) -> Loaded {
+        let options = LoadOptions { local_peer: "me".into(), ..LoadOptions::default() };
+        load(files, environment.clone(), &options)
+    }
+
+    #[test]
+    fn messages_are_in_the_order_of_the_files() {
+        let loaded = load_with(
+            &Environment::new(),
+            &[
+                file("a.cfg", "global\n    \"\n    nonsense\n.notice \"x\"\n"),
+                file("b.cfg", "lost\n"),
+                file("c.cfg", "global\n"),
+            ],
+        );
+        let shown: Vec<(u32, &str)> = loaded
+            .diagnostics
+            .iter()
+            .map(|diagnostic| {
+                let words = diagnostic.message.split(' ').next().unwrap_or_default();
+                (diagnostic.span.map_or(0, |span| span.line), words)
+            })
+            .collect();
+        let expected =
+            [(2, "unmatched"), (3, "unknown"), (4, "'x'."), (0, "Error(s)"), (1, "unknown"), (0, "Error(s)")];
+        assert_eq!(shown, expected);
+        assert_eq!(loaded.diagnostics[3].message, "Error(s) found in configuration file : a.cfg");
+        assert!(loaded.has_errors());
+    }
+
+    #[test]
+    fn errors_end_somewhere() {
+        let loaded =
+            load_with(&Environment::new(), &[file("a.cfg", &format!("global\n{}", "    nonsense\n".repeat(200)))]);
+        assert_eq!(loaded.diagnostics.len(), 52);
+        assert_eq!(loaded.diagnostics[50].message, "too many fatal errors (50), stopping now.");
+        assert_eq!(loaded.diagnostics[50].span.map(|span| span.line), Some(52));
+    }
+
+    #[test]
+    fn the_environment_comes_back_without_the_log_formats() {
+        let text =
+            "global\n    setenv A \"$HAPROXY_TCP_LOG_FMT\"\n    setenv B \"$HAPROXY_BRANCH$HAPROXY_LOCALPEER\"\n";
+        let loaded = load_with(&Environment::new(), &[file("a.cfg", text)]);
+        assert_eq!(loaded.diagnostics, []);
+        assert!(loaded.environment.get("A").unwrap().starts_with("%ci:%cp"));
+        assert_eq!(loaded.environment.get("B"), Some("3.5me"));
+        assert_eq!(loaded.environment.get("HAPROXY_CFGFILES"), Some("a.cfg"));
+        assert!(!loaded.environment.contains("HAPROXY_TCP_LOG_FMT"));
+    }
+}
