@@ -2,7 +2,7 @@
 //! be needed to read a configuration.
 
 use super::argument::Arity;
-use super::table::{Family, Keyword, Standing};
+use super::table::{Family, Keyword, Standing, Status};
 use super::{bind, global, option, proxy, rule, section, server};
 use std::fmt::Write as _;
 
@@ -21,6 +21,8 @@ pub struct Entry {
     pub doc: &'static str,
     /// How Weir stands to it.
     pub standing: Standing,
+    /// HAProxy's sentence about what replaced it; empty if nothing did.
+    pub removed: &'static str,
     /// Where it may stand; empty where its kind says that already.
     pub places: String,
 }
@@ -59,7 +61,8 @@ fn add<P: Copy, X: Copy>(
 
 fn entry<P: Copy, X: Copy>(kind: &'static str, family: &'static str, row: &Keyword<P, X>, places: String) -> Entry {
     let Keyword { name, usage, doc, .. } = *row;
-    Entry { kind, family, name, usage, doc, standing: row.standing(), places }
+    let removed = if let Status::Removed(sentence) = row.status { sentence } else { "" };
+    Entry { kind, family, name, usage, doc, standing: row.standing(), removed, places }
 }
 
 /// Keywords that are accepted without effect.

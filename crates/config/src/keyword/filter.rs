@@ -14,7 +14,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.alert(line.span(1), message);
         return;
     }
-    if TABLE.iter().any(|row| row.name == name) {
+    if TABLE.iter().any(|row| row.name == name) || name.starts_with("lua.") {
         let place = context.holder.describe();
         context.report.not_yet(line.span(0), &format!("filter {name}"), &place);
         return;

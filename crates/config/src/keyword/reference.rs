@@ -24,9 +24,9 @@ pub fn keywords() -> String {
         }
         if heading != (entry.kind, entry.family) {
             heading = (entry.kind, entry.family);
-            if entry.family != kind_title(entry) {
-                let _ = write!(page, "\n### {}\n", entry.family);
-            }
+            let sentence = entry.family.ends_with('.');
+            let _ =
+                if sentence { write!(page, "\n{}\n", entry.family) } else { write!(page, "\n### {}\n", entry.family) };
             page.push_str("\n| Keyword | Standing | What it does |\n|---|---|---|\n");
         }
         row(&mut page, entry);
@@ -59,9 +59,11 @@ fn row(page: &mut String, entry: &Entry) {
     let space = if entry.usage.is_empty() || entry.usage.starts_with('(') { "" } else { " " };
     let usage = entry.usage.replace('|', "\\|");
     let places = if entry.places.is_empty() { String::new() } else { format!(" ({})", entry.places) };
+    let removed = entry.removed.replace("%1", "...").replace('\n', " ").replace("  ", " ");
+    let gap = if removed.is_empty() { "" } else { " " };
     let _ = writeln!(
         page,
-        "| `{prefix}{}{space}{usage}` | {} | {}{places} |",
+        "| `{prefix}{}{space}{usage}` | {} | {}{gap}{removed}{places} |",
         entry.name,
         entry.standing.name(),
         entry.doc.replace('|', "\\|")

@@ -118,6 +118,9 @@ impl Proxy<'_> {
     }
 
     fn transports(&mut self) {
+        if self.draft.gaps.mode {
+            return;
+        }
         let mode = if self.draft.spec.mode == Mode::Http { "http" } else { "tcp" };
         for server in &self.draft.spec.servers {
             if let AddressSpec::Inet { kind: SocketKind::Datagram, .. }

@@ -45,6 +45,8 @@ pub(crate) struct ProxyDraft {
     pub(crate) id: Option<Spanned<u32>>,
     /// Lines of the servers, by name.
     pub(crate) server_names: HashMap<String, u32>,
+    /// Servers with an `id` of their own.
+    pub(crate) server_ids: HashMap<u32, Spanned<String>>,
     /// Every static target of a `use_backend`.
     pub(crate) targets: Vec<Spanned<String>>,
     pub(crate) gaps: Gaps,
@@ -90,6 +92,7 @@ impl ProxyDraft {
             id: None,
             targets: Vec::new(),
             server_names: HashMap::new(),
+            server_ids: HashMap::new(),
             gaps: Gaps::default(),
         }
     }

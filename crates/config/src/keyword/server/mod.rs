@@ -199,15 +199,20 @@ fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Opti
     }
 }
 
+/// Ids are there once in a backend.
 fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<u32>) {
     let Some(id) = id else { return };
-    let Some(other) = context.draft.spec.servers.iter().find(|other| other.id == id) else { return };
-    let message = format!(
-        "{head}'id' : custom id {id} already used at {} ('server {}').",
-        context.around.place(other.span),
-        other.name.value
-    );
-    context.report.alert(line.span(1), message);
+    let here = Spanned::new(line.text(1).to_owned(), line.whole());
+    match context.draft.server_ids.get(&id) {
+        None => {
+            context.draft.server_ids.insert(id, here);
+        }
+        Some(other) => {
+            let place = context.around.place(other.span);
+            let message = format!("{head}'id' : custom id {id} already used at {place} ('server {}').", other.value);
+            context.report.alert(line.span(1), message);
+        }
+    }
 }
 
 /// Options that nothing was made of.
