@@ -48,6 +48,9 @@ enum Place<T> {
 const NONE: u32 = u32::MAX;
 
 impl<T> Slab<T> {
+    /// Bytes that each slot takes.
+    pub const BYTES_A_SLOT: usize = std::mem::size_of::<Entry<T>>();
+
     /// An empty slab; allocates nothing.
     pub const fn new() -> Slab<T> {
         Slab { entries: Vec::new(), free: NONE, len: 0 }

@@ -19,7 +19,7 @@ use crate::driver::Driver;
 use crate::epoll::Poller;
 use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
-use crate::source::{Events, Source};
+use crate::source::Events;
 use crate::task::{Class, NO_TAG, TaskFuture};
 use crate::worker::{Parts, Worker};
 use crate::{WorkerId, current, process, sys};
@@ -203,7 +203,7 @@ pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
         {
             worker.driver.unwatch_number(number);
         }
-        (source.parked && Source::spoils_parked(events), source.record(events))
+        (source.is_spoilt_by(events), source.record(events))
     };
     if spoilt {
         report_parked(worker, key);

@@ -73,8 +73,8 @@ pub(crate) struct Source {
     seen: Events,
     /// The driver watches it.
     pub(crate) watched: bool,
-    /// The reader waits for the end of the stream alone: data does not wake it.
-    hangup_only: bool,
+    /// The reader waits for data too; otherwise for the end of the stream alone, and data does not wake it.
+    wants_data: bool,
     /// It belongs to a parked stream: events are reported to the worker's reaper.
     pub(crate) parked: bool,
     /// Level-triggered reports of a listener that nobody took since.
@@ -94,7 +94,7 @@ impl Source {
             write: Readiness::Unknown,
             seen: Events::NONE,
             watched: false,
-            hangup_only: false,
+            wants_data: false,
             parked: false,
             unheeded: 0,
             level: None,
@@ -138,12 +138,12 @@ impl Source {
 
     #[inline]
     pub(crate) fn wait_to_read(&mut self, context: &Context<'_>) {
-        self.hangup_only = false;
+        self.wants_data = true;
         keep_waker(&mut self.read_waker, context);
     }
 
+    /// Leaves a wish for data that is not fulfilled yet alone: one poll of a task may ask for both.
     pub(crate) fn wait_for_hangup(&mut self, context: &Context<'_>) {
-        self.hangup_only = true;
         keep_waker(&mut self.read_waker, context);
     }
 
@@ -152,9 +152,15 @@ impl Source {
         keep_waker(&mut self.write_waker, context);
     }
 
+    #[inline]
+    fn take_reader(&mut self) -> Option<Waker> {
+        self.wants_data = false;
+        self.read_waker.take()
+    }
+
     /// Forgets who waits, when the source changes hands.
     pub(crate) fn forget_waiters(&mut self) -> (Option<Waker>, Option<Waker>) {
-        (self.read_waker.take(), self.write_waker.take())
+        (self.take_reader(), self.write_waker.take())
     }
 
     /// Counts reports of a listener for which nobody waits. The driver repeats them in every turn; after two of them
@@ -180,16 +186,19 @@ impl Source {
             self.write = Readiness::Ready;
         }
         self.seen = self.seen.with(events.only(Events::LASTING));
-        let readers = if self.hangup_only { Events::LASTING } else { Events::LASTING.with(Events::READABLE) };
+        let readers = if self.wants_data { Events::LASTING.with(Events::READABLE) } else { Events::LASTING };
         let writers = Events::WRITABLE.with(Events::HANGUP).with(Events::ERROR);
-        let reader = if events.any(readers) { self.read_waker.take() } else { None };
+        let reader = if events.any(readers) { self.take_reader() } else { None };
         let writer = if events.any(writers) { self.write_waker.take() } else { None };
         (reader, writer)
     }
 
-    /// Whether an event means that a parked stream is of no use any more.
-    pub(crate) fn spoils_parked(events: Events) -> bool {
-        events.any(Events::LASTING.with(Events::READABLE))
+    /// Whether an event means that the stream is parked and of no use any more. Says so once.
+    #[inline]
+    pub(crate) fn is_spoilt_by(&mut self, events: Events) -> bool {
+        let spoilt = self.parked && events.any(Events::LASTING.with(Events::READABLE));
+        self.parked &= !spoilt;
+        spoilt
     }
 }
 
@@ -203,6 +212,8 @@ fn keep_waker(place: &mut Option<Waker>, context: &Context<'_>) {
 
 /// All sources of one worker.
 pub(crate) type Sources = Slab<Source>;
+
+const _: () = assert!(Sources::BYTES_A_SLOT <= 64, "an idle connection is small");
 
 #[cfg(test)]
 mod tests {
@@ -232,6 +243,10 @@ mod tests {
         source.wait_for_hangup(&context);
         source.wait_to_write(&context);
         assert!(matches!(source.record(Events::READABLE), (None, None)), "data does not wake who waits for the end");
+        source.wait_to_read(&context);
+        source.wait_for_hangup(&context);
+        assert!(matches!(source.record(Events::READABLE), (Some(_), None)), "asking for both asks for data");
+        source.wait_for_hangup(&context);
         assert!(matches!(source.record(Events::ERROR), (Some(_), Some(_))));
         assert!(source.may_read() && source.may_write());
     }

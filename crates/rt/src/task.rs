@@ -105,6 +105,8 @@ struct Slot {
     queued: bool,
 }
 
+const _: () = assert!(std::mem::size_of::<Slot>() <= 40, "an idle connection is small");
+
 /// All tasks of one worker.
 pub(crate) struct Tasks {
     worker: u16,

@@ -75,6 +75,7 @@ impl ParkedStream {
     fn spoil(&self, worker: &Worker) {
         if let Some(source) = worker.sources.borrow_mut().get_mut(self.key) {
             source.read = Readiness::Ready;
+            source.parked = false;
         }
         report_parked(worker, self.key);
     }

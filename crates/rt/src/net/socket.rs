@@ -139,6 +139,14 @@ impl OwnedSocket {
     pub fn descriptor(&self) -> Option<RawFd> {
         self.socket.descriptor()
     }
+
+    /// Gives the descriptor away; `None`, and the endpoint closed, in a simulation.
+    pub fn into_descriptor(self) -> Option<OwnedFd> {
+        match self.socket {
+            Socket::Os(fd) => Some(fd),
+            Socket::Sim(_) => None,
+        }
+    }
 }
 
 /// Takes over a connected stream socket, and makes it non-blocking.

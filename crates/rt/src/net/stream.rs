@@ -372,6 +372,19 @@ impl Stream {
         ParkedStream::park(self)
     }
 
+    /// Takes the stream off its worker, so that another one may adopt it.
+    pub fn detach(self) -> OwnedSocket {
+        let (socket, key) = self.into_parts();
+        let _source = current::with(|worker| {
+            let source = worker.sources.borrow_mut().remove(key);
+            if source.as_ref().is_some_and(|source| source.watched) {
+                worker.driver.unwatch(&socket);
+            }
+            source
+        });
+        OwnedSocket { socket }
+    }
+
     /// The descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<std::os::fd::RawFd> {
         self.socket.descriptor()

@@ -182,6 +182,23 @@ fn a_full_buffer_is_refused_and_an_exact_one_reads_on() {
 }
 
 #[test]
+fn a_detached_stream_is_adopted_with_what_it_has() {
+    on_one_worker(|| async {
+        let (mut client, mut server) = pair().await;
+        let mut buffer = rt::buffer();
+        write_all(&mut client, b"before").await.unwrap();
+        read_exactly(&mut server, &mut buffer, 6).await;
+        server.register();
+        write_all(&mut client, b"after").await.unwrap();
+        turns(2).await;
+        let mut server = Stream::adopt(server.detach());
+        assert!(!server.is_registered());
+        drop(client);
+        assert_eq!(read_to_end(&mut server).await.unwrap(), b"after");
+    });
+}
+
+#[test]
 fn a_refused_connection_says_so() {
     on_one_worker(|| async {
         let address = listen().local_address().clone();
