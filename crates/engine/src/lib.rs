@@ -14,10 +14,12 @@ use std::sync::Arc;
 use listener::Listening;
 use worker::{Shared, Worker};
 
-/// Runs `job` on the worker of this thread.
-pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>)) {
-    if let Some(worker) = rt::local::<Worker>() {
-        job(&worker);
+/// Runs `job` on the worker of this thread. Mail may come before the worker has begun to serve, since the workers start
+/// one after the other: it then waits for the next turn, or a connection that was handed over would be lost.
+pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
+    match rt::local::<Worker>() {
+        Some(worker) => job(&worker),
+        None => rt::post(rt::worker(), Box::new(|| on_worker(job))),
     }
 }
 
