@@ -186,6 +186,11 @@ pub fn wait_for_file(path: &Path) -> String {
     poll(&path.display().to_string(), || std::fs::read_to_string(path).ok().filter(|text| text.ends_with('\n')))
 }
 
+/// Waits until something holds.
+pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    poll(what, || holds().then_some(()));
+}
+
 fn poll<T>(what: &str, attempt: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
