@@ -2,6 +2,7 @@
 
 use base::moment::WallTime;
 use policy::log_format::{Endpoint, Record};
+use rt::net::Stream;
 use wire::http::Version;
 
 use crate::facts::Facts;
@@ -21,8 +22,11 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
 }
 
 /// Writes the line now where its format tells nothing of the stream's end: called once the request is known.
-pub fn log_early(session: &Session, facts: &SharedFacts) {
+pub fn log_early(session: &Session, facts: &SharedFacts, client: &Stream) {
     let logger = &session.worker.logger;
+    if logger.tells_destination(session.frontend) {
+        session.destination(client);
+    }
     if logger.is_wanted(session.frontend) && !logger.waits_for_end(session.frontend) {
         let mut facts = facts.borrow_mut();
         log(session, &facts);

@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::Moment;
-use config::spec::{HttpReuse, Mode};
+use config::spec::{BalanceSpec, HttpReuse, Mode};
 use conn::link::Link;
 use policy::live::{Assignment, PickContext, QueueTicket, ServerSlot};
-use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
+use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress, ServerPort};
 use rt::net::{Address, ConnectOptions, Hangup, Stream};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -92,6 +92,7 @@ impl Request<'_> {
                 self.facts.borrow_mut().timings.connected = Some(rt::now());
                 return Ok(Target { slot, link });
             }
+            self.make_room(server);
             let cause = match self.connect(server).await {
                 Attempt::Connected(stream) => {
                     self.facts.borrow_mut().timings.connected = Some(rt::now());
@@ -107,7 +108,7 @@ impl Request<'_> {
                 return Err(Refusal::new(cause, Phase::Connect, 503));
             }
             self.facts.borrow_mut().retries = retry;
-            if backend.redispatch.applies(retry, backend.retries) && backend.servers.len() > 1 {
+            if goes_elsewhere(backend, retry) {
                 exclude = Some(slot.server());
                 self.facts.borrow_mut().redispatched = true;
                 drop(slot);
@@ -175,6 +176,17 @@ impl Request<'_> {
         };
         let worker = &self.session.worker;
         worker.links.take(&worker.shared.pool, server.serial, proven)
+    }
+
+    /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way.
+    fn make_room(&self, server: &Server) {
+        let Some(maxconn) = server.maxconn else { return };
+        let worker = &self.session.worker;
+        let pool = &worker.shared.pool;
+        let served = worker.shared.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
+        if pool.idle(server.serial) + served > maxconn as usize {
+            drop(worker.links.take(pool, server.serial, false));
+        }
     }
 
     async fn connect(&mut self, server: &Server) -> Attempt {
@@ -262,6 +274,14 @@ impl Request<'_> {
         })
         .await
     }
+}
+
+/// Whether a retry goes to another server: where `option redispatch` says so, and at once where the algorithm takes
+/// servers in turn anyway.
+fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
+    let in_turn = matches!(backend.balance, BalanceSpec::RoundRobin | BalanceSpec::StaticRr | BalanceSpec::Random { .. });
+    let at_once = in_turn && backend.redispatch != Redispatch::Never;
+    backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
 }
 
 enum Waited<T> {

@@ -13,6 +13,7 @@ use wire::h1::{self, ConnectionLine, Edits, Parse, RequestContext, Scan};
 use wire::http::{Framing, Method, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
 use crate::stream::http::Client;
 use crate::worker::SharedFacts;
 
@@ -87,6 +88,7 @@ enum Answer {
 
 /// One attempt.
 pub struct Exchange<'a> {
+    session: &'a Session,
     client: &'a mut Client,
     link: &'a mut Link,
     facts: &'a SharedFacts,
@@ -124,9 +126,17 @@ const fn cut<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
 
 impl<'a> Exchange<'a> {
     /// Starts with the request's flow: its encoded head, and the first bytes of its body.
-    pub fn new(client: &'a mut Client, link: &'a mut Link, facts: &'a SharedFacts, terms: Terms, up: Flow) -> Self {
+    pub fn new(
+        session: &'a Session,
+        client: &'a mut Client,
+        link: &'a mut Link,
+        facts: &'a SharedFacts,
+        terms: Terms,
+        up: Flow,
+    ) -> Self {
         let now = rt::now();
         Self {
+            session,
             client,
             link,
             facts,
@@ -173,6 +183,11 @@ impl<'a> Exchange<'a> {
     /// A byte of the answer came over the link.
     pub fn server_answered(&self) -> bool {
         self.answered
+    }
+
+    /// The request's flow: what is left of it must be read if the client's connection is to go on.
+    pub fn into_upload(self) -> Flow {
+        self.up
     }
 
     /// The head of a tunnel's answer, and what the server sent behind it.
@@ -356,6 +371,7 @@ impl<'a> Exchange<'a> {
         let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
         let tunnel = connect || (status == 101 && facts.request.upgrade);
         if status == 101 && !tunnel {
+            facts.timings.response = None;
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         let framing = if tunnel { Framing::None } else { facts.response.framing };
@@ -366,7 +382,7 @@ impl<'a> Exchange<'a> {
             Framing::Chunked => modern,
             Framing::None | Framing::Length(_) => true,
         };
-        self.keep_client &= delimited && !tunnel;
+        self.keep_client &= delimited && !tunnel && !self.session.is_stopping();
         let kept = match facts.response.version() {
             Version::Http11 => !facts.response.connection.close,
             Version::Http10 => facts.response.connection.keep_alive && !facts.response.connection.close,
@@ -506,7 +522,7 @@ impl<'a> Exchange<'a> {
 
     fn client_expired(&self) -> End {
         let (phase, status) = match self.answer {
-            Answer::Awaited => (Phase::Headers, 408),
+            Answer::Awaited => (Phase::Headers, 400),
             Answer::Flowing => (Phase::Data, 0),
             Answer::Done => (Phase::Last, 0),
         };

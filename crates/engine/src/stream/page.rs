@@ -4,31 +4,57 @@ use policy::program::Proxy;
 use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan};
 use wire::http::{Framing, Head, Method, Version};
 
-/// The whole answer with that status to a request that was understood: head and body of the proxy's page, with the
-/// connection lines that this client needs. Empty where the page is: the connection then just ends.
-pub fn answer(proxy: &Proxy, request: &Head, status: u16, keep: bool) -> Vec<u8> {
+/// A page made ready for a client.
+pub struct Answer {
+    /// Head and body, as they are sent. Empty where the page is: the connection then just ends.
+    pub bytes: Vec<u8>,
+    /// The connection may go on behind it.
+    pub keep: bool,
+}
+
+/// The answer with that status to a request that was understood: the proxy's page with canonical fields and with the
+/// connection lines that this client needs.
+pub fn answer(proxy: &Proxy, request: &Head, status: u16, keep: bool) -> Answer {
     let page = proxy.errors.page(status);
-    compose(page, request, keep).unwrap_or_else(|| page.to_vec())
+    compose(page, request, keep).unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
+}
+
+/// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.
+pub fn refusal(proxy: &Proxy, status: u16) -> Vec<u8> {
+    let page = proxy.errors.page(status);
+    let head = page.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
+    let mut bytes = page.to_vec();
+    let mut in_name = false;
+    for index in 0..head {
+        match bytes[index] {
+            b'\n' => in_name = true,
+            b':' => in_name = false,
+            byte if in_name => bytes[index] = byte.to_ascii_lowercase(),
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// `None`: the page is no HTTP answer, so it can only be sent as it is.
-fn compose(page: &[u8], request: &Head, keep: bool) -> Option<Vec<u8>> {
+fn compose(page: &[u8], request: &Head, keep: bool) -> Option<Answer> {
     let limits = Limits { max_head: page.len(), ..Limits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
     let body = &page[consumed..];
-    let connection = match (keep, request.version()) {
-        (true, Version::Http11) => ConnectionLine::Nothing,
-        (true, Version::Http10) => ConnectionLine::KeepAlive,
-        (false, _) => ConnectionLine::Close,
+    let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose;
+    let connection = match (keep, request.version(), head.version()) {
+        (true, Version::Http10, _) => ConnectionLine::KeepAlive,
+        (false, _, Version::Http11) => ConnectionLine::Close,
+        _ => ConnectionLine::Nothing,
     };
-    let framing = Framing::Length(body.len() as u64);
     let mut out = rt::large_buffer();
-    h1::encode_response(&head, &Edits { connection, framing, version: Version::Http11 }, &mut out).ok()?;
-    let mut answer = out.data().to_vec();
+    let edits = Edits { connection, framing: head.framing, version: head.version() };
+    h1::encode_response(&head, &edits, &mut out).ok()?;
+    let mut bytes = out.data().to_vec();
     if request.known_method() != Method::Head {
-        answer.extend_from_slice(body);
+        bytes.extend_from_slice(body);
     }
-    Some(answer)
+    Some(Answer { bytes, keep })
 }

@@ -6,7 +6,7 @@ use std::task::Poll;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, SpliceSpec};
 use conn::duplex::Duplex;
-use conn::flow::Flow;
+use conn::flow::{Flow, Moved, Step};
 use conn::link::Link;
 use policy::live::ServerSlot;
 use policy::program::{Backend, ForwardFor, Proxy};
@@ -77,7 +77,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     if is_monitor(session.proxy(), &facts) {
         return monitor(session, client, facts).await;
     }
-    conclude::log_early(session, &facts);
+    conclude::log_early(session, &facts, &client.stream);
     dispatch(session, client, facts).await
 }
 
@@ -106,6 +106,10 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                 let now = rt::now();
                 facts.timings.first_byte.get_or_insert(now);
                 match h1::parse_request(client.input.data(), &limits, &mut scan, &mut facts.request) {
+                    Ok(Parse::Complete { consumed }) if !fits(&facts.request, consumed, limits.max_head) => {
+                        let outcome = Outcome::new(Cause::Proxy, Phase::Request);
+                        return Poll::Ready(Received::Failed { outcome, status: 431 });
+                    }
                     Ok(Parse::Complete { consumed }) => {
                         client.input.consume(consumed);
                         facts.bytes_in += consumed as u64;
@@ -158,6 +162,21 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
     .await
 }
 
+/// Whether a head leaves the room that `tune.maxrewrite` keeps free, by the measure that HAProxy takes: every field
+/// counts 8 bytes on top of its name and value, and the whole message 116.
+pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
+    const FIELD: usize = 8;
+    const MESSAGE: usize = 116;
+    let extra = FIELD * head.field_count() + MESSAGE;
+    if consumed + extra <= room {
+        return true;
+    }
+    let fields: usize = head.fields().map(|(name, value)| name.len() + value.len()).sum();
+    let line = head.method().len() + head.target().len() + head.reason().len();
+    // 20 for the start line, 8 for the version, 3 for a status, 1 for the end; two entries more than fields; 40 in all.
+    20 + 8 + 1 + line + fields + FIELD * (head.field_count() + 2) + 40 <= room
+}
+
 /// The client of a fresh connection sent nothing in time.
 pub async fn expired(session: &Session, client: &mut Client) {
     let facts = session.begin();
@@ -186,7 +205,7 @@ fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
 
 /// Answers an invalid or late request with an error page and ends the connection.
 async fn refuse(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
-    let page = session.proxy().errors.page(status).to_vec();
+    let page = page::refusal(session.proxy(), status);
     let sent = send_page(session, client, &page).await;
     conclude::conclude(session, facts);
     if sent && !page.is_empty() { Next::Linger } else { Next::Close }
@@ -213,32 +232,42 @@ async fn send_page(session: &Session, client: &mut Client, page: &[u8]) -> bool 
 
 fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
     let Some(uri) = &proxy.monitor_uri else { return false };
-    facts.borrow().request.target() == &**uri
+    origin_form(facts.borrow().request.target()) == &**uri
+}
+
+/// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
+fn origin_form(target: &[u8]) -> &[u8] {
+    let Some(scheme) = memchr::memmem::find(target, b"://").filter(|_| target.first() != Some(&b'/')) else {
+        return target;
+    };
+    let authority = &target[scheme + 3..];
+    memchr::memchr(b'/', authority).map_or(b"/", |path| &authority[path..])
 }
 
 /// Answers a monitoring request; it is not logged.
 async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
-    let page = page::answer(session.proxy(), &facts.borrow().request, 200, false);
+    let answer = {
+        let request = &facts.borrow().request;
+        page::answer(session.proxy(), request, 200, keeps_client(session, request) && !request.framing.has_body())
+    };
     session.end(facts);
-    send_page(session, client, &page).await;
-    Next::Linger
+    let sent = send_page(session, client, &answer.bytes).await;
+    if sent && answer.keep { Next::Again } else { Next::Linger }
 }
 
 /// Sends a request to its backend and carries the answer back.
 async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
     let proxy = session.proxy();
     let target = proxy.frontend.as_ref().and_then(|frontend| frontend.target);
-    let Some(backend_proxy) = target.map(|index| session.worker.proxy(index)) else {
+    let target = target.map(|index| session.worker.proxy(index));
+    let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
-        return fail(session, client, facts, 503).await;
-    };
-    let Some(backend) = &backend_proxy.backend else {
-        finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
-        return fail(session, client, facts, 503).await;
+        facts.borrow_mut().timings.request = None;
+        return fail(session, client, facts, 503, Flow::idle()).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
     add_forwarded_for(session, backend_proxy, &facts);
-    let close_server = closes_server(proxy, backend_proxy);
+    let close_server = closes_server(proxy, backend_proxy) || is_outdated_coding(&facts.borrow().request);
     let terms = terms(session, backend_proxy, backend, &facts);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let Some(mut up) = start_body(client, &facts, splice_request) else {
@@ -264,15 +293,15 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
         .await;
         let Target { slot, mut link } = match obtained {
             Ok(target) => target,
-            Err(refusal) => return refused(session, client, facts, refusal).await,
+            Err(refusal) => return refused(session, client, facts, refusal, up).await,
         };
         if encode_head(&facts, close_server, up.head_mut()).is_err() {
             finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
             drop(slot);
-            return fail(session, client, facts, 400).await;
+            return fail(session, client, facts, 400, up).await;
         }
         let terms = Terms { reused: link.answers > 0, close_server, ..terms };
-        let mut exchange = Exchange::new(client, &mut link, &facts, terms, up);
+        let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, up);
         match exchange.run().await {
             End::Replay => {
                 drop(exchange);
@@ -312,14 +341,14 @@ async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) ->
             }
             End::Failed { outcome, status, page } => {
                 let nothing_sent = exchange.nothing_sent();
-                drop(exchange);
+                let up = exchange.into_upload();
                 drop(link);
                 drop(slot);
                 facts.borrow_mut().outcome = outcome;
                 if nothing_sent && status > 0 {
                     facts.borrow_mut().status = i32::from(status);
                     if page {
-                        return fail(session, client, facts, status).await;
+                        return fail(session, client, facts, status, up).await;
                     }
                 }
                 conclude::conclude(session, facts);
@@ -352,10 +381,16 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
 }
 
 /// No server could be had.
-async fn refused(session: &Session, client: &mut Client, facts: SharedFacts, refusal: Refusal) -> Next {
+async fn refused(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    refusal: Refusal,
+    up: Flow,
+) -> Next {
     finish(&facts, refusal.outcome, refusal.status);
     match u16::try_from(refusal.status) {
-        Ok(status) => fail(session, client, facts, status).await,
+        Ok(status) => fail(session, client, facts, status, up).await,
         Err(_) => {
             conclude::conclude(session, facts);
             Next::Close
@@ -363,30 +398,58 @@ async fn refused(session: &Session, client: &mut Client, facts: SharedFacts, ref
     }
 }
 
-/// Answers with an error page after a request that was understood.
-async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
-    let (page, keep) = {
+/// Answers with an error page after a request that was understood. What is still to come of its body is read and
+/// dropped, so that the connection can go on.
+async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, status: u16, up: Flow) -> Next {
+    let answer = {
         let facts = facts.borrow();
-        let request = &facts.request;
-        let aborted = facts.outcome.cause != Cause::Server && facts.outcome.cause != Cause::ServerTimeout;
-        let keep = !aborted
-            && !request.framing.has_body()
-            && wants_keep_alive(request)
-            && session.proxy().close_mode != CloseMode::Close
-            && !session.is_stopping();
+        let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
+        let keep = !by_client && facts.outcome.phase != Phase::Request && keeps_client(session, &facts.request);
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
-        (page::answer(proxy, request, status, keep), keep)
+        page::answer(proxy, &facts.request, status, keep)
     };
-    let sent = send_page(session, client, &page).await;
-    if sent {
-        facts.borrow_mut().bytes_out += page.len() as u64;
+    let sent = send_page(session, client, &answer.bytes).await;
+    let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
+    if sent && !by_client {
+        facts.borrow_mut().bytes_out += answer.bytes.len() as u64;
     }
     conclude::conclude(session, facts);
-    match (sent && !page.is_empty(), keep) {
-        (true, true) => Next::Again,
-        (true, false) => Next::Linger,
-        (false, _) => Next::Close,
+    if !sent || answer.bytes.is_empty() {
+        return Next::Close;
     }
+    if answer.keep && drain(session, client, up).await { Next::Again } else { Next::Linger }
+}
+
+/// Reads the rest of a request's body. False: it does not come to its end.
+async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool {
+    up.abandon_sink();
+    let limit = session.proxy().timeouts.client;
+    let mut moved = Moved::default();
+    client.timer.arm(limit.map(|limit| rt::now() + limit));
+    let drained = std::future::poll_fn(|cx| {
+        let read = moved.read;
+        match up.poll_drain(cx, &mut client.stream, &mut moved) {
+            Ok(Step::Finished) => return Poll::Ready(true),
+            Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
+            Ok(Step::AwaitsSource | Step::AwaitsSink) => {}
+            Err(_) => return Poll::Ready(false),
+        }
+        if moved.read > read {
+            client.timer.arm(limit.map(|limit| rt::now() + limit));
+        }
+        client.timer.poll_expired(cx).map(|()| false)
+    })
+    .await;
+    let rest = up.take_rest();
+    if !rest.is_empty() {
+        client.input = rest;
+    }
+    drained
+}
+
+/// Whether the client's connection may go on behind an answer.
+fn keeps_client(session: &Session, request: &Head) -> bool {
+    wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_stopping()
 }
 
 /// Lays the link down for later requests.
@@ -413,6 +476,11 @@ fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
 }
 
+/// A chunked body in HTTP/1.0, which has no such thing: nothing may follow on that connection (RFC 9112, section 6.1).
+fn is_outdated_coding(request: &Head) -> bool {
+    request.version() == Version::Http10 && request.framing == Framing::Chunked
+}
+
 fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &SharedFacts) -> Terms {
     let proxy = session.proxy();
     let request = &facts.borrow().request;
@@ -421,7 +489,7 @@ fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &Sh
         server: backend_proxy.timeouts.server,
         splice_response: splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
-        close_client: proxy.close_mode == CloseMode::Close || !wants_keep_alive(request) || session.is_stopping(),
+        close_client: !keeps_client(session, request),
         close_server: false,
         reused: false,
         replayable: is_replayable(request),
@@ -442,12 +510,12 @@ fn encode_head(facts: &SharedFacts, close_server: bool, head: &mut Buffer) -> Re
     let connection = if request.upgrade {
         upgrade = request.first(b"upgrade").unwrap_or_default();
         ConnectionLine::Upgrade(upgrade)
-    } else if close_server {
-        ConnectionLine::Close
-    } else if request.version() == Version::Http10 {
-        ConnectionLine::KeepAlive
     } else {
-        ConnectionLine::Nothing
+        match (close_server, request.version()) {
+            (true, Version::Http11) => ConnectionLine::Close,
+            (false, Version::Http10) => ConnectionLine::KeepAlive,
+            (true, Version::Http10) | (false, Version::Http11) => ConnectionLine::Nothing,
+        }
     };
     let edits = Edits { connection, framing: request.framing, version: request.version() };
     h1::encode_request(request, &edits, head)
@@ -501,7 +569,7 @@ async fn tunnel(
 ) -> Next {
     let input = std::mem::replace(&mut client.input, Buffer::empty());
     if let Ok(duplex) = Duplex::new(input, head, server_input) {
-        let limits = tcp::Limits::of_tunnel(session.proxy(), backend);
+        let limits = tcp::Limits::of_upgrade(session.proxy(), backend);
         let (stream, timer) = (&mut client.stream, &mut client.timer);
         let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, &facts).await;
         facts.borrow_mut().outcome = outcome;

@@ -27,9 +27,16 @@ pub struct Limits {
     client_fin: Option<Duration>,
     /// Once a direction has ended, for the server's side.
     server_fin: Option<Duration>,
+    /// The server's end is the end of both directions: a tunnel that HTTP has opened.
+    ends_with_server: bool,
 }
 
 impl Limits {
+    /// For a tunnel that an HTTP request has opened.
+    pub fn of_upgrade(frontend: &Proxy, backend: &Proxy) -> Self {
+        Self { ends_with_server: true, ..Self::of_tunnel(frontend, backend) }
+    }
+
     /// For a session in TCP mode: `timeout tunnel` supersedes the two others where it is set.
     pub fn of_tunnel(frontend: &Proxy, backend: &Proxy) -> Self {
         let tunnel = backend.timeouts.tunnel;
@@ -40,6 +47,7 @@ impl Limits {
             server,
             client_fin: frontend.timeouts.client_fin.or(client),
             server_fin: backend.timeouts.server_fin.or(server),
+            ends_with_server: false,
         }
     }
 }
@@ -53,7 +61,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
         facts.status = 0;
         facts.start_date = session.accept_date;
     }
-    conclude::log_early(&session, &facts);
+    conclude::log_early(&session, &facts, &client);
     let mut timer = rt::Timer::new();
     let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
     facts.borrow_mut().outcome = outcome;
@@ -134,6 +142,9 @@ impl Carriage<'_> {
             Ok(DuplexStep::Exhausted) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
+            }
+            Ok(DuplexStep::Waits) if self.limits.ends_with_server && self.duplex.down.is_finished() => {
+                Poll::Ready(Outcome::default())
             }
             Ok(DuplexStep::Waits) => self.poll_limits(cx),
             Err((side, error)) => Poll::Ready(blame(side, &error)),

@@ -27,6 +27,12 @@ impl ErrorPages {
         }
     }
 
+    /// Whether a status has the page that it has without `errorfile`.
+    pub fn is_default(&self, status: u16) -> bool {
+        let own = wire::http::error_pages::page(status);
+        own.is_some_and(|own| own.message() == self.page(status))
+    }
+
     /// The whole answer for a status; a status without a page gets the one of 500.
     pub fn page(&self, status: u16) -> &[u8] {
         let find = |status: u16| self.pages.binary_search_by_key(&status, |page| page.0).ok();
