@@ -24,6 +24,12 @@ impl Messages {
         Self::to(Box::new(std::io::stderr()), quiet, diagnostics)
     }
 
+    /// Speaks for a process that serves, and so has been introduced or has had nothing to say.
+    #[must_use]
+    pub fn while_serving(quiet: bool) -> Self {
+        Self { introduced: true, ..Self::new(quiet, false) }
+    }
+
     fn to(out: Box<dyn Write>, quiet: bool, diagnostics: bool) -> Self {
         Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0 }
     }

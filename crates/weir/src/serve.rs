@@ -137,7 +137,7 @@ async fn live_with_signals(shared: Arc<Shared>, life: Arc<Life>) {
     if let Some(starter) = life.take_starter() {
         starter.leave(0);
     }
-    let mut messages = Messages::new(life.quiet, false);
+    let mut messages = Messages::while_serving(life.quiet);
     loop {
         match Signal::from_number(signals.next().await) {
             Some(Signal::User1) if !shared.is_stopping() => {
@@ -158,7 +158,7 @@ async fn live_with_signals(shared: Arc<Shared>, life: Arc<Life>) {
 
 /// The soft stop: `grace`, then no new connections, then the sessions that are open, for `hard-stop-after` at most.
 async fn leave_softly(shared: Arc<Shared>, quiet: bool) {
-    let mut messages = Messages::new(quiet, false);
+    let mut messages = Messages::while_serving(quiet);
     let global = &shared.program.global;
     if let Some(grace) = global.grace {
         rt::sleep(grace).await;
