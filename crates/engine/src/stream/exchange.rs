@@ -15,6 +15,7 @@ use wire::http::{Framing, Method, Version};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::http::Client;
+use crate::stream::request::fits;
 use crate::worker::SharedFacts;
 
 /// A client that waits is registered with the poller after so long: most answers come sooner.
@@ -304,8 +305,11 @@ impl<'a> Exchange<'a> {
 
     /// The server's link ended before its answer's head did.
     fn server_gone(&self) -> Result<bool, End> {
+        if !self.input.is_empty() {
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
         match (self.answered, self.terms.reused, self.terms.replayable) {
-            (true, ..) => failed(Cause::Proxy, Phase::Headers, 502),
+            (true, ..) => failed(Cause::Server, Phase::Headers, 502),
             (false, true, true) => Err(End::Replay),
             (false, true, false) => Err(End::Silent),
             (false, false, _) => failed(Cause::Server, Phase::Headers, 502),
@@ -335,6 +339,11 @@ impl<'a> Exchange<'a> {
                         self.input.compact();
                     }
                     return Ok(false);
+                }
+                Ok(Parse::Complete { consumed })
+                    if !fits(&facts.response, consumed, self.terms.limits.max_head) =>
+                {
+                    return failed(Cause::Proxy, Phase::Headers, 502);
                 }
                 Ok(Parse::Complete { consumed }) => {
                     self.input.consume(consumed);
