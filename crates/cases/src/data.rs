@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn every_spelling() {
         assert_eq!(rendered(r#""a\r\n\x00\"${p}""#, ""), b"a\r\n\0\"80");
-        assert_eq!(rendered("", "| GET / HTTP/1.1\n| host: ${p}\n|\n\"body\"\n3 * \"xy\"\n"), b"GET / HTTP/1.1\r\nhost: 80\r\n\r\nbodyxyxyxy");
+        assert_eq!(
+            rendered("", "| GET / HTTP/1.1\n| host: ${p}\n|\n\"body\"\n3 * \"xy\"\n"),
+            b"GET / HTTP/1.1\r\nhost: 80\r\n\r\nbodyxyxyxy"
+        );
         assert!(rendered("page 503 closing", "").ends_with(b"</body></html>\n"));
     }
 

@@ -32,12 +32,22 @@ impl Kernel {
 
     /// Has the owner of `far` (our peer's end) accepted the connection from `near` and read everything?
     pub(crate) fn has_read_all(&mut self, near: SocketAddr, far: SocketAddr) -> Result<bool> {
+        Ok(self.unread(near, far)? == Some(0))
+    }
+
+    /// Has the owner of `far` accepted the connection from `near`?
+    pub(crate) fn has_accepted(&mut self, near: SocketAddr, far: SocketAddr) -> Result<bool> {
+        Ok(self.unread(near, far)?.is_some())
+    }
+
+    /// The bytes that wait for the owner of `far`; None: not accepted, or no such connection.
+    fn unread(&mut self, near: SocketAddr, far: SocketAddr) -> Result<Option<u32>> {
         self.0.write_all(&request(far, near))?;
         let mut answer = [0; 1024];
         let length = self.0.read(&mut answer)?;
         let kind = u16::from_ne_bytes([answer[4], answer[5]]);
         if kind != SOCK_DIAG_BY_FAMILY {
-            return Ok(false);
+            return Ok(None);
         }
         if length < ANSWER {
             return Err(Failure::new("the kernel's answer about a socket is too short"));
@@ -45,7 +55,7 @@ impl Kernel {
         let state = answer[HEADER + 1];
         let unread = word(&answer, HEADER + 56);
         let inode = word(&answer, HEADER + 68);
-        Ok(state != TCP_LISTEN && unread == 0 && inode != 0)
+        Ok((state != TCP_LISTEN && inode != 0).then_some(unread))
     }
 }
 
@@ -97,10 +107,12 @@ mod tests {
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (near, far) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
             assert!(!kernel.has_read_all(near, far).unwrap(), "not accepted yet");
+            assert!(!kernel.has_accepted(near, far).unwrap());
             let (mut accepted, _) = listener.accept().unwrap();
             client.write_all(b"abc").unwrap();
             accepted.read_exact(&mut [0; 2]).unwrap();
             assert!(!kernel.has_read_all(near, far).unwrap(), "one byte is left");
+            assert!(kernel.has_accepted(near, far).unwrap());
             accepted.read_exact(&mut [0; 1]).unwrap();
             assert!(kernel.has_read_all(near, far).unwrap());
             drop(accepted);

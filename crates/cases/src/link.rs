@@ -1,7 +1,7 @@
 //! One connection of a peer, with what came on it and was not asked for yet. It must never wait beyond its deadline.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
 use regex_lite::Regex;
@@ -205,7 +205,9 @@ impl Link {
                 return Err(Failure::new(format!("ended after {} of {count} bytes", self.unread.len())));
             }
             if !self.fill()? {
-                patience.check("bytes").map_err(|failure| Failure::new(format!("{failure}; got {}", self.unread.len())))?;
+                patience
+                    .check("bytes")
+                    .map_err(|failure| Failure::new(format!("{failure}; got {}", self.unread.len())))?;
             }
         }
         self.unread.drain(..count);
@@ -219,7 +221,9 @@ impl Link {
                 return Ok((std::mem::take(&mut self.unread), end));
             }
             if !self.fill()? {
-                patience.check("the end").map_err(|failure| Failure::new(format!("{failure}; got {}", show(&self.unread))))?;
+                patience
+                    .check("the end")
+                    .map_err(|failure| Failure::new(format!("{failure}; got {}", show(&self.unread))))?;
             }
         }
     }
@@ -269,12 +273,26 @@ impl Link {
 
     /// Waits until the subject has accepted the connection and read all that was sent.
     pub(crate) fn settle(&self, patience: &Patience<'_>) -> Result<()> {
+        self.ask_kernel(patience, "the subject does not read", Kernel::has_read_all)
+    }
+
+    /// Waits until the subject has accepted the connection.
+    pub(crate) fn await_accept(&self, patience: &Patience<'_>) -> Result<()> {
+        self.ask_kernel(patience, "the subject does not accept", Kernel::has_accepted)
+    }
+
+    fn ask_kernel(
+        &self,
+        patience: &Patience<'_>,
+        what: &str,
+        ask: impl Fn(&mut Kernel, SocketAddr, SocketAddr) -> Result<bool>,
+    ) -> Result<()> {
         let near = self.socket.local_addr()?.as_socket();
         let far = self.socket.peer_addr()?.as_socket();
-        let (Some(near), Some(far)) = (near, far) else { return Err(Failure::new("settle works over TCP only")) };
+        let (Some(near), Some(far)) = (near, far) else { return Err(Failure::new("this works over TCP only")) };
         let mut kernel = Kernel::open()?;
-        while !kernel.has_read_all(near, far)? {
-            patience.check("the subject does not read")?;
+        while !ask(&mut kernel, near, far)? {
+            patience.check(what)?;
             // The kernel has no event for this: look again soon.
             std::thread::sleep(Duration::from_millis(1));
         }

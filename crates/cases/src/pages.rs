@@ -37,7 +37,9 @@ pub(crate) fn page(status: u16, author: Author, capitals: bool) -> Option<Vec<u8
     let length = body.len();
     if capitals && author == Author::Reader {
         let fields = "Cache-Control: no-cache\r\nConnection: close\r\nContent-Type: text/html";
-        return Some(format!("HTTP/1.1 {status} {reason}\r\nContent-length: {length}\r\n{fields}\r\n\r\n{body}").into_bytes());
+        return Some(
+            format!("HTTP/1.1 {status} {reason}\r\nContent-length: {length}\r\n{fields}\r\n\r\n{body}").into_bytes(),
+        );
     }
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\ncontent-length: {length}\r\ncache-control: no-cache\r\n{early}content-type: text/html\r\n{late}\r\n"

@@ -52,7 +52,8 @@ impl LogLine {
     /// Reads a datagram in HAProxy's default format (RFC 3164): `<134>Nov 20 13:56:35 haproxy[123]: text`.
     pub(crate) fn read(datagram: &str) -> Self {
         let trimmed = datagram.trim_end_matches(['\n', '\0']);
-        let priority = trimmed.strip_prefix('<').and_then(|rest| rest.split_once('>')).and_then(|(number, _)| number.parse().ok());
+        let priority =
+            trimmed.strip_prefix('<').and_then(|rest| rest.split_once('>')).and_then(|(number, _)| number.parse().ok());
         let text = trimmed.split_once("]: ").map_or(trimmed, |(_, text)| text);
         Self { priority: priority.unwrap_or(0), text: text.to_owned() }
     }

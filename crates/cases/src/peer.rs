@@ -74,7 +74,11 @@ impl<'a> Peer<'a> {
                 self.take(name, link)
             }
             Step::On(name) => self.switch(name),
-            Step::Send(data) | Step::TrySend(data) | Step::Expect(data) | Step::ExpectChunks(data) | Step::ExpectLastChunk(data) => {
+            Step::Send(data)
+            | Step::TrySend(data)
+            | Step::Expect(data)
+            | Step::ExpectChunks(data)
+            | Step::ExpectLastChunk(data) => {
                 let bytes = self.render(data)?;
                 self.with_link(|link, patience| exchange(link, step, &bytes, patience))
             }
@@ -88,8 +92,12 @@ impl<'a> Peer<'a> {
             Step::Shutdown => self.with_link(|link, _| link.shutdown()),
             Step::Close => self.give_up_link().map(drop),
             Step::Reset => self.give_up_link()?.reset(),
+            Step::Accepted => self.with_link(|link, patience| link.await_accept(patience)),
             Step::Settle => self.with_link(|link, patience| link.settle(patience)),
-            Step::Signal(name) => Ok(self.world.signal(name)),
+            Step::Signal(name) => {
+                self.world.signal(name);
+                Ok(())
+            }
             Step::Wait { name, count } => self.wait(name, *count),
             Step::WaitLog(pattern) => self.wait_log(pattern),
             Step::Listen => Ok(self.own_socket()?.listen(128)?),
@@ -155,7 +163,8 @@ impl<'a> Peer<'a> {
     }
 
     fn connect(&self, listener: &str, from: Option<IpAddr>, receive_buffer: Option<usize>) -> Result<Link> {
-        let place = self.world.listeners.get(listener).ok_or_else(|| Failure::new(format!("no listener {listener}")))?;
+        let place =
+            self.world.listeners.get(listener).ok_or_else(|| Failure::new(format!("no listener {listener}")))?;
         let once = || {
             let socket = Socket::new(place.address.domain(), Type::STREAM, None)?;
             if let Some(size) = receive_buffer {
@@ -302,7 +311,11 @@ fn exchange(link: &mut Link, step: &Step, bytes: &[u8], patience: &Patience<'_>)
         Step::Expect(_) => link.expect(bytes, patience),
         Step::ExpectChunks(_) => link.expect_chunks(bytes, patience),
         Step::ExpectLastChunk(_) => link.expect_last_chunk(bytes, patience),
-        _ => Ok(link.send(bytes, patience).unwrap_or_default()),
+        _ => {
+            // `try-send`: the other side may be gone.
+            let _ = link.send(bytes, patience);
+            Ok(())
+        }
     }
 }
 

@@ -51,10 +51,10 @@ pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Tr
         journal.finish();
     });
     let running = running.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let (false, Some(log)) = (world.has_failed(), &case.log) {
-        if let Err(failure) = compare(log, &journal.lines()) {
-            world.fail(failure);
-        }
+    if let (false, Some(log)) = (world.has_failed(), &case.log)
+        && let Err(failure) = compare(log, &journal.lines())
+    {
+        world.fail(failure);
     }
     Ok(Transcript { failures: world.failures(), log: journal.lines(), output: running.output() })
 }
@@ -75,7 +75,10 @@ fn play(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>)
                 let name = if spec.copies == 1 { spec.name.clone() } else { format!("{}[{copy}]", spec.name) };
                 let mut peer = Peer::new(name, world, journal, running);
                 peer.variables.insert("i", copy.to_string());
-                peer.play(&spec.script).into_iter().map(|(link, open)| (format!("{} {link}", spec.name), open)).collect::<Vec<_>>()
+                peer.play(&spec.script)
+                    .into_iter()
+                    .map(|(link, open)| (format!("{} {link}", spec.name), open))
+                    .collect::<Vec<_>>()
             })
         };
         let threads: Vec<_> = peers.into_iter().map(play_one).collect();

@@ -40,6 +40,7 @@ pub(crate) enum Step {
     Close,
     Reset,
     Settle,
+    Accepted,
     Signal(String),
     Wait { name: String, count: usize },
     WaitLog(Pattern),
@@ -65,7 +66,10 @@ pub(crate) fn parse(nodes: &[Node]) -> Result<Vec<Line>> {
 fn step(node: &Node) -> Result<Step> {
     let (word, rest) = node.text.split_once(' ').unwrap_or((&node.text, ""));
     let rest = rest.trim();
-    let takes_data = matches!(word, "send" | "try-send" | "expect" | "expect-chunks" | "expect-last-chunk" | "serve" | "sequence" | "repeat");
+    let takes_data = matches!(
+        word,
+        "send" | "try-send" | "expect" | "expect-chunks" | "expect-last-chunk" | "serve" | "sequence" | "repeat"
+    );
     if !takes_data && !node.children.is_empty() {
         return Err(Failure::new(format!("{word} takes no lines below it")));
     }
@@ -112,6 +116,7 @@ fn plain(word: &str) -> Result<Step> {
         "close" => Step::Close,
         "reset" => Step::Reset,
         "settle" => Step::Settle,
+        "accepted" => Step::Accepted,
         "listen" => Step::Listen,
         "unlisten" => Step::Unlisten,
         other => return Err(Failure::new(format!("no such step: {other}"))),
@@ -185,7 +190,9 @@ mod tests {
     #[test]
     fn spellings() {
         assert!(matches!(one("connect l as b from 127.0.0.2").unwrap(), Step::Connect { from: Some(_), .. }));
-        assert!(matches!(one("repeat 3\n  accept as x\n  close").unwrap(), Step::Repeat { times: 3, script } if script.len() == 2));
+        assert!(
+            matches!(one("repeat 3\n  accept as x\n  close").unwrap(), Step::Repeat { times: 3, script } if script.len() == 2)
+        );
         assert!(matches!(one("sequence l: a b").unwrap(), Step::Sequence { bodies, .. } if bodies == ["a", "b"]));
         assert!(matches!(one("spread l 30: a=10 b=20 within 5").unwrap(), Step::Spread { within: 5, .. }));
         assert!(matches!(one("wait x 3").unwrap(), Step::Wait { count: 3, .. }));
@@ -193,7 +200,8 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_line() {
-        for text in ["shut", "close x", "connect l as", "accept b", "close\n  \"x\"", "repeat x\n  close", "expect ~ ("] {
+        for text in ["shut", "close x", "connect l as", "accept b", "close\n  \"x\"", "repeat x\n  close", "expect ~ ("]
+        {
             let failure = one(text).unwrap_err();
             assert!(failure.0.contains("line 1"), "{text}: {failure}");
         }

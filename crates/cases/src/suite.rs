@@ -64,17 +64,22 @@ impl Report {
     /// Counts by topic and subject, then every failure.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let mut columns: Vec<(&str, &str)> = self.rows.iter().map(|(case, subject, _)| (topic(case), subject.as_str())).collect();
+        let mut columns: Vec<(&str, &str)> =
+            self.rows.iter().map(|(case, subject, _)| (topic(case), subject.as_str())).collect();
         columns.sort_unstable();
         columns.dedup();
         for (wanted, title) in columns {
             let rows = self.rows.iter().filter(|(case, subject, _)| topic(case) == wanted && subject == title);
             let outcomes: Vec<&Outcome> = rows.map(|(.., outcome)| outcome).collect();
             let count = |kind: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| kind(outcome)).count();
-            let (passed, listed) = (count(&|outcome| *outcome == Outcome::Passed), count(&|outcome| *outcome == Outcome::DiffersAsListed));
+            let (passed, listed) =
+                (count(&|outcome| *outcome == Outcome::Passed), count(&|outcome| *outcome == Outcome::DiffersAsListed));
             let not_yet = count(&|outcome| matches!(outcome, Outcome::NotYet(_)));
             let failed = outcomes.len() - passed - listed - not_yet;
-            let _ = write!(text, "{wanted:<24} {title:<14} {passed:>4} passed {listed:>3} differ as listed {failed:>3} failed");
+            let _ = write!(
+                text,
+                "{wanted:<24} {title:<14} {passed:>4} passed {listed:>3} differ as listed {failed:>3} failed"
+            );
             let _ = if not_yet > 0 { writeln!(text, " {not_yet:>3} not supported yet") } else { writeln!(text) };
         }
         for (case, subject, outcome) in &self.rows {
@@ -137,7 +142,8 @@ fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
         }
         for file in fs::read_dir(&topic)? {
             let path = file?.path();
-            let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            let stem =
+                |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             let name = format!("{}/{}", stem(&topic), stem(&path));
             let wanted = options.filters.is_empty() || options.filters.iter().any(|filter| name.contains(filter));
             if path.extension().is_some_and(|extension| extension == "case") && wanted {

@@ -135,7 +135,8 @@ impl World {
     pub(crate) fn wait_signal(&self, name: &str, count: usize, moment: Duration) -> bool {
         let state = self.lock();
         let missing = |state: &mut State| state.signals.get(name).is_none_or(|seen| *seen < count);
-        let waited = self.changed.wait_timeout_while(state, moment, |state| missing(state) && state.failures.is_empty());
+        let waited =
+            self.changed.wait_timeout_while(state, moment, |state| missing(state) && state.failures.is_empty());
         !missing(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
@@ -148,7 +149,11 @@ impl World {
 fn listener_names(case: &Case) -> Vec<(String, ListenerKind)> {
     let mut names = case.listeners.clone();
     for line in &case.config {
-        let used = line.trim().strip_prefix("bind ").and_then(|rest| rest.split_once("${")).and_then(|(_, rest)| rest.split_once('}'));
+        let used = line
+            .trim()
+            .strip_prefix("bind ")
+            .and_then(|rest| rest.split_once("${"))
+            .and_then(|(_, rest)| rest.split_once('}'));
         if let Some((name, _)) = used {
             let known = name == "dir" || name.contains('.') || names.iter().any(|(declared, _)| declared == name);
             if !known {
@@ -162,9 +167,12 @@ fn listener_names(case: &Case) -> Vec<(String, ListenerKind)> {
 fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
     let path = dir.join(format!("{name}.listener"));
     let loopback = if matches!(kind, ListenerKind::Inet6 | ListenerKind::InheritedInet6) { inet6() } else { inet() };
-    let subject_opens = |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _fillers: Vec::new() };
+    let subject_opens =
+        |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _fillers: Vec::new() };
     Ok(match kind {
-        ListenerKind::Inherited | ListenerKind::InheritedInet6 => inherited(listening(&SocketAddr::new(loopback, 0).into(), 128)?)?,
+        ListenerKind::Inherited | ListenerKind::InheritedInet6 => {
+            inherited(listening(&SocketAddr::new(loopback, 0).into(), 128)?)?
+        }
         ListenerKind::InheritedUnix => inherited(listening(&SockAddr::unix(&path)?, 128)?)?,
         ListenerKind::Inet | ListenerKind::Inet6 => {
             let address = SocketAddr::new(loopback, free_port(loopback)?);

@@ -2,6 +2,8 @@
 //!
 //! `cargo test -p weir-cases -- FILTER …`; README.md in `tests/cases` lists the environment variables.
 
+#![allow(clippy::print_stdout, reason = "the report is for the person who runs the tests")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
