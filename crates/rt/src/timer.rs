@@ -20,7 +20,8 @@ use crate::worker::now;
 /// polled while no entry is early enough; an entry that turns out to be too early wakes the task once, for nothing,
 /// and is armed again. So a timeout that every request pushes ahead costs one entry per timeout, not per request.
 pub struct Timer {
-    deadline: Option<Moment>,
+    /// [`Moment::MAX`] when it is not armed.
+    deadline: Moment,
     entry: Option<Entry>,
     of_one_worker: PhantomData<*const ()>,
 }
@@ -35,26 +36,26 @@ struct Entry {
 impl Timer {
     /// A timer that is not armed.
     pub const fn new() -> Timer {
-        Timer { deadline: None, entry: None, of_one_worker: PhantomData }
+        Timer { deadline: Moment::MAX, entry: None, of_one_worker: PhantomData }
     }
 
-    /// Sets the deadline; `None` disarms. The task that polls the timer next is the one that is woken.
+    /// Sets the deadline; `None` (and the end of the clock) disarms. The task that polls the timer next is the one that is woken.
     #[inline]
     pub fn arm(&mut self, deadline: Option<Moment>) {
-        self.deadline = deadline;
+        self.deadline = deadline.unwrap_or(Moment::MAX);
     }
 
     /// The deadline, if it is armed.
     #[inline]
     pub fn deadline(&self) -> Option<Moment> {
-        self.deadline
+        (self.deadline != Moment::MAX).then_some(self.deadline)
     }
 
     /// Ready when the deadline has come; the timer stays armed and ready until it is armed anew. Pending for ever when
     /// it is not armed.
     #[inline]
     pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(deadline) = self.deadline else { return Poll::Pending };
+        let deadline = self.deadline;
         if deadline == Moment::MAX {
             return Poll::Pending;
         }
@@ -99,7 +100,7 @@ impl Drop for Timer {
 
 impl fmt::Debug for Timer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timer").field("deadline", &self.deadline).finish()
+        f.debug_struct("Timer").field("deadline", &self.deadline()).finish()
     }
 }
 
