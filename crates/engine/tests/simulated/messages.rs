@@ -1,0 +1,80 @@
+//! The messages that most tests send and expect.
+
+use std::rc::Rc;
+
+use testkit::{Peer, Scope, Service};
+
+/// A request as a client sends it, and as a server gets it.
+pub const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+pub const GET_AT_SERVER: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// An answer as a server sends it, and as a client gets it.
+pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+pub const OK_AT_CLIENT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A request for a path.
+pub fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// The same as a server gets it.
+pub fn get_at_server(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")
+}
+
+/// The head of a request with a body.
+pub fn post(length: usize) -> String {
+    format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// The same as a server gets it.
+pub fn post_at_server(length: usize) -> String {
+    format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n")
+}
+
+/// An answer with a body, as a server sends it.
+pub fn answer(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// The same as a client gets it.
+pub fn answer_at_client(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// HAProxy's page for a status, behind which the client's connection goes on.
+pub fn page(status: u16) -> Vec<u8> {
+    with_connection(status, "")
+}
+
+/// The same where the connection ends behind it.
+pub fn closing_page(status: u16) -> Vec<u8> {
+    with_connection(status, "connection: close\r\n")
+}
+
+fn with_connection(status: u16, connection: &str) -> Vec<u8> {
+    let page = wire::http::error_pages::page(status).unwrap();
+    let body = String::from_utf8(page.body()).unwrap();
+    let (reason, length) = (page.reason, body.len());
+    format!(
+        "HTTP/1.1 {status} {reason}\r\ncontent-length: {length}\r\ncache-control: no-cache\r\ncontent-type: text/html\r\n\
+         {connection}\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// The page as it is sent where no request was understood.
+pub fn reader_page(status: u16) -> Vec<u8> {
+    wire::http::error_pages::page(status).unwrap().message()
+}
+
+/// Serves at `address`, in the background, the answer `ok` to every request without a body.
+pub fn serve_ok(scope: &Rc<Scope>, address: &str) -> Rc<std::cell::Cell<usize>> {
+    Service::at(address).serve(scope, |mut peer: Peer, _| async move {
+        while peer.receive_head().await.is_some() {
+            if !peer.try_send(OK).await {
+                return;
+            }
+        }
+    })
+}

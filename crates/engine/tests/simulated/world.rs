@@ -1,0 +1,390 @@
+//! The engine on the simulated network: a configuration becomes workers that serve it, a script plays everybody else,
+//! and at the end nothing may remain. Must never know what a test is about.
+//!
+//! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use config::environment::Environment;
+use config::{InputFile, LoadOptions};
+use engine::listener::Listening;
+use engine::service::log::Targets;
+use engine::worker::Shared;
+use policy::live::Live;
+use policy::program::{BindAddress, Program};
+use rt::net::{Address, BindOptions, ListeningSocket};
+use rt::sim::{Link, Options, Simulation};
+use testkit::{Journal, Scope, line_matches, sleep};
+
+/// Where the proxy under test listens unless its test says otherwise.
+pub const WEIR: &str = "10.0.0.1:80";
+/// Servers.
+pub const S1: &str = "10.0.1.1:80";
+pub const S2: &str = "10.0.1.2:80";
+/// The log server.
+const LOG: &str = "10.0.0.9:514";
+
+/// What stands before every configuration.
+const PREFIX: &str = "
+global
+    log 10.0.0.9:514 local0
+    maxconn 10000
+defaults
+    mode http
+    log global
+    option httplog
+    timeout client 20s
+    timeout server 20s
+    timeout connect 20s
+";
+
+/// A test's worlds: what is served, by how many workers, under which seeds.
+pub struct Worlds {
+    text: String,
+    workers: Vec<usize>,
+    seeds: Range<u64>,
+    link: Option<Link>,
+    panics_allowed: bool,
+    change: Option<fn(&mut Program)>,
+}
+
+/// Serves one `listen` section named `l` at [`WEIR`]; `body` is the rest of it.
+pub fn listen(body: &str) -> Worlds {
+    config(&format!("listen l\n    bind {WEIR}\n{body}\n"))
+}
+
+/// Serves these sections, behind a `defaults` in HTTP mode with timeouts of 20 s.
+pub fn config(sections: &str) -> Worlds {
+    Worlds {
+        text: format!("{PREFIX}{sections}\n"),
+        workers: vec![1, 2, 4],
+        seeds: 0..4,
+        link: None,
+        panics_allowed: false,
+        change: None,
+    }
+}
+
+impl Worlds {
+    /// Lines for the section `global`.
+    pub fn global(mut self, lines: &str) -> Worlds {
+        self.text = self.text.replacen("global\n", &format!("global\n{lines}\n"), 1);
+        self
+    }
+
+    /// Runs with these numbers of workers only.
+    pub fn workers(mut self, workers: &[usize]) -> Worlds {
+        self.workers = workers.to_vec();
+        self
+    }
+
+    /// Runs under these seeds. Odd ones cut what is sent into pieces.
+    pub fn seeds(mut self, seeds: Range<u64>) -> Worlds {
+        self.seeds = seeds;
+        self
+    }
+
+    /// All connections go over such links.
+    pub fn link(mut self, link: Link) -> Worlds {
+        self.link = Some(link);
+        self
+    }
+
+    /// Tasks may panic, and the program is changed into one that makes them.
+    pub fn broken_by(mut self, change: fn(&mut Program)) -> Worlds {
+        (self.panics_allowed, self.change) = (true, Some(change));
+        self
+    }
+
+    /// Plays the script in every world. After it all its peers are gone, and so must be everything that served them.
+    pub fn run<F: Future<Output = ()> + 'static>(self, script: impl Fn(World) -> F) {
+        let only = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+        let seeds = only("SIMULATED_SEED").map_or(self.seeds.clone(), |seed| seed..seed + 1);
+        let workers = only("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
+        let program = Arc::new(self.program());
+        for &workers in &workers {
+            for seed in seeds.clone() {
+                let _told = Told { seed, workers };
+                self.run_one(&program, seed, workers, &script);
+            }
+        }
+    }
+
+    fn program(&self) -> Program {
+        let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: self.text.clone().into_bytes() };
+        let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
+        let mut found = loaded.diagnostics.clone();
+        let limits = policy::Limits { descriptors: 100_000, ..policy::Limits::default() };
+        let compiled = policy::compile(&loaded.spec, &mut NoNames, &limits, &mut found);
+        let bad: Vec<String> = found
+            .iter()
+            .filter(|diagnostic| diagnostic.is_alert())
+            .map(|diagnostic| {
+                let mut text = String::new();
+                diagnostic.render(&loaded.sources, 0, &mut text);
+                text
+            })
+            .collect();
+        assert!(bad.is_empty(), "{}\n{}", bad.concat(), self.text);
+        let mut program = compiled.unwrap();
+        if let Some(change) = self.change {
+            change(&mut program);
+        }
+        program
+    }
+
+    fn run_one<F: Future<Output = ()> + 'static>(
+        &self,
+        program: &Arc<Program>,
+        seed: u64,
+        workers: usize,
+        script: impl Fn(World) -> F,
+    ) {
+        let limit = Duration::from_secs(24 * 3600);
+        let buffer_size = program.global.bufsize;
+        let options = Options { seed, workers, buffer_size, limit, panics_allowed: self.panics_allowed };
+        let simulation = Simulation::new(options);
+        let link = self.link.unwrap_or(Link {
+            latency: Duration::from_micros(20),
+            jitter: Duration::from_micros(20),
+            fragment: seed % 2 == 1,
+            ..Link::default()
+        });
+        let (shared, sockets) = simulation.enter(|| {
+            rt::sim::network().set_default_link(link);
+            let live = Arc::new(Live::new(program));
+            let (targets, problems) = Targets::open(program, "haproxy");
+            assert!(problems.is_empty());
+            let shared = Arc::new(Shared::new(Arc::clone(program), live, Arc::new(targets), workers));
+            (shared, open(program))
+        });
+        let served = Arc::clone(&shared);
+        // The sockets close with their last worker: none may be left behind here.
+        let start = Mutex::new(vec![Some(sockets); workers]);
+        let main: rt::Main = Arc::new(move |worker| {
+            let mut start = start.lock().unwrap_or_else(PoisonError::into_inner);
+            let sockets = start[usize::from(worker)].take().unwrap();
+            Box::pin(engine::serve(Arc::clone(&served), sockets))
+        });
+        let scope = Rc::new(Scope::new());
+        let journal = Journal::of(LOG);
+        let world = World { shared, scope: Rc::clone(&scope), journal, strict: Rc::default(), drained: Rc::default() };
+        let played = script(world.clone());
+        simulation.run(main, async move {
+            sleep(1).await;
+            let before = world.inventory().await;
+            played.await;
+            drop(scope);
+            world.ends_as_it_began(&before).await;
+        });
+    }
+}
+
+fn open(program: &Program) -> Arc<[Listening]> {
+    let mut sockets = Vec::new();
+    for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
+            let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
+            let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
+            let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());
+            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket });
+        }
+    }
+    sockets.into()
+}
+
+/// There is no name service here.
+struct NoNames;
+
+impl policy::Resolver for NoNames {
+    fn resolve(&mut self, host: &str, _: config::spec::Family) -> Result<std::net::IpAddr, String> {
+        Err(format!("{host} cannot be resolved in a simulation"))
+    }
+}
+
+/// Tells how to have a world again that failed.
+struct Told {
+    seed: u64,
+    workers: usize,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("again: SIMULATED_SEED={} SIMULATED_WORKERS={}", self.seed, self.workers);
+        }
+    }
+}
+
+/// What the script sees of the process under test. Clones see the same one.
+#[derive(Clone)]
+pub struct World {
+    shared: Arc<Shared>,
+    /// Tasks of the script; they end with it.
+    pub scope: Rc<Scope>,
+    journal: Journal,
+    /// The script looks at the log, so that every line has to be expected.
+    strict: Rc<Cell<bool>>,
+    drained: Rc<Cell<bool>>,
+}
+
+/// What one worker holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holdings {
+    pub tasks: usize,
+    pub buffers: usize,
+}
+
+impl World {
+    /// What the workers share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The process's connections from clients.
+    pub fn sessions(&self) -> usize {
+        self.shared.sessions()
+    }
+
+    /// Idle links to all servers.
+    pub fn idle_links(&self) -> usize {
+        (0..self.shared.program.servers).map(|server| self.shared.pool.idle(server)).sum()
+    }
+
+    /// What each worker holds now.
+    pub async fn inventory(&self) -> Vec<Holdings> {
+        let found: Arc<Mutex<Vec<Option<Holdings>>>> = Arc::new(Mutex::new(vec![None; self.shared.workers()]));
+        for worker in 0..self.shared.workers() {
+            let found = Arc::clone(&found);
+            let look = move || {
+                let holdings = Holdings { tasks: rt::tasks(), buffers: rt::buffers_in_use() };
+                found.lock().unwrap()[worker] = Some(holdings);
+            };
+            rt::post(worker as rt::WorkerId, Box::new(look));
+        }
+        loop {
+            if let Some(all) = found.lock().unwrap().iter().copied().collect() {
+                return all;
+            }
+            rt::yield_now().await;
+        }
+    }
+
+    /// Asks for a soft stop; [`World::is_drained`] tells of its end.
+    pub fn stop(&self) {
+        engine::stop(&self.shared);
+    }
+
+    /// Whether the stopping process has no session left.
+    pub async fn is_drained(&self) -> bool {
+        let drained = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&drained);
+        let ask = move || {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+                let answer = testkit::within(Duration::from_micros(1), engine::drained()).await;
+                *told.lock().unwrap() = Some(answer.is_some());
+            });
+        };
+        rt::post(0, Box::new(ask));
+        loop {
+            if let Some(answer) = *drained.lock().unwrap() {
+                self.drained.set(answer);
+                return answer;
+            }
+            rt::yield_now().await;
+        }
+    }
+
+    /// These lines come to the log next, in this order. From then on every line must be expected.
+    #[track_caller]
+    pub fn expect_log<'a>(&'a self, patterns: &'a [&'a str]) -> impl Future<Output = ()> + 'a {
+        let place = std::panic::Location::caller();
+        async move {
+            let lines = self.lines(patterns.len()).await;
+            let right = lines.len() == patterns.len() && lines.iter().zip(patterns).all(|(l, p)| line_matches(l, p));
+            assert!(right, "{place}:\nexpected {patterns:#?}\ngot      {lines:#?}");
+        }
+    }
+
+    /// These lines come to the log next, in any order.
+    #[track_caller]
+    pub fn expect_log_in_any_order<'a>(&'a self, patterns: &'a [&'a str]) -> impl Future<Output = ()> + 'a {
+        let place = std::panic::Location::caller();
+        async move {
+            let lines = self.lines(patterns.len()).await;
+            let mut left = lines.clone();
+            for pattern in patterns {
+                let Some(at) = left.iter().position(|line| line_matches(line, pattern)) else {
+                    panic!("{place}:\nexpected {pattern}\namong    {left:#?}");
+                };
+                left.remove(at);
+            }
+            assert!(left.is_empty(), "{place}:\nnot expected: {left:#?}");
+        }
+    }
+
+    /// Nothing was logged that the script has not seen.
+    #[track_caller]
+    pub fn expect_no_log(&self) {
+        self.strict.set(true);
+        let lines = self.journal.take();
+        assert!(lines.is_empty(), "not expected: {lines:#?}");
+    }
+
+    /// Waits for so many lines and takes all there are.
+    async fn lines(&self, count: usize) -> Vec<String> {
+        self.strict.set(true);
+        let deadline = rt::now() + testkit::PATIENCE;
+        while self.journal.len() < count && rt::now() < deadline {
+            sleep(1).await;
+        }
+        self.journal.take()
+    }
+
+    /// Every peer is gone: sessions, links, buffers and tasks of theirs must go as well.
+    async fn ends_as_it_began(&self, before: &[Holdings]) {
+        let mut remains = String::new();
+        // The longest anybody may linger is a timeout.
+        for _ in 0..60 {
+            remains = self.remains(before).await;
+            if remains.is_empty() {
+                break;
+            }
+            sleep(1000).await;
+        }
+        assert!(remains.is_empty(), "remains: {remains}");
+        if self.strict.get() {
+            self.expect_no_log();
+        }
+    }
+
+    async fn remains(&self, before: &[Holdings]) -> String {
+        let mut remains = Vec::new();
+        let mut note = |what: &str, count: usize| {
+            if count > 0 {
+                remains.push(format!("{count} {what}"));
+            }
+        };
+        let live = &self.shared.live;
+        note("sessions", self.sessions());
+        note("places in the process", live.process.actconn() as usize);
+        note("idle links", self.idle_links());
+        note("ends of connections", rt::sim::network().all_open_ends());
+        for (proxy, state) in self.shared.program.proxies.iter().zip(&live.proxies) {
+            note("places in a frontend", state.feconn() as usize);
+            note("requests in a backend", state.counts(None).beconn as usize);
+            for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+                note("requests at a server", state.counts(Some(server.index)).srv_conn as usize);
+            }
+        }
+        for (now, before) in self.inventory().await.iter().zip(before) {
+            note("buffers", now.buffers.saturating_sub(before.buffers));
+            note("tasks", now.tasks.saturating_sub(before.tasks));
+        }
+        remains.join(", ")
+    }
+}

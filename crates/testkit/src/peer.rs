@@ -1,0 +1,348 @@
+//! One end of a connection that follows a script: sends, expects, closes in every way a connection can be closed.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::panic::Location;
+use std::time::Duration;
+
+use base::Buffer;
+use rt::net::{Address, ConnectOptions, Stream};
+
+use crate::time::{PATIENCE, sleep, within};
+
+/// How a connection is opened.
+#[derive(Clone, Debug, Default)]
+pub struct PeerOptions {
+    /// Connects from this `IP:PORT`; port 0 is any.
+    pub from: Option<String>,
+}
+
+/// One end of a connection. Dropping it closes it.
+pub struct Peer {
+    stream: Stream,
+    /// What was read and not expected yet.
+    unread: Vec<u8>,
+    end: Option<End>,
+}
+
+/// How the other side's direction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Closed,
+    Reset,
+}
+
+/// A line of a test that waits for something.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting(&'static Location<'static>);
+
+impl Waiting {
+    #[track_caller]
+    pub(crate) fn here() -> Waiting {
+        Waiting(Location::caller())
+    }
+
+    pub(crate) async fn within<T>(self, future: impl Future<Output = T>, what: impl FnOnce() -> String) -> T {
+        match within(PATIENCE, future).await {
+            Some(value) => value,
+            None => self.fail(format_args!("waits in vain for {}", what())),
+        }
+    }
+
+    pub(crate) fn fail(self, what: fmt::Arguments<'_>) -> ! {
+        panic!("{}: {what}", self.0)
+    }
+}
+
+/// Bytes as a reader likes to see them, long ones shortened.
+pub(crate) fn show(bytes: &[u8]) -> String {
+    const MOST: usize = 400;
+    let shown = bytes[..bytes.len().min(MOST)].escape_ascii();
+    let more = if bytes.len() > MOST { format!(" … {} bytes", bytes.len()) } else { String::new() };
+    format!("\"{shown}\"{more}")
+}
+
+impl Peer {
+    /// Connects to `IP:PORT`.
+    #[track_caller]
+    pub fn connect(to: &str) -> impl Future<Output = Peer> + use<> {
+        Peer::connect_with(to, PeerOptions::default())
+    }
+
+    /// Connects to `IP:PORT`.
+    #[track_caller]
+    pub fn connect_with(to: &str, options: PeerOptions) -> impl Future<Output = Peer> + use<> {
+        let (waiting, to) = (Waiting::here(), to.to_owned());
+        async move {
+            let opened = waiting.within(Peer::try_connect(&to, options), || format!("{to} to accept")).await;
+            opened.unwrap_or_else(|error| waiting.fail(format_args!("{to}: {error}")))
+        }
+    }
+
+    /// Connects to `IP:PORT`, which may fail.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    ///
+    /// # Panics
+    /// When a text is no address.
+    pub async fn try_connect(to: &str, options: PeerOptions) -> io::Result<Peer> {
+        let address = |text: &str| Address::Inet(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")));
+        let source = options.from.as_deref().map(address);
+        let stream = Stream::connect(&address(to), &ConnectOptions { source, ..ConnectOptions::default() })?.await?;
+        Ok(Peer::over(stream))
+    }
+
+    /// Over a stream that is open.
+    pub fn over(stream: Stream) -> Peer {
+        Peer { stream, unread: Vec::new(), end: None }
+    }
+
+    /// Sends all of it.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> impl Future<Output = ()> {
+        let waiting = Waiting::here();
+        async move {
+            let bytes = bytes.as_ref();
+            let sent = waiting.within(self.write(bytes), || format!("room to send {}", show(bytes))).await;
+            sent.unwrap_or_else(|error| waiting.fail(format_args!("send {}: {error}", show(bytes))));
+        }
+    }
+
+    /// Sends as much as the other side takes; errors are no mistake.
+    pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        matches!(within(PATIENCE, self.write(bytes.as_ref())).await, Some(Ok(())))
+    }
+
+    /// Sends it in pieces of `piece` bytes, with pauses of so many milliseconds between them.
+    #[track_caller]
+    pub fn send_slowly(&mut self, bytes: impl AsRef<[u8]>, piece: usize, millis: u64) -> impl Future<Output = ()> {
+        let waiting = Waiting::here();
+        async move {
+            for (number, piece) in bytes.as_ref().chunks(piece.max(1)).enumerate() {
+                if number > 0 {
+                    sleep(millis).await;
+                }
+                let sent = waiting.within(self.write(piece), || format!("room to send {}", show(piece))).await;
+                sent.unwrap_or_else(|error| waiting.fail(format_args!("send {}: {error}", show(piece))));
+            }
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let slices = [IoSlice::new(&bytes[sent..])];
+            sent += poll_fn(|context| self.stream.poll_write_slices(context, &slices, false)).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads once, at most `most` bytes. False: the other side's direction has ended.
+    async fn read(&mut self, most: usize) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        let mut buffer = Buffer::with_capacity(most);
+        match poll_fn(|context| self.stream.poll_read(context, &mut buffer)).await {
+            Ok(0) => self.end = Some(End::Closed),
+            Ok(_) => self.unread.extend_from_slice(buffer.data()),
+            Err(_) => self.end = Some(End::Reset),
+        }
+        self.end.is_none()
+    }
+
+    /// Reads until `count` bytes are there. False: the end came first.
+    async fn gather(&mut self, count: usize) -> bool {
+        while self.unread.len() < count {
+            if !self.read(16 * 1024).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Exactly these bytes come next.
+    #[track_caller]
+    pub fn expect(&mut self, bytes: impl AsRef<[u8]>) -> impl Future<Output = ()> {
+        let waiting = Waiting::here();
+        async move {
+            let bytes = bytes.as_ref();
+            let mut known = 0;
+            loop {
+                let together = self.unread.len().min(bytes.len());
+                if self.unread[known..together] != bytes[known..together] {
+                    let (expected, got) = (show(bytes), show(&self.unread));
+                    waiting.fail(format_args!("\nexpected {expected}\ngot      {got}"));
+                }
+                known = together;
+                if known == bytes.len() {
+                    self.unread.drain(..known);
+                    return;
+                }
+                match within(PATIENCE, self.gather(known + 1)).await {
+                    Some(true) => {}
+                    Some(false) => {
+                        let (end, got) = (self.end, show(&self.unread));
+                        waiting.fail(format_args!("\nexpected {}\ngot      {got}, then {end:?}", show(bytes)));
+                    }
+                    None => {
+                        let got = show(&self.unread);
+                        waiting.fail(format_args!("\nwaits for {}\ngot       {got}, then nothing", show(bytes)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next `count` bytes.
+    #[track_caller]
+    pub fn receive(&mut self, count: usize) -> impl Future<Output = Vec<u8>> {
+        self.receive_slowly(count, 16 * 1024, 0)
+    }
+
+    /// The next `count` bytes, read in pieces of at most `piece` with a pause of so many milliseconds behind each.
+    #[track_caller]
+    pub fn receive_slowly(&mut self, count: usize, piece: usize, millis: u64) -> impl Future<Output = Vec<u8>> {
+        let waiting = Waiting::here();
+        async move {
+            while self.unread.len() < count {
+                let most = piece.min(count - self.unread.len());
+                let got = self.unread.len();
+                if !waiting.within(self.read(most), || format!("{count} bytes, got {got}")).await {
+                    waiting.fail(format_args!("{:?} after {got} of {count} bytes: {}", self.end, show(&self.unread)));
+                }
+                if millis > 0 {
+                    sleep(millis).await;
+                }
+            }
+            self.unread.drain(..count).collect()
+        }
+    }
+
+    /// Everything up to and with these bytes.
+    #[track_caller]
+    pub fn receive_until(&mut self, mark: &str) -> impl Future<Output = Vec<u8>> {
+        let waiting = Waiting::here();
+        async move {
+            match waiting.within(self.find(mark), || format!("{mark:?}")).await {
+                Some(found) => found,
+                None => waiting.fail(format_args!("{:?} before {mark:?}: {}", self.end, show(&self.unread))),
+            }
+        }
+    }
+
+    /// The next message head with its empty line; `None` when the other side ends first.
+    #[track_caller]
+    pub fn receive_head(&mut self) -> impl Future<Output = Option<String>> {
+        let waiting = Waiting::here();
+        async move {
+            let head = waiting.within(self.find("\r\n\r\n"), || "a head".to_owned()).await;
+            head.map(|head| String::from_utf8_lossy(&head).into_owned())
+        }
+    }
+
+    async fn find(&mut self, mark: &str) -> Option<Vec<u8>> {
+        let mut from = 0;
+        loop {
+            let found = self.unread[from..].windows(mark.len()).position(|window| window == mark.as_bytes());
+            if let Some(at) = found {
+                return Some(self.unread.drain(..from + at + mark.len()).collect());
+            }
+            from = self.unread.len().saturating_sub(mark.len() - 1);
+            if !self.read(16 * 1024).await {
+                return None;
+            }
+        }
+    }
+
+    /// Everything until the other side closes in order.
+    #[track_caller]
+    pub fn receive_rest(&mut self) -> impl Future<Output = Vec<u8>> {
+        let waiting = Waiting::here();
+        async move {
+            while waiting.within(self.read(16 * 1024), || "the end".to_owned()).await {}
+            if self.end != Some(End::Closed) {
+                waiting.fail(format_args!("{:?} after {}", self.end, show(&self.unread)));
+            }
+            std::mem::take(&mut self.unread)
+        }
+    }
+
+    /// Nothing more comes, and the other side closes in order.
+    #[track_caller]
+    pub fn expect_eof(&mut self) -> impl Future<Output = ()> {
+        self.ends(Waiting::here(), "the end", |end| end == End::Closed)
+    }
+
+    /// Nothing more comes, and the connection is reset.
+    #[track_caller]
+    pub fn expect_reset(&mut self) -> impl Future<Output = ()> {
+        self.ends(Waiting::here(), "a reset", |end| end == End::Reset)
+    }
+
+    /// Nothing more comes, and the other side closes or resets.
+    #[track_caller]
+    pub fn expect_end(&mut self) -> impl Future<Output = ()> {
+        self.ends(Waiting::here(), "an end", |_| true)
+    }
+
+    async fn ends(&mut self, waiting: Waiting, what: &str, right: impl Fn(End) -> bool) {
+        waiting.within(self.gather(1), || what.to_owned()).await;
+        if !self.unread.is_empty() {
+            waiting.fail(format_args!("expected {what}, got {}", show(&self.unread)));
+        }
+        if !self.end.is_some_and(right) {
+            waiting.fail(format_args!("expected {what}, got {:?}", self.end));
+        }
+    }
+
+    /// Nothing comes for so many milliseconds, not even an end.
+    #[track_caller]
+    pub fn expect_silence(&mut self, millis: u64) -> impl Future<Output = ()> {
+        let waiting = Waiting::here();
+        async move {
+            let anything = within(Duration::from_millis(millis), self.gather(1)).await.is_some();
+            if anything || !self.unread.is_empty() {
+                waiting.fail(format_args!("expected silence, got {} {:?}", show(&self.unread), self.end));
+            }
+        }
+    }
+
+    /// Closes the sending direction.
+    ///
+    /// # Panics
+    /// When the connection has failed already.
+    #[track_caller]
+    pub fn half_close(&mut self) {
+        self.stream.shutdown_write().unwrap_or_else(|error| panic!("shutdown: {error}"));
+    }
+
+    /// Closes both directions.
+    pub fn close(self) {}
+
+    /// Resets the connection.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[track_caller]
+    pub fn reset(mut self) {
+        self.stream.set_linger_zero().unwrap_or_else(|error| panic!("linger: {error}"));
+    }
+
+    /// This end's address.
+    ///
+    /// # Panics
+    /// When the connection has failed.
+    #[track_caller]
+    pub fn local_address(&self) -> Address {
+        self.stream.local_address().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("unread", &show(&self.unread)).field("end", &self.end).finish()
+    }
+}
