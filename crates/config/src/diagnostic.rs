@@ -144,7 +144,8 @@ fn lines(text: &str, indent: &str, out: &mut String) {
         None => Cow::Borrowed(text),
     };
     for (number, line) in short.trim_end_matches('\n').split('\n').enumerate() {
-        if number > 0 {
+        // Some of HAProxy's sentences come with the indentation.
+        if number > 0 && !line.starts_with(indent) {
             out.push_str(indent);
         }
         out.push_str(&shown(line));

@@ -26,27 +26,47 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     best
 }
 
+/// Names longer than this cannot be near to any word that is looked for.
+const MAX_NAME: usize = MAX_WORD + 3;
+
 /// The number of edits between both, if it is no more than `limit`. Upper and lower case count as the same.
+///
+/// The usual table, three rows of it, of which only a band around the diagonal can stay within the limit.
 fn distance(word: &[char], name: &str, limit: usize) -> Option<usize> {
-    let name: Vec<char> = name.chars().take(MAX_WORD + 4).collect();
-    if word.len().abs_diff(name.len()) > limit {
+    let mut buffer = ['\0'; MAX_NAME];
+    let mut length = 0;
+    for found in name.chars() {
+        *buffer.get_mut(length)? = found;
+        length += 1;
+    }
+    let name = &buffer[..length];
+    if word.len().abs_diff(length) > limit {
         return None;
     }
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=name.len()).collect();
+    let beyond = limit + 1;
+    let mut before = [beyond; MAX_NAME + 1];
+    let mut above = [beyond; MAX_NAME + 1];
+    above.iter_mut().take(beyond.min(length + 1)).enumerate().for_each(|(column, cost)| *cost = column);
     for (row, &left) in word.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, &right) in name.iter().enumerate() {
+        let mut current = [beyond; MAX_NAME + 1];
+        current[0] = (row + 1).min(beyond);
+        let mut least = current[0];
+        for column in row.saturating_sub(limit)..length.min(row + limit + 1) {
+            let right = name[column];
             let same = left.eq_ignore_ascii_case(&right);
             let mut cost = (above[column] + usize::from(!same)).min(above[column + 1] + 1).min(current[column] + 1);
             if row > 0 && column > 0 && left == name[column - 1] && word[row - 1] == right {
                 cost = cost.min(before[column - 1] + 1);
             }
-            current.push(cost);
+            current[column + 1] = cost.min(beyond);
+            least = least.min(cost);
+        }
+        if least > limit {
+            return None;
         }
         before = std::mem::replace(&mut above, current);
     }
-    above.last().copied().filter(|&found| found <= limit)
+    Some(above[length]).filter(|&found| found <= limit)
 }
 
 #[cfg(test)]
@@ -76,6 +96,44 @@ mod tests {
         for &(word, expected) in rows {
             assert_eq!(nearest(word, NAMES.iter().copied()), expected, "{word}");
         }
+    }
+
+    /// The table without any shortcuts.
+    fn plain_distance(word: &[char], name: &[char]) -> usize {
+        let mut table = vec![vec![0; name.len() + 1]; word.len() + 1];
+        for row in 0..=word.len() {
+            for column in 0..=name.len() {
+                table[row][column] = match (row, column) {
+                    (0, cost) | (cost, 0) => cost,
+                    _ => {
+                        let same = word[row - 1].eq_ignore_ascii_case(&name[column - 1]);
+                        let cost = (table[row - 1][column - 1] + usize::from(!same))
+                            .min(table[row - 1][column] + 1)
+                            .min(table[row][column - 1] + 1);
+                        let swapped = row > 1
+                            && column > 1
+                            && word[row - 1] == name[column - 2]
+                            && word[row - 2] == name[column - 1];
+                        if swapped { cost.min(table[row - 2][column - 2] + 1) } else { cost }
+                    }
+                };
+            }
+        }
+        table[word.len()][name.len()]
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn shortcuts_change_nothing(word in "[abcA]{0,8}", name in "[abcA]{0,8}", limit in 0_usize..4) {
+            let (word, letters): (Vec<char>, Vec<char>) = (word.chars().collect(), name.chars().collect());
+            let plain = plain_distance(&word, &letters);
+            proptest::prop_assert_eq!(distance(&word, &name, limit), (plain <= limit).then_some(plain));
+        }
+    }
+
+    #[test]
+    fn long_names_are_passed_over() {
+        assert_eq!(nearest("abcdef", [&*"abcdef".repeat(50), "abcdeg"]), Some("abcdeg"));
     }
 
     #[test]

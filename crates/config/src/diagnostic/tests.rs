@@ -103,6 +103,13 @@ fn nothing_in_a_line_acts_on_the_terminal() {
 }
 
 #[test]
+fn lines_of_a_message_are_indented_once() {
+    let mut out = String::new();
+    Diagnostic::general(Severity::Warning, "a\nb\n   | c\n").render(&Sources::default(), 7, &mut out);
+    assert_eq!(out, "[WARNING]  (7) : config : a\n   | b\n   | c\n");
+}
+
+#[test]
 fn long_messages_are_cut() {
     let out = render("x", "x", |diagnostic| Diagnostic { message: "é".repeat(1_000_000), ..diagnostic });
     assert!(out.len() < 5000);
