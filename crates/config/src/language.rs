@@ -63,6 +63,7 @@ fn read_within(
     options: &LanguageOptions,
     out: &mut Vec<Diagnostic>,
 ) -> (Sources, Document) {
+    variables::define_log_formats(environment);
     let mut sources = Sources::default();
     let mut reader = Reader::new(limits, environment, options, out);
     for (index, file) in files.iter().enumerate() {
@@ -73,6 +74,7 @@ fn read_within(
         }
     }
     let mut document = reader.document;
+    variables::forget_log_formats(environment);
     document.environment = environment.clone();
     (sources, document)
 }

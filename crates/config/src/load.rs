@@ -2,7 +2,7 @@
 //! never decide whether a configuration is good enough to start with.
 
 use crate::diagnostic::{Diagnostic, Form, Severity};
-use crate::document::Sources;
+use crate::document::{Document, Sources};
 use crate::environment::Environment;
 use crate::keyword::{self, SpecOptions};
 use crate::language::{self, InputFile, Limits, variables};
@@ -26,6 +26,8 @@ pub struct LoadOptions {
 pub struct Loaded {
     /// The files, so that diagnostics can show their lines.
     pub sources: Sources,
+    /// Their words.
+    pub document: Document,
     /// What they say. Of no use if one of the diagnostics is an alert.
     pub spec: Spec,
     /// What there is to say about them, in the order of files and lines; what concerns no line in particular comes last.
@@ -46,14 +48,15 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
     let mut found = Vec::new();
     variables::define(&mut environment, options.language.version, files, &options.local_peer);
     let (sources, document) = language::read(files, &mut environment, &options.language, &mut found);
-    variables::forget_log_formats(&mut environment);
     let spec = keyword::specify(&sources, &document, &options.spec, &mut found);
-    let diagnostics = in_order(found, &sources, Limits::USUAL.errors);
-    Loaded { sources, spec, diagnostics, environment }
+    let diagnostics = in_order(found, &sources);
+    Loaded { sources, document, spec, diagnostics, environment }
 }
 
-/// Sorts by file and line, sums up each file that has errors, and cuts off after too many of them, as HAProxy does.
-fn in_order(found: Vec<Diagnostic>, sources: &Sources, limit: usize) -> Vec<Diagnostic> {
+/// Sorts by file and line, sums up each file that has errors, and cuts off after too many of them, as HAProxy does. What
+/// HAProxy finds after reading comes last, in the order in which it was found.
+pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
+    let limit = Limits::USUAL.errors;
     let (mut parsing, late): (Vec<_>, Vec<_>) = found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
     parsing.sort_by_key(|diagnostic| place(diagnostic).map(|span| (span.file, span.line)));
     let mut ordered = Vec::with_capacity(parsing.len() + late.len() + 1);

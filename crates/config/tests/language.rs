@@ -2,6 +2,8 @@
 //! `NAME.2.cfg` is read behind `NAME.cfg`, as with a second `-f`. With `BLESS=1` the expectations are written instead;
 //! look at what changed before you commit it.
 
+#![allow(clippy::unwrap_used, reason = "a test may end so")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use weir_config::document::{Document, Line};

@@ -85,13 +85,17 @@ pub fn define(environment: &mut Environment, version: &str, files: &[InputFile],
     set("HAPROXY_BRANCH", &branch.join("."));
     set("HAPROXY_CFGFILES", &names.join(";"));
     set("HAPROXY_LOCALPEER", local_peer);
+}
+
+/// Defines what is there only while files are read.
+pub(super) fn define_log_formats(environment: &mut Environment) {
     for (name, value) in LOG_FORMATS {
-        set(name, value);
+        let _ = environment.set(name, value);
     }
 }
 
-/// Removes what is there only while files are read.
-pub fn forget_log_formats(environment: &mut Environment) {
+/// Removes it again.
+pub(super) fn forget_log_formats(environment: &mut Environment) {
     environment.retain(|name| !LOG_FORMATS.iter().any(|(format, _)| *format == name));
 }
 
@@ -104,6 +108,7 @@ mod tests {
         let mut environment = Environment::new();
         let file = |name: &str| InputFile { name: name.into(), bytes: Vec::new() };
         define(&mut environment, "3.5-dev5", &[file("a"), file("b")], "me");
+        define_log_formats(&mut environment);
         let shown: Vec<_> = environment.iter().filter(|(name, _)| !name.ends_with("_FMT")).collect();
         assert_eq!(
             shown,
