@@ -209,15 +209,15 @@ impl ChunkDecoder {
             return Broken::at(Violation::TrailersTooLarge, 0);
         }
         self.trailers.extend_from_slice(fresh);
-        if held > 0 && memchr::memchr(b'\n', fresh).is_none() {
-            return Ok(fresh.len());
-        }
+        // Whole lines only, so that pieces are judged as the whole is.
+        let Some(last) = memchr::memrchr(b'\n', fresh) else { return Ok(fresh.len()) };
+        let lines = &self.trailers[..held + last + 1];
         // Positions count from the section's beginning; the caller wants them from the data's.
         let from_data =
             |broken: Broken| Broken { violation: broken.violation, position: broken.position.saturating_sub(held) };
         let rules = Rules { most: self.limits.max_fields, accept_unsafe: self.limits.accept_unsafe };
-        lines::reserve(&self.trailers, self.line, rules.most, fields).map_err(from_data)?;
-        let parsed = lines::parse_lines(&self.trailers, self.line, &rules, &mut self.dropped, fields);
+        lines::reserve(lines, self.line, rules.most, fields).map_err(from_data)?;
+        let parsed = lines::parse_lines(lines, self.line, &rules, &mut self.dropped, fields);
         match parsed.map_err(from_data)? {
             Lines::Partial { line } => {
                 self.line = line;

@@ -57,10 +57,10 @@ fn connect(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     }
     let authority = without_user(target);
     let (name, port) = split_port(authority);
-    if !accept_unsafe && (!is_authority(authority) || port.is_none_or(<[u8]>::is_empty)) {
+    if !accept_unsafe && (!is_unambiguous(authority) || port.is_none_or(<[u8]>::is_empty)) {
         return Err(Violation::Authority);
     }
-    let is_default = matches!(port, Some(b"80" | b"443"));
+    let is_default = matches!(port, Some(b"80" | b"443")) && is_unambiguous(authority);
     let Some(host) = head.host() else { return Ok(()) };
     if host.eq_ignore_ascii_case(authority) {
         if is_default {
@@ -83,10 +83,10 @@ fn absolute(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     let full = &rest[..rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len())];
     let path = &rest[full.len()..];
     let authority = without_user(full);
-    if !accept_unsafe && !is_authority(authority) {
+    if !accept_unsafe && !is_unambiguous(authority) {
         return Err(Violation::Authority);
     }
-    let bare = without_default_port(authority, scheme);
+    let bare = if is_unambiguous(authority) { without_default_port(authority, scheme) } else { authority };
     let has_default = bare.len() < authority.len();
     let agrees = head.host().is_none_or(|host| {
         host.eq_ignore_ascii_case(authority) || without_default_port(host, scheme).eq_ignore_ascii_case(bare)
@@ -149,6 +149,12 @@ fn without_default_port<'a>(authority: &'a [u8], scheme: &[u8]) -> &'a [u8] {
         Some(b"443") if scheme.eq_ignore_ascii_case(b"https") => name,
         _ => authority,
     }
+}
+
+/// An authority with one colon at most outside of brackets: with more, readers disagree on what the port is.
+fn is_unambiguous(authority: &[u8]) -> bool {
+    let behind = authority.iter().rposition(|byte| *byte == b']').map_or(0, |at| at + 1);
+    is_authority(authority) && authority[behind..].iter().filter(|byte| **byte == b':').count() <= 1
 }
 
 /// A host and perhaps a port, by their characters; brackets only around a whole host.
