@@ -2,17 +2,16 @@
 //! open a socket.
 
 use crate::arguments::Settings;
+use crate::host;
 use crate::messages::Messages;
 use crate::resolve::{SystemResolver, disable_unresolved};
 use config::diagnostic::{Diagnostic, Severity};
-use config::document::{Document, Sources};
+use config::document::Sources;
 use config::environment::Environment;
-use config::keyword::{self, SpecOptions};
 use config::spec::Spec;
-use config::{InputFile, LanguageOptions, language};
+use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use policy::Limits;
 use policy::program::Program;
-use std::collections::BTreeSet;
 
 /// A configuration that can be served.
 pub struct Prepared {
@@ -28,49 +27,28 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Refused;
 
-/// A configuration as it was read, right or wrong.
-pub struct Loaded {
-    /// Its text.
-    pub sources: Sources,
-    /// Its words.
-    pub document: Document,
-    /// What it says.
-    pub spec: Spec,
-}
-
 /// Reads and understands the text. Whatever is wrong with it has been reported; [`compile`] draws the consequence.
-pub fn read(files: &[InputFile], mut environment: Environment, settings: &Settings, messages: &mut Messages) -> Loaded {
-    let mut found = Vec::new();
-    let (sources, document) = language::read(files, &mut environment, &options(settings), &mut found);
-    let spec = keyword::specify(&sources, &document, &SpecOptions::default(), &mut found);
-    messages.report(&found, &sources);
-    if spec.global.quiet && !settings.verbose {
+pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -> Loaded {
+    let options = LoadOptions {
+        language: language(settings),
+        local_peer: settings.local_peer.clone().unwrap_or_else(host::name),
+        ..LoadOptions::default()
+    };
+    let loaded = config::load(files, Environment::of_process(), &options);
+    messages.report(&loaded.diagnostics, &loaded.sources);
+    if loaded.spec.global.quiet && !settings.verbose {
         messages.silence();
     }
-    for name in files_with_errors(&found, &sources) {
-        messages.alert(&format!("config : Error(s) found in configuration file : {name}"));
-    }
-    Loaded { sources, document, spec }
+    loaded
 }
 
 /// What the reader of the language has to know of this run.
-fn options(settings: &Settings) -> LanguageOptions {
+fn language(settings: &Settings) -> LanguageOptions {
     let mut options =
         LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..LanguageOptions::default() };
     options.set_run_time_option("SPLICE", !settings.no_splice);
     options.set_run_time_option("REUSEPORT", !settings.no_reuse_port);
     options
-}
-
-/// The names of the files that an error points into, in their order.
-fn files_with_errors<'a>(found: &[Diagnostic], sources: &'a Sources) -> Vec<&'a str> {
-    let places = found.iter().filter(|diagnostic| diagnostic.is_alert()).filter_map(|diagnostic| diagnostic.span);
-    let files: BTreeSet<u32> = places.map(|span| span.file).collect();
-    files
-        .into_iter()
-        .filter_map(|file| sources.0.get(usize::try_from(file).ok()?))
-        .map(|file| file.name.as_str())
-        .collect()
 }
 
 /// Compiles what was read.

@@ -4,9 +4,10 @@ mod arguments;
 mod background;
 mod demo;
 mod dump;
-mod environment;
+
 mod files;
 mod help;
+mod host;
 mod libraries;
 mod listeners;
 mod load;
@@ -16,9 +17,11 @@ mod resolve;
 mod serve;
 mod version;
 
-use arguments::{Command, Settings, UsageError};
+use arguments::{Command, UsageError};
 use config::LanguageOptions;
 use config::condition::{ConditionContext, eval_argument};
+use config::environment::Environment;
+use config::language::variables::define;
 use messages::Messages;
 use std::ffi::OsString;
 use std::io::Write;
@@ -60,8 +63,10 @@ fn print(text: impl AsRef<[u8]>) {
 
 /// `-cc`.
 fn evaluate(condition: &str, quiet: bool) -> ExitCode {
-    let environment = environment::variables(&Settings::default(), &[]);
-    let context = ConditionContext { environment: &environment, options: &LanguageOptions::default() };
+    let options = LanguageOptions::default();
+    let mut environment = Environment::of_process();
+    define(&mut environment, options.version, &[], &host::name());
+    let context = ConditionContext { environment: &environment, options: &options };
     match eval_argument(condition.as_bytes(), &context) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),

@@ -6,7 +6,7 @@ use crate::listeners;
 use crate::load::{self, Prepared, Refused};
 use crate::messages::Messages;
 use crate::serve::{self, Service};
-use crate::{background, dump, environment, files, libraries};
+use crate::{background, dump, files, libraries};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -50,8 +50,7 @@ fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Ref
         messages.alert(&format!("no configuration file was found in the folders. {}", crate::help::HINT));
         return Err(Refused);
     }
-    let variables = environment::variables(settings, &found);
-    let loaded = load::read(&found, variables, settings, messages);
+    let loaded = load::read(&found, settings, messages);
     if let Some(key) = settings.dump_configuration {
         crate::print(dump::configuration(&loaded.document, key));
     }

@@ -8,7 +8,7 @@ use crate::files::reason;
 use crate::load::{self, Refused};
 use crate::messages::Messages;
 use crate::serve::{Companion, Service};
-use crate::{environment, listeners, serve};
+use crate::{listeners, serve};
 use config::InputFile;
 use rt::net::{Address, BindOptions, ListeningSocket};
 use std::io;
@@ -46,8 +46,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     })?;
     let settings = Settings { foreground: true, ..Settings::default() };
     let file = InputFile { name: "demonstration.cfg".into(), bytes: stage.configuration.clone().into_bytes() };
-    let variables = environment::variables(&settings, &[]);
-    let loaded = load::read(&[file], variables, &settings, messages);
+    let loaded = load::read(&[file], &settings, messages);
     let prepared = load::compile(loaded, &settings, messages)?;
     let opened = listeners::open(&prepared.program, &prepared.spec, &prepared.sources, true);
     let sockets = opened.map_err(|errors| {
