@@ -4,7 +4,6 @@ mod arguments;
 mod background;
 mod demo;
 mod dump;
-
 mod files;
 mod help;
 mod host;
