@@ -283,3 +283,77 @@ pub(crate) fn wake(task: TaskId) {
         remote.wake(task);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote() -> Remote {
+        let descriptors = Descriptors { epoll: sys::epoll::create().unwrap(), event: sys::event::create().unwrap() };
+        Remote::new(0, 0, 0, Some(descriptors))
+    }
+
+    fn job() -> Message {
+        Message::Job(Box::new(|| {}))
+    }
+
+    /// Whether somebody was roused, which is read off the event's descriptor.
+    fn was_roused(remote: &Remote) -> bool {
+        let event = remote.descriptors.as_ref().unwrap().event.try_clone().unwrap();
+        std::io::Read::read(&mut std::fs::File::from(event), &mut [0; 8]).is_ok()
+    }
+
+    #[test]
+    fn a_worker_with_messages_does_not_sleep() {
+        let remote = remote();
+        assert!(remote.prepare_sleep());
+        remote.end_sleep();
+        remote.send(job());
+        assert!(!remote.prepare_sleep(), "the message came before the sleep was announced");
+        remote.end_sleep();
+        let mut messages = Vec::new();
+        remote.receive(&mut messages);
+        assert_eq!(messages.len(), 1);
+        assert!(remote.prepare_sleep());
+    }
+
+    #[test]
+    fn the_first_message_rouses_a_sleeper_and_a_waking_one_is_left_alone() {
+        let remote = remote();
+        remote.send(job());
+        assert!(!was_roused(&remote), "nobody sleeps");
+        remote.receive(&mut Vec::new());
+        assert!(remote.prepare_sleep());
+        remote.send(job());
+        assert!(was_roused(&remote));
+        remote.send(job());
+        assert!(!was_roused(&remote), "it was roused for the first");
+    }
+
+    #[test]
+    fn a_closed_mailbox_drops_what_comes() {
+        let (remote, held) = (remote(), Arc::new(()));
+        remote.send(job());
+        assert_eq!(remote.close().len(), 1);
+        let inside = Arc::clone(&held);
+        remote.send(Message::Job(Box::new(move || drop(inside))));
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(remote.close().is_empty());
+    }
+
+    #[test]
+    fn a_runtime_takes_neighbouring_places_and_gives_them_back() {
+        let first = register(vec![None, None, None]).unwrap();
+        let second = register(vec![None, None]).unwrap();
+        let places = |remotes: &[Arc<Remote>]| remotes.iter().map(|remote| remote.index).collect::<Vec<_>>();
+        for remotes in [&first, &second] {
+            assert!(places(remotes).windows(2).all(|pair| pair[0] + 1 == pair[1]));
+        }
+        assert!(places(&second).iter().all(|place| !places(&first).contains(place)));
+        unregister(&first);
+        // Another test may have taken a place that became free.
+        let is_gone = |old: &Arc<Remote>| find(old.index).is_none_or(|found| found.instance != old.instance);
+        assert!(first.iter().all(is_gone));
+        unregister(&second);
+    }
+}

@@ -1,5 +1,5 @@
 //! The runtime on the kernel's own sockets, over loopback. Nothing here looks at how long anything takes.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use weir_rt as rt;
 

@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::task::Poll;
 
 use base::Buffer;
@@ -12,8 +13,17 @@ use crate::rt;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, OwnedSocket, Stream};
 use rt::{Class, Config, MainFuture};
 
-/// Runs workers until somebody stops them.
+/// Runs workers until somebody stops them. A test that hangs ends the whole run after two minutes: it has failed.
 pub fn start(workers: usize, main: impl Fn(u16) -> MainFuture + Send + Sync + 'static) {
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(std::time::Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{test} hangs");
+            std::process::abort();
+        }
+    });
+    let _done = done;
     rt::run(&Config { workers, ..Config::default() }, Arc::new(main)).unwrap();
 }
 
