@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
                 self.place = Place::Lost;
             }
         } else if is_section {
-            self.section = line.words.get(1).unwrap_or(&line.words[0]).text.clone();
+            self.section = line.text(usize::from(line.words.len() > 1)).to_owned();
             self.place = Place::Inside;
             self.document.sections.push(Section { line, body: Vec::new() });
         } else {
