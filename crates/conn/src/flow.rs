@@ -386,11 +386,13 @@ impl Flow {
     /// and the rest is long, the source is asked to wake us for large amounts only.
     fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
         let small = rt::buffer_size();
-        self.large = !self.chunked && (read == room || read > small) && match self.source {
-            Source::Length(remaining) => remaining >= BULK,
-            Source::UntilClose => true,
-            Source::Chunked(_) | Source::Ended => false,
-        };
+        self.large = !self.chunked
+            && (read == room || read > small)
+            && match self.source {
+                Source::Length(remaining) => remaining >= BULK,
+                Source::UntilClose => true,
+                Source::Chunked(_) | Source::Ended => false,
+            };
         if self.large && !self.bulk && self.remaining() >= 2 * BULK {
             self.bulk = source.set_receive_low_water(BULK as usize).is_ok();
         }
@@ -438,10 +440,8 @@ impl Flow {
 
     fn admit_chunks(&mut self) -> Result<(), FlowError> {
         let Source::Chunked(chunks) = &mut self.source else { return Ok(()) };
-        let decoded = chunks
-            .decoder
-            .decode_in_place(self.body.data_mut(), &mut chunks.trailers)
-            .map_err(FlowError::Malformed)?;
+        let decoded =
+            chunks.decoder.decode_in_place(self.body.data_mut(), &mut chunks.trailers).map_err(FlowError::Malformed)?;
         // What was not used is a part of a line, or the next message.
         self.rest = split_off(&mut self.body, decoded.consumed);
         self.body.truncate(decoded.payload);

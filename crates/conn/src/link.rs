@@ -132,7 +132,9 @@ impl Pool {
 
     /// Whether a link that becomes idle now would be kept.
     pub fn has_room(&self, server: ServerId) -> bool {
-        self.servers.get(server).is_some_and(|server| !server.limited() || server.idle.load(Ordering::Relaxed) < server.limits.most)
+        self.servers
+            .get(server)
+            .is_some_and(|server| !server.limited() || server.idle.load(Ordering::Relaxed) < server.limits.most)
     }
 
     /// Lays an idle link down; closes it where the server's limit is reached.

@@ -45,7 +45,14 @@ impl Shared {
             limits[server.serial].most = server.pool_max_conn.map_or(usize::MAX, |most| most as usize);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
-        Self { program, live, log_targets, pool, stopping: AtomicBool::new(false), loads: (0..workers).map(|_| Load::default()).collect() }
+        Self {
+            program,
+            live,
+            log_targets,
+            pool,
+            stopping: AtomicBool::new(false),
+            loads: (0..workers).map(|_| Load::default()).collect(),
+        }
     }
 
     /// Whether a soft stop was asked for.

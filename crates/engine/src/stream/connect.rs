@@ -279,7 +279,8 @@ impl Request<'_> {
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where the algorithm takes
 /// servers in turn anyway.
 fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
-    let in_turn = matches!(backend.balance, BalanceSpec::RoundRobin | BalanceSpec::StaticRr | BalanceSpec::Random { .. });
+    let in_turn =
+        matches!(backend.balance, BalanceSpec::RoundRobin | BalanceSpec::StaticRr | BalanceSpec::Random { .. });
     let at_once = in_turn && backend.redispatch != Redispatch::Never;
     backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
 }

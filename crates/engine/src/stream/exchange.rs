@@ -340,9 +340,7 @@ impl<'a> Exchange<'a> {
                     }
                     return Ok(false);
                 }
-                Ok(Parse::Complete { consumed })
-                    if !fits(&facts.response, consumed, self.terms.limits.max_head) =>
-                {
+                Ok(Parse::Complete { consumed }) if !fits(&facts.response, consumed, self.terms.limits.max_head) => {
                     return failed(Cause::Proxy, Phase::Headers, 502);
                 }
                 Ok(Parse::Complete { consumed }) => {
@@ -354,8 +352,11 @@ impl<'a> Exchange<'a> {
                     }
                     // HTTP/1.0 knows no interim answers.
                     if facts.request.version() == Version::Http11 {
-                        let edits =
-                            Edits { framing: Framing::None, connection: ConnectionLine::Nothing, version: Version::Http11 };
+                        let edits = Edits {
+                            framing: Framing::None,
+                            connection: ConnectionLine::Nothing,
+                            version: Version::Http11,
+                        };
                         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                             return failed(Cause::Proxy, Phase::Headers, 502);
                         }

@@ -25,11 +25,11 @@ pub fn refusal(proxy: &Proxy, status: u16) -> Vec<u8> {
     let head = page.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
     let mut bytes = page.to_vec();
     let mut in_name = false;
-    for index in 0..head {
-        match bytes[index] {
+    for byte in &mut bytes[..head] {
+        match *byte {
             b'\n' => in_name = true,
             b':' => in_name = false,
-            byte if in_name => bytes[index] = byte.to_ascii_lowercase(),
+            _ if in_name => byte.make_ascii_lowercase(),
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::conclude;
 use crate::stream::connect::{self, Refusal, Target};
-use crate::stream::request::splices;
+use crate::stream::dispatch::splices;
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -81,10 +81,18 @@ async fn connect_and_carry(
         return Outcome::new(Cause::Server, Phase::Connect);
     };
     facts.borrow_mut().backend = Some(backend.index);
-    let obtained =
-        connect::Request { session, facts, proxy: backend, client, timer, private: &mut None, fresh: true, first: true }
-            .obtain(None)
-            .await;
+    let obtained = connect::Request {
+        session,
+        facts,
+        proxy: backend,
+        client,
+        timer,
+        private: &mut None,
+        fresh: true,
+        first: true,
+    }
+    .obtain(None)
+    .await;
     let Target { slot, mut link } = match obtained {
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return outcome,
@@ -117,7 +125,8 @@ pub async fn carry(
     facts: &SharedFacts,
 ) -> Outcome {
     let now = rt::now();
-    let mut carriage = Carriage { duplex, client, server, timer, limits, facts, client_active: now, server_active: now };
+    let mut carriage =
+        Carriage { duplex, client, server, timer, limits, facts, client_active: now, server_active: now };
     std::future::poll_fn(|cx| carriage.poll(cx)).await
 }
 

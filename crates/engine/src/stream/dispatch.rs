@@ -1,0 +1,253 @@
+//! A request on its way: its backend, a server's link, the exchange, and what becomes of both connections then. Must
+//! never read a head or touch a body.
+
+use base::buffer::Buffer;
+use config::spec::{CloseMode, HttpReuse, SpliceSpec};
+use conn::duplex::Duplex;
+use conn::flow::Flow;
+use conn::link::Link;
+use policy::live::ServerSlot;
+use policy::program::{Backend, Proxy};
+use wire::h1::{self, ConnectionLine, Edits};
+use wire::http::{Framing, Head, Version};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::connect::{self, Target};
+use crate::stream::exchange::{End, Exchange, Terms};
+use crate::stream::http::Client;
+use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
+use crate::stream::request::{Next, head_limits};
+use crate::stream::{conclude, forwarded, tcp};
+use crate::worker::SharedFacts;
+
+/// Sends a request to its backend and carries the answer back.
+pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+    let proxy = session.proxy();
+    let target = proxy.frontend.as_ref().and_then(|frontend| frontend.target);
+    let target = target.map(|index| session.worker.proxy(index));
+    let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
+        finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
+        facts.borrow_mut().timings.request = None;
+        return fail(session, client, facts, 503, Flow::idle()).await;
+    };
+    facts.borrow_mut().backend = Some(backend_proxy.index);
+    forwarded::add(session, backend_proxy, &facts);
+    let close_server = closes_server(proxy, backend_proxy) || is_outdated_coding(&facts.borrow().request);
+    let terms = terms(session, backend_proxy, backend, &facts);
+    let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
+    let Some(mut up) = start_body(client, &facts, splice_request) else {
+        // What came with the head already breaks the chunked coding: the request never was one.
+        facts.borrow_mut().forget_request();
+        finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
+        return refuse(session, client, facts, 400).await;
+    };
+    let mut held: Option<ServerSlot> = None;
+    let mut fresh = false;
+    loop {
+        let obtained = connect::Request {
+            session,
+            facts: &facts,
+            proxy: backend_proxy,
+            client: &mut client.stream,
+            timer: &mut client.timer,
+            private: &mut client.private,
+            fresh,
+            first: client.served == 0,
+        }
+        .obtain(held.take())
+        .await;
+        let Target { slot, mut link } = match obtained {
+            Ok(target) => target,
+            Err(refusal) => return refused(session, client, facts, refusal, up).await,
+        };
+        if encode_head(&facts, close_server, up.head_mut()).is_err() {
+            finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
+            drop(slot);
+            return fail(session, client, facts, 400, up).await;
+        }
+        let terms = Terms { reused: link.answers > 0, close_server, ..terms };
+        let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, up);
+        match exchange.run().await {
+            End::Replay => {
+                drop(exchange);
+                up = Flow::idle();
+                held = Some(slot);
+                fresh = true;
+            }
+            End::Silent => {
+                drop(exchange);
+                session.end(facts);
+                return Next::Close;
+            }
+            End::Answered => {
+                let (keep, reusable) = (exchange.client_goes_on(), exchange.link_is_reusable());
+                drop(exchange);
+                let link = Leftover { slot, link, reusable, close_server };
+                return answered(session, client, backend, facts, link, keep);
+            }
+            End::Tunnel => {
+                let (head, input) = exchange.into_tunnel();
+                return tunnel(session, client, backend_proxy, facts, (slot, link), (head, input)).await;
+            }
+            End::Failed { outcome, status, page } => {
+                let nothing_sent = exchange.nothing_sent();
+                let up = exchange.into_upload();
+                drop(link);
+                drop(slot);
+                facts.borrow_mut().outcome = outcome;
+                if nothing_sent && status > 0 {
+                    facts.borrow_mut().status = i32::from(status);
+                    if page {
+                        return fail(session, client, facts, status, up).await;
+                    }
+                }
+                conclude::conclude(session, facts);
+                return if outcome.phase == Phase::Last { Next::Linger } else { Next::Close };
+            }
+        }
+    }
+}
+
+/// A server's side after an answer.
+struct Leftover {
+    slot: ServerSlot,
+    link: Link,
+    reusable: bool,
+    close_server: bool,
+}
+
+/// The answer went to the client: the link is kept or closed, the stream ends.
+fn answered(
+    session: &Session,
+    client: &mut Client,
+    backend: &Backend,
+    facts: SharedFacts,
+    leftover: Leftover,
+    keep: bool,
+) -> Next {
+    let Leftover { slot, mut link, reusable, close_server } = leftover;
+    if reusable {
+        keep_link(session, client, backend, &slot, link);
+    } else {
+        if close_server {
+            // The server was asked to close: nothing is lost when we do it first, and no port lingers.
+            let _ = link.stream.set_linger_zero();
+        }
+        drop(link);
+    }
+    drop(slot);
+    conclude::conclude(session, facts);
+    match keep {
+        true => Next::Again,
+        // Nothing unread: closing cannot reset what is still on its way to the client.
+        false if client.input.is_empty() && client.stream.is_quiet() => Next::Close,
+        false => Next::Linger,
+    }
+}
+
+/// Starts the flow of the request's body with what came behind its head. `None`: that breaks the chunked coding.
+fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool) -> Option<Flow> {
+    let framing = facts.borrow().request.framing;
+    let mut up = Flow::idle();
+    if framing.has_body() {
+        let body = std::mem::replace(&mut client.input, Buffer::empty());
+        up.start(body, framing, framing == Framing::Chunked).ok()?;
+        if splice {
+            up.splice();
+        }
+    } else if client.input.is_empty() {
+        // Whoever waits for a server holds no buffer.
+        client.input = Buffer::empty();
+    }
+    Some(up)
+}
+
+/// Whether one of both sides wants a direction spliced.
+pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec) -> bool) -> bool {
+    [frontend, backend].iter().any(|proxy| proxy.options.splice.auto || direction(&proxy.options.splice))
+}
+
+/// Lays the link down for later requests.
+fn keep_link(session: &Session, client: &mut Client, backend: &Backend, slot: &ServerSlot, mut link: Link) {
+    let Some(server) = backend.servers.get(slot.server()) else { return };
+    link.answers = link.answers.saturating_add(1);
+    if backend.http_reuse == HttpReuse::Never {
+        client.private = Some((server.serial, link));
+    } else {
+        let worker = &session.worker;
+        worker.links.put(&worker.shared.pool, server.serial, link);
+    }
+}
+
+/// Whether the server is asked to close behind the answer.
+fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
+    backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
+}
+
+/// A chunked body in HTTP/1.0, which has no such thing: nothing may follow on that connection (RFC 9112, section 6.1).
+fn is_outdated_coding(request: &Head) -> bool {
+    request.version() == Version::Http10 && request.framing == Framing::Chunked
+}
+
+fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &SharedFacts) -> Terms {
+    let proxy = session.proxy();
+    let request = &facts.borrow().request;
+    Terms {
+        client: proxy.timeouts.client,
+        server: backend_proxy.timeouts.server,
+        splice_response: splices(proxy, backend_proxy, |splice| splice.response),
+        abort_on_close: backend.abortonclose,
+        close_client: !keeps_client(session, request),
+        close_server: false,
+        reused: false,
+        replayable: is_replayable(request),
+        limits: head_limits(&session.worker.shared.program.global),
+    }
+}
+
+/// A request whose loss and repetition nobody can tell apart from a single one (RFC 9110, section 9.2.2), and of which
+/// nothing but the head was sent.
+fn is_replayable(request: &Head) -> bool {
+    request.known_method().is_idempotent() && !request.framing.has_body()
+}
+
+fn encode_head(facts: &SharedFacts, close_server: bool, head: &mut Buffer) -> Result<(), h1::Overflow> {
+    let facts = facts.borrow();
+    let request = &facts.request;
+    let upgrade;
+    let connection = if request.upgrade {
+        upgrade = request.first(b"upgrade").unwrap_or_default();
+        ConnectionLine::Upgrade(upgrade)
+    } else {
+        match (close_server, request.version()) {
+            (true, Version::Http11) => ConnectionLine::Close,
+            (false, Version::Http10) => ConnectionLine::KeepAlive,
+            (true, Version::Http10) | (false, Version::Http11) => ConnectionLine::Nothing,
+        }
+    };
+    let edits = Edits { connection, framing: request.framing, version: request.version() };
+    h1::encode_request(request, &edits, head)
+}
+
+/// Carries a tunnel until both sides have closed.
+async fn tunnel(
+    session: &Session,
+    client: &mut Client,
+    backend: &Proxy,
+    facts: SharedFacts,
+    (slot, mut link): (ServerSlot, Link),
+    (head, server_input): (Buffer, Buffer),
+) -> Next {
+    let input = std::mem::replace(&mut client.input, Buffer::empty());
+    if let Ok(duplex) = Duplex::new(input, head, server_input) {
+        let limits = tcp::Limits::of_upgrade(session.proxy(), backend);
+        let (stream, timer) = (&mut client.stream, &mut client.timer);
+        let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, &facts).await;
+        facts.borrow_mut().outcome = outcome;
+    }
+    drop(link);
+    drop(slot);
+    conclude::conclude(session, facts);
+    Next::Close
+}

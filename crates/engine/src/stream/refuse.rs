@@ -1,0 +1,124 @@
+//! Answers that Weir gives in a server's place: to what was no request, and to requests that could not be served. Must
+//! never decide that something went wrong: whoever calls did.
+
+use std::task::Poll;
+
+use config::spec::CloseMode;
+use conn::flow::{Flow, Moved, Step};
+use wire::http::{Head, Version};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::connect::Refusal;
+use crate::stream::http::Client;
+use crate::stream::request::Next;
+use crate::stream::{conclude, page};
+use crate::worker::SharedFacts;
+
+/// Notes how a stream ended, and the status that the client gets; -1 for none.
+pub fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
+    let facts = &mut *facts.borrow_mut();
+    facts.outcome = outcome;
+    facts.status = status;
+}
+
+/// Answers an invalid or late request with an error page and ends the connection.
+pub async fn refuse(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
+    let page = page::refusal(session.proxy(), status);
+    let sent = send_page(session, client, &page).await;
+    conclude::conclude(session, facts);
+    if sent && !page.is_empty() { Next::Linger } else { Next::Close }
+}
+
+/// Writes a page to the client. False: the client does not take it.
+pub async fn send_page(session: &Session, client: &mut Client, page: &[u8]) -> bool {
+    let deadline = session.proxy().timeouts.client.map(|limit| rt::now() + limit);
+    let mut sent = 0;
+    client.timer.arm(deadline);
+    std::future::poll_fn(|cx| {
+        while sent < page.len() {
+            match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], false) {
+                Poll::Ready(Ok(written)) => sent += written,
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                Poll::Pending if client.timer.poll_expired(cx).is_ready() => return Poll::Ready(false),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(true)
+    })
+    .await
+}
+
+/// No server could be had.
+pub async fn refused(session: &Session, client: &mut Client, facts: SharedFacts, refusal: Refusal, up: Flow) -> Next {
+    finish(&facts, refusal.outcome, refusal.status);
+    match u16::try_from(refusal.status) {
+        Ok(status) => fail(session, client, facts, status, up).await,
+        Err(_) => {
+            conclude::conclude(session, facts);
+            Next::Close
+        }
+    }
+}
+
+/// Answers with an error page after a request that was understood. What is still to come of its body is read and
+/// dropped, so that the connection can go on.
+pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, status: u16, up: Flow) -> Next {
+    let answer = {
+        let facts = facts.borrow();
+        let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
+        let keep = !by_client && facts.outcome.phase != Phase::Request && keeps_client(session, &facts.request);
+        let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
+        page::answer(proxy, &facts.request, status, keep)
+    };
+    let sent = send_page(session, client, &answer.bytes).await;
+    let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
+    if sent && !by_client {
+        facts.borrow_mut().bytes_out += answer.bytes.len() as u64;
+    }
+    conclude::conclude(session, facts);
+    if !sent || answer.bytes.is_empty() {
+        return Next::Close;
+    }
+    if answer.keep && drain(session, client, up).await { Next::Again } else { Next::Linger }
+}
+
+/// Reads the rest of a request's body. False: it does not come to its end.
+async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool {
+    up.abandon_sink();
+    let limit = session.proxy().timeouts.client;
+    let mut moved = Moved::default();
+    client.timer.arm(limit.map(|limit| rt::now() + limit));
+    let drained = std::future::poll_fn(|cx| {
+        let read = moved.read;
+        match up.poll_drain(cx, &mut client.stream, &mut moved) {
+            Ok(Step::Finished) => return Poll::Ready(true),
+            Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
+            Ok(Step::AwaitsSource | Step::AwaitsSink) => {}
+            Err(_) => return Poll::Ready(false),
+        }
+        if moved.read > read {
+            client.timer.arm(limit.map(|limit| rt::now() + limit));
+        }
+        client.timer.poll_expired(cx).map(|()| false)
+    })
+    .await;
+    let rest = up.take_rest();
+    if !rest.is_empty() {
+        client.input = rest;
+    }
+    drained
+}
+
+/// Whether the client's connection may go on behind an answer.
+pub fn keeps_client(session: &Session, request: &Head) -> bool {
+    wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_stopping()
+}
+
+/// Whether the client said that its connection may go on (RFC 9112, section 9.3).
+fn wants_keep_alive(request: &Head) -> bool {
+    match request.version() {
+        Version::Http11 => !request.connection.close,
+        Version::Http10 => request.connection.keep_alive && !request.connection.close,
+    }
+}
