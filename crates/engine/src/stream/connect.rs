@@ -4,6 +4,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{BalanceSpec, HttpReuse, Mode};
 use conn::link::Link;
@@ -52,6 +53,8 @@ pub struct Request<'a> {
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
     pub client: &'a mut Stream,
+    /// What the client sent before it closed its direction; `None` where that was read already.
+    pub early: Option<&'a mut Buffer>,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,
     /// The session's own link (`http-reuse never`).
@@ -227,6 +230,15 @@ impl Request<'_> {
         }
     }
 
+    /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.
+    fn has_asked(&mut self) -> bool {
+        let Some(early) = &mut self.early else { return true };
+        if early.capacity() == 0 {
+            **early = rt::buffer();
+        }
+        !early.is_empty() || matches!(self.client.try_read(early), Ok(Some(1..)))
+    }
+
     /// The pause before the same server is tried again.
     async fn turn_around(&mut self) -> Result<(), Refusal> {
         let pause = self.proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
@@ -258,7 +270,7 @@ impl Request<'_> {
                 if watching {
                     if now >= watch || self.client.is_registered() {
                         match self.client.poll_hangup(cx) {
-                            Poll::Ready(Hangup::PeerClosed) if !abort_on_close => watching = false,
+                            Poll::Ready(Hangup::PeerClosed) if !abort_on_close && self.has_asked() => watching = false,
                             Poll::Ready(_) => return Poll::Ready(Waited::Gone),
                             Poll::Pending => {}
                         }

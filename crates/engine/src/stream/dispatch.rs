@@ -50,6 +50,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             facts: &facts,
             proxy: backend_proxy,
             client: &mut client.stream,
+            early: None,
             timer: &mut client.timer,
             private: &mut client.private,
             fresh,

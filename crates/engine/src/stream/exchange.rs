@@ -176,9 +176,9 @@ impl<'a> Exchange<'a> {
         self.keep_client && self.upload == Upload::Done && !self.half_closed
     }
 
-    /// Nothing of an answer was sent to the client.
+    /// Nothing of the final answer was sent to the client.
     pub fn nothing_sent(&self) -> bool {
-        self.facts.borrow().bytes_out == 0
+        self.answer == Answer::Awaited
     }
 
     /// A byte of the answer came over the link.
@@ -362,6 +362,7 @@ impl<'a> Exchange<'a> {
                         }
                         let mut moved = Moved::default();
                         let _ = self.down.poll_flush(cx, &mut self.client.stream, &mut moved);
+                        facts.bytes_out += moved.written as u64;
                     }
                     facts.response.clear();
                     if self.input.is_empty() {

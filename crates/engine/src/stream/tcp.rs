@@ -81,11 +81,13 @@ async fn connect_and_carry(
         return Outcome::new(Cause::Server, Phase::Connect);
     };
     facts.borrow_mut().backend = Some(backend.index);
+    let mut early = Buffer::empty();
     let obtained = connect::Request {
         session,
         facts,
         proxy: backend,
         client,
+        early: Some(&mut early),
         timer,
         private: &mut None,
         fresh: true,
@@ -97,7 +99,7 @@ async fn connect_and_carry(
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return outcome,
     };
-    let outcome = match Duplex::new(Buffer::empty(), Buffer::empty(), Buffer::empty()) {
+    let outcome = match Duplex::new(early, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
                 duplex.up.splice();
