@@ -216,7 +216,6 @@ impl ChunkDecoder {
         let from_data =
             |broken: Broken| Broken { violation: broken.violation, position: broken.position.saturating_sub(held) };
         let rules = Rules { most: self.limits.max_fields, accept_unsafe: self.limits.accept_unsafe };
-        lines::reserve(lines, self.line, rules.most, fields).map_err(from_data)?;
         let parsed = lines::parse_lines(lines, self.line, &rules, &mut self.dropped, fields);
         match parsed.map_err(from_data)? {
             Lines::Partial { line } => {

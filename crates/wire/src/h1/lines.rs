@@ -29,13 +29,15 @@ pub(super) enum Lines {
     End { behind: usize },
 }
 
-/// Makes room for the canonical form of what is left of `input`: each line grows by up to two bytes, a name by none.
-pub(super) fn reserve(input: &[u8], at: usize, most: usize, fields: &mut Fields) -> Result<(), Broken> {
-    fields.reserve((input.len() - at) + 2 * most.min(input.len() - at) + LONGEST_NAME + 64);
+/// Makes room for the canonical form of the line at `at`, and some more: what follows the head is not counted.
+pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<(), Broken> {
+    let rest = input.get(at..).unwrap_or_default();
+    let line = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    fields.reserve(line + LONGEST_NAME + 768);
     if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) }
 }
 
-/// Parses lines from `at`, where one starts, up to the empty one. Room must have been reserved. `dropped` tells from
+/// Parses lines from `at`, where one starts, up to the empty one. `dropped` tells from
 /// call to call whether the last line was left out, so that its continuation is too.
 pub(super) fn parse_lines(
     input: &[u8],
@@ -55,8 +57,14 @@ pub(super) fn parse_lines(
                 Some(b'\n') => return Ok(Lines::End { behind: at + 2 }),
                 Some(_) => return Broken::at(Violation::BareCr, at),
             },
-            Some(b' ' | b'\t') => continue_line(input, at, rules, *dropped, fields)?,
-            Some(_) => parse_line(input, at, rules, dropped, fields)?,
+            Some(byte) => {
+                reserve(input, at, fields)?;
+                if is_blank(*byte) {
+                    continue_line(input, at, rules, *dropped, fields)?
+                } else {
+                    parse_line(input, at, rules, dropped, fields)?
+                }
+            }
         };
         match next {
             Some(next) => at = next,
@@ -179,6 +187,7 @@ fn continue_line(
     let line_end = at.saturating_sub(if input[..at].ends_with(b"\r\n") { 2 } else { 1 });
     let blanks = input[..line_end].iter().rev().take_while(|byte| is_blank(**byte)).count();
     fields.rewind(last.end as usize);
+    fields.reserve(blanks + (input.len() - at) + 8);
     let from = if last.value == last.end {
         skip_blanks(input, at)
     } else {

@@ -111,7 +111,7 @@ pub(super) fn walk(
         if matches!(input.get(scan.line..), None | Some([] | [b'\r'])) {
             return partial(input, limits, scan);
         }
-        lines::reserve(input, scan.line, limits.max_fields, &mut head.fields)?;
+        lines::reserve(input, scan.line, &mut head.fields)?;
         match start_line(input, scan.line, limits.accept_unsafe, head)? {
             StartLine::Partial => {
                 scan.past_method |= input[scan.line..].iter().any(|byte| !is_token(*byte));
@@ -123,8 +123,6 @@ pub(super) fn walk(
                 scan.started = true;
             }
         }
-    } else {
-        lines::reserve(input, scan.line, limits.max_fields, &mut head.fields)?;
     }
     match lines::parse_lines(input, scan.line, &limits.rules(), &mut scan.dropped, &mut head.fields)? {
         Lines::End { behind } if behind <= limits.max_head => Ok(Walk::Done { consumed: behind }),

@@ -193,3 +193,41 @@ fn too_many_connection_options() {
     assert!(parse(&options(64)).is_ok());
     assert_eq!(parse(&options(65)).unwrap_err().violation, Violation::ConnectionOptions);
 }
+
+#[test]
+fn large_heads_and_what_lies_behind_them() {
+    let long = "v".repeat(9_000);
+    let many: String = (0..90).map(|number| format!("Name-{number}: {}\r\n", "w".repeat(50))).collect();
+    let blanks = " ".repeat(3_000);
+    let input = format!(
+        "GET /{long} HTTP/1.1\r\nHost: a\r\n{many}F: 1{blanks}\r\n{blanks}2\r\nG: {long}\r\n\r\n{}",
+        "body".repeat(5_000)
+    );
+    let limits = Limits { max_head: 100_000, ..Limits::default() };
+    let expected = format!(
+        "GET /{long} HTTP/1.1\r\nhost: a\r\n{}f: 1{blanks}  {blanks}2\r\ng: {long}\r\n\r\n",
+        many.replace("Name", "name")
+    );
+    let mut head = Head::new();
+    let parsed = parse_request(input.as_bytes(), &limits, &mut Scan::default(), &mut head);
+    assert_eq!(parsed, Ok(Parse::Complete { consumed: input.len() - 20_000 }));
+    assert_eq!(String::from_utf8(text(&head)).unwrap(), expected);
+    let mut scan = Scan::default();
+    for length in (0..input.len()).step_by(97) {
+        if parse_request(&input.as_bytes()[..length], &limits, &mut scan, &mut head) != Ok(Parse::Partial) {
+            assert_eq!(String::from_utf8(text(&head)).unwrap(), expected);
+            return;
+        }
+    }
+    panic!("never complete");
+}
+
+#[test]
+fn the_room_of_a_head_follows_the_head_and_not_its_body() {
+    let input = [b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n".to_vec(), vec![b'x'; 60_000]].concat();
+    let (mut head, _) = parse(&input).unwrap();
+    assert!(head.fields.capacity() < 4_000, "{}", head.fields.capacity());
+    head.clear();
+    head.fields.shrink_to(0);
+    assert_eq!(head.fields.capacity(), 0);
+}

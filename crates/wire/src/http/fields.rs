@@ -55,13 +55,19 @@ impl Fields {
         self.overflowed = false;
     }
 
-    /// Gives back capacity beyond what a message of `bytes` needs. For heads that wait long for their next message.
+    /// Gives back capacity beyond what `bytes` of text need. For heads that wait long for their next message.
     pub fn shrink_to(&mut self, bytes: usize) {
         let keep = bytes.max(self.used);
         if self.text.len() > keep {
             self.text.truncate(keep);
             self.text.shrink_to_fit();
         }
+        self.list.shrink_to(bytes / 32);
+    }
+
+    /// Bytes that it has allocated.
+    pub fn capacity(&self) -> usize {
+        self.text.capacity() + self.list.capacity() * size_of::<Field>()
     }
 
     /// How many fields there are.
