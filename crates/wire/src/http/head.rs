@@ -191,16 +191,37 @@ impl Head {
         self.fields.replace(name, value);
     }
 
-    /// Changes a request's method. The caller answers for it being a token.
+    /// Changes a request's method. Spaces and control characters in it are left out; nothing changes when nothing is
+    /// left.
     pub fn set_method(&mut self, method: &[u8]) {
-        self.method = Method::from_text(method);
-        self.method_text = self.write(method);
-        self.line = Span::default();
+        let visible: Vec<u8> = method.iter().copied().filter(u8::is_ascii_graphic).collect();
+        if !visible.is_empty() {
+            self.method = Method::from_text(&visible);
+            self.method_text = self.write(&visible);
+            self.line = Span::default();
+        }
     }
 
-    /// Changes a request's target. The caller answers for it being without spaces.
+    /// Changes a request's target. Spaces and control characters in it are percent-encoded: they would end it. Nothing
+    /// changes when it is empty.
     pub fn set_target(&mut self, target: &[u8]) {
-        self.target = self.write(target);
+        let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+        if target.is_empty() {
+            return;
+        }
+        self.target = if target.iter().any(ends) {
+            let mut encoded = Vec::with_capacity(target.len() + 16);
+            for byte in target {
+                if ends(byte) {
+                    encoded.extend_from_slice(format!("%{byte:02X}").as_bytes());
+                } else {
+                    encoded.push(*byte);
+                }
+            }
+            self.write(&encoded)
+        } else {
+            self.write(target)
+        };
         self.line = Span::default();
     }
 
@@ -244,6 +265,19 @@ mod tests {
         assert_eq!((head.method(), head.known_method(), head.target()), (&b"HEAD"[..], Method::Head, &b"/x"[..]));
         head.clear();
         assert_eq!((head.method(), head.target(), head.status(), head.field_count()), (&b""[..], &b""[..], 0, 0));
+    }
+
+    #[test]
+    fn no_part_of_a_start_line_can_end_it() {
+        let mut head = Head::new();
+        head.set_method(b"GE T\r\n");
+        head.set_target(b"/a b\r\nX: y");
+        head.set_status(200, b"a\r\nb");
+        assert_eq!((head.method(), head.target()), (&b"GET"[..], &b"/a%20b%0D%0AX:%20y"[..]));
+        assert_eq!(head.reason(), b"a  b");
+        head.set_method(b" ");
+        head.set_target(b"");
+        assert_eq!((head.method(), head.target()), (&b"GET"[..], &b"/a%20b%0D%0AX:%20y"[..]));
     }
 
     #[test]
