@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::data::Data;
+use crate::failure::Result;
 use crate::pattern::Pattern;
-use crate::script::Line;
+use crate::script::{self, Line};
 
 /// One `.case` file.
 #[derive(Debug, Clone)]
@@ -109,6 +110,22 @@ pub(crate) struct LogSpec {
     pub(crate) ordered: bool,
     /// One pattern a line.
     pub(crate) lines: Vec<Pattern>,
+}
+
+impl Case {
+    /// The case for a run with several threads, unless it asks for a number itself: who logs first is open then, and so are the numbers of
+    /// connections at that moment.
+    pub(crate) fn for_threads(mut self, threads: u32) -> Result<Self> {
+        if self.threads.is_some() || threads == 1 {
+            return Ok(self);
+        }
+        if let Some(log) = &mut self.log {
+            log.ordered = false;
+            log.lines = log.lines.iter().map(Pattern::with_any_connections).collect::<Result<_>>()?;
+        }
+        self.peers.iter_mut().try_for_each(|peer| script::with_any_connections(&mut peer.script))?;
+        Ok(self)
+    }
 }
 
 /// A subject that behaves in another way, and why.

@@ -60,8 +60,8 @@ pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Tr
 }
 
 /// Reads a case file for a subject.
-pub(crate) fn read(name: &str, path: &Path, subject: &Subject) -> Result<Case> {
-    parse::case(name, path, &fs::read_to_string(path)?, &subject.tags)
+pub(crate) fn read(name: &str, path: &Path, subject: &Subject, setting: Setting) -> Result<Case> {
+    parse::case(name, path, &fs::read_to_string(path)?, &subject.tags)?.for_threads(setting.threads)
 }
 
 /// Plays all scripts to their ends and returns what is still open, by peer.

@@ -105,6 +105,18 @@ fn step(node: &Node) -> Result<Step> {
     })
 }
 
+/// Makes every `wait-log` mind no numbers of connections.
+pub(crate) fn with_any_connections(script: &mut [Line]) -> Result<()> {
+    for line in script {
+        match &mut line.step {
+            Step::WaitLog(pattern) => *pattern = pattern.with_any_connections()?,
+            Step::Repeat { script, .. } => with_any_connections(script)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Steps of one word.
 fn plain(word: &str) -> Result<Step> {
     Ok(match word {

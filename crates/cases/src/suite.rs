@@ -156,7 +156,7 @@ fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
 }
 
 fn one(name: &str, path: &Path, subject: &Subject, setting: Setting) -> (Outcome, String) {
-    let case = match run::read(name, path, subject) {
+    let case = match run::read(name, path, subject, setting) {
         Ok(case) => case,
         Err(failure) => return (Outcome::Failed(format!("  {}: {failure}", path.display())), String::new()),
     };
