@@ -1,7 +1,7 @@
 //! `balance first`: the first server with a free slot.
 
-use super::heap::Heap;
-use super::{Candidate, Load, Pick, Row, State};
+use super::board::Board;
+use super::{Candidate, Change, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
@@ -16,34 +16,34 @@ pub(super) const ROW: Row = Row {
 #[derive(Debug, Default)]
 pub(super) struct First {
     /// Servers with a free slot, by rank.
-    open: Heap<u32>,
-    /// By server: its place in the order of the ids; `None` if it does not take part.
-    ranks: Vec<Option<u32>>,
+    open: Board,
+    /// By server: its place in the order of the ids.
+    ranks: Vec<u32>,
 }
 
 impl First {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        self.open = Heap::new(count);
-        self.ranks = super::roomy(count);
-        self.ranks.resize(count, None);
+        self.open = Board::new(count);
+        self.ranks = vec![0; count];
         let mut order: Vec<&Candidate> = candidates.iter().collect();
         order.sort_by_key(|candidate| candidate.id);
-        for (rank, candidate) in order.into_iter().enumerate() {
-            self.ranks[candidate.server] = Some(rank as u32);
-            self.open.set(candidate.server, rank as u32);
+        for (rank, candidate) in (0..).zip(order) {
+            self.ranks[candidate.server] = rank;
         }
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
+    pub(super) fn pick(&mut self, pick: &Pick, _loads: &Loads) -> Option<usize> {
         self.open.top_without(pick.avoid).map(|(_, server)| server)
     }
 
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        let Some(rank) = self.ranks[server] else { return };
-        if !load.has_slot() {
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        if !change.turned {
+            return;
+        }
+        if change.load.has_slot() {
+            self.open.set(server, u128::from(self.ranks[server]));
+        } else {
             self.open.remove(server);
-        } else if !self.open.contains(server) {
-            self.open.set(server, rank);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `balance leastconn`: the server with the fewest requests for its weight.
 
-use super::heap::Heap;
-use super::{Candidate, Load, Pick, Row, State};
+use super::board::Board;
+use super::{Candidate, Change, Load, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
@@ -16,11 +16,17 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Debug, Default)]
 pub(super) struct LeastConn {
-    /// Servers that may get a request, by load and by how long their load has stood.
-    open: Heap<(u64, u64)>,
-    /// By server; 0 if it does not take part.
-    weights: Vec<u32>,
     changes: u64,
+    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    tables: Box<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// Servers that may get a request, by load and by how long their load has stood.
+    open: Board,
+    /// By server.
+    weights: Vec<u32>,
 }
 
 /// What a request counts on a server of weight 1. Divided by the weight, fine enough for the greatest weight.
@@ -37,30 +43,23 @@ fn weigh(load: Load, weight: u32) -> u64 {
 
 impl LeastConn {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        self.open = Heap::new(count);
-        self.weights = super::roomy(count);
-        self.weights.resize(count, 0);
+        *self.tables = Tables { open: Board::new(count), weights: vec![1; count] };
         for candidate in candidates {
-            self.weights[candidate.server] = candidate.weight;
-            self.on_load(candidate.server, Load::IDLE);
+            self.tables.weights[candidate.server] = candidate.weight;
         }
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
-        self.open.top_without(pick.avoid).map(|(_, server)| server)
+    pub(super) fn pick(&mut self, pick: &Pick, _loads: &Loads) -> Option<usize> {
+        self.tables.open.top_without(pick.avoid).map(|(_, server)| server)
     }
 
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        let weight = self.weights[server];
-        if weight == 0 {
-            return;
-        }
-        let waits_here = load.maxqueue.is_some_and(|most| load.queued < most);
-        if load.has_slot() || waits_here {
+    pub(super) fn on_load(&mut self, server: usize, Change { load, .. }: Change) {
+        if load.has_slot() || load.has_bounded_queue_room() {
             self.changes += 1;
-            self.open.set(server, (weigh(load, weight), self.changes));
+            let key = u128::from(weigh(load, self.tables.weights[server])) << 64 | u128::from(self.changes);
+            self.tables.open.set(server, key);
         } else {
-            self.open.remove(server);
+            self.tables.open.remove(server);
         }
     }
 }

@@ -1,59 +1,44 @@
 //! The weighted map that `static-rr` and the hashing algorithms share: as many entries as the sum of the weights, each
-//! naming a server, spread as evenly as whole entries allow and in HAProxy's order.
+//! naming a server, spread as evenly as whole entries allow and in HAProxy's order. It is never written after it was
+//! built, so workers read it without taking it from each other.
 
-use super::{Candidate, Load};
+use super::{Candidate, Loads};
 
-/// The map, with the servers that have no free slot.
+/// The map.
 #[derive(Debug, Default)]
 pub(super) struct Map {
     entries: Vec<u32>,
-    /// By server: whether it has a free slot; `None` if it does not take part.
-    open: Vec<Option<bool>>,
-    open_count: usize,
 }
 
 impl Map {
-    pub(super) fn new(candidates: &[Candidate], count: usize) -> Self {
-        let mut open = super::roomy(count);
-        open.resize(count, None);
-        for candidate in candidates {
-            open[candidate.server] = Some(true);
-        }
-        Self { entries: spread(candidates), open, open_count: candidates.len() }
-    }
-
-    /// Takes note of a server's load.
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        let open = load.has_slot();
-        if self.open[server] == Some(!open) {
-            self.open[server] = Some(open);
-            self.open_count = if open { self.open_count + 1 } else { self.open_count - 1 };
-        }
+    pub(super) fn new(candidates: &[Candidate]) -> Self {
+        Self { entries: spread(candidates) }
     }
 
     /// The entry for a hash, whether its server is full or not; the next other server's if that one is to be avoided.
     pub(super) fn at_hash(&self, hash: u32, avoid: Option<usize>) -> Option<usize> {
         let start = (hash as usize).checked_rem(self.entries.len())?;
-        let others = (0..self.entries.len()).map(|step| self.server_at(start + step));
-        let other = others.into_iter().find(|server| avoid != Some(*server));
+        let mut others = (0..self.entries.len()).map(|step| self.server_at(start + step));
+        let other = others.find(|server| avoid != Some(*server));
         Some(other.unwrap_or_else(|| self.server_at(start)))
     }
 
-    /// The next entry from `cursor` on whose server has a free slot. Moves the cursor behind it.
-    pub(super) fn next_open(&self, cursor: &mut usize, avoid: Option<usize>) -> Option<usize> {
-        if self.open_count == 0 {
-            return None;
-        }
-        let is_open = |server: usize| self.open.get(server) == Some(&Some(true));
-        let avoid = avoid.filter(|server| !is_open(*server) || self.open_count > 1);
+    /// The next entry from `cursor` on whose server has a free slot, another one than `avoid` if there is one. Moves
+    /// the cursor behind it.
+    pub(super) fn next_open(&self, cursor: &mut usize, avoid: Option<usize>, loads: &Loads) -> Option<usize> {
+        let mut found = None;
         for step in 0..self.entries.len() {
             let server = self.server_at(*cursor + step);
-            if is_open(server) && avoid != Some(server) {
-                *cursor = (*cursor + step + 1) % self.entries.len();
-                return Some(server);
+            if loads[server].has_slot() {
+                found = Some((server, step));
+                if avoid != Some(server) {
+                    break;
+                }
             }
         }
-        None
+        let (server, step) = found?;
+        *cursor = (*cursor + step + 1) % self.entries.len();
+        Some(server)
     }
 
     fn server_at(&self, position: usize) -> usize {
@@ -68,7 +53,7 @@ fn spread(candidates: &[Candidate]) -> Vec<u32> {
     let weights: Vec<i64> = candidates.iter().map(|candidate| i64::from(candidate.weight / divisor)).collect();
     let total: i64 = weights.iter().sum();
     let mut credits = vec![0_i64; weights.len()];
-    let mut entries = super::roomy(total as usize);
+    let mut entries = Vec::with_capacity(total as usize);
     for _ in 0..total {
         let mut best: Option<(i64, usize)> = None;
         for (index, credit) in credits.iter_mut().enumerate() {

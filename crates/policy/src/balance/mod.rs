@@ -4,9 +4,10 @@
 //!
 //! To add an algorithm: its file with a `ROW`, a variant of [`State`], a line in [`TABLE`].
 
+mod board;
 mod first;
-mod heap;
 mod leastconn;
+mod loads;
 mod map;
 mod random;
 mod roundrobin;
@@ -15,6 +16,7 @@ mod static_rr;
 #[cfg(test)]
 mod tests;
 
+pub use loads::{Load, Loads};
 pub use source::hash as source_hash;
 
 use config::spec::BalanceSpec;
@@ -28,34 +30,6 @@ pub struct Candidate {
     pub weight: u32,
     /// Its `id`.
     pub id: u32,
-}
-
-/// How busy a server is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    /// Requests that it serves.
-    pub served: u32,
-    /// Requests in its own queue.
-    pub queued: u32,
-    /// `maxconn`; `u32::MAX` without one.
-    pub limit: u32,
-    /// `maxqueue`; `None` without one.
-    pub maxqueue: Option<u32>,
-}
-
-impl Load {
-    /// Nothing to do and no limits.
-    pub const IDLE: Self = Self { served: 0, queued: 0, limit: u32::MAX, maxqueue: None };
-
-    /// Whether one more request could be served at once.
-    pub fn has_slot(&self) -> bool {
-        self.served < self.limit
-    }
-
-    /// Requests that it has to do with.
-    pub fn in_flight(&self) -> u32 {
-        self.served.saturating_add(self.queued)
-    }
 }
 
 /// What a choice may depend on.
@@ -119,22 +93,32 @@ macro_rules! dispatch {
 }
 
 impl State {
-    /// Starts anew with these servers out of `count`, ordered by index. All count as idle until [`State::on_load`] says
-    /// otherwise.
+    /// Starts anew with these servers out of `count`, ordered by index. They count as full until [`State::on_load`], which
+    /// is called for every one of them afterwards, says otherwise.
     pub fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
         dispatch!(self, algorithm => algorithm.rebuild(candidates, count));
     }
 
     /// The server for a request. `None`: all are full, the request waits in the backend's queue. A server that is full
     /// may be chosen too: then it waits in that server's.
-    pub fn pick(&mut self, pick: &Pick) -> Option<usize> {
-        dispatch!(self, algorithm => algorithm.pick(pick))
+    pub fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        dispatch!(self, algorithm => algorithm.pick(pick, loads))
     }
 
-    /// Takes note of a server's load after every change. Servers that do not take part are ignored.
-    pub fn on_load(&mut self, server: usize, load: Load) {
-        dispatch!(self, algorithm => algorithm.on_load(server, load));
+    /// Hears of a change of the load of a server that takes part.
+    pub fn on_load(&mut self, server: usize, change: Change) {
+        dispatch!(self, algorithm => algorithm.on_load(server, change));
     }
+}
+
+/// A server's load has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// As it is now.
+    pub load: Load,
+    /// Whether it had no free slot before and has one now, or the other way round. Most algorithms care for nothing
+    /// else, and so touch nothing of their own otherwise.
+    pub turned: bool,
 }
 
 /// A vector with so much unused room behind its `count` elements that nothing else that is hot lies on its cache lines.

@@ -1,6 +1,6 @@
 //! `balance random`: the least loaded of a few servers drawn by lot.
 
-use super::{Candidate, Load, Pick, Row, State};
+use super::{Candidate, Change, Load, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
@@ -20,61 +20,59 @@ pub(super) const ROW: Row = Row {
 /// More draws than this find the same server anyway, and they are made under a lock.
 const MOST_DRAWS: u32 = 1_000;
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Seat {
-    /// 0 if it does not take part.
-    weight: u32,
-    /// Whether its weight is in the lots.
-    open: bool,
-    requests: u32,
-    /// The number of its last pick.
-    picked: u64,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Random {
     draws: u32,
-    seats: Vec<Seat>,
-    lots: Lots,
     picks: u64,
+    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    tables: Box<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// By server.
+    weights: Vec<u32>,
+    /// By server: the number of its last pick.
+    picked: Vec<u64>,
+    /// The weights of the servers with a free slot.
+    lots: Lots,
 }
 
 impl Random {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        let mut seats = super::roomy(count);
-        seats.resize(count, Seat::default());
-        self.lots = Lots::new(count);
+        self.tables.weights = vec![0; count];
         for candidate in candidates {
-            let picked = self.seats.get(candidate.server).map_or(0, |seat| seat.picked);
-            seats[candidate.server] = Seat { weight: candidate.weight, open: true, requests: 0, picked };
-            self.lots.change(candidate.server, i64::from(candidate.weight));
+            self.tables.weights[candidate.server] = candidate.weight;
         }
-        self.seats = seats;
+        self.tables.lots = Lots::new(count);
+        let mut picked = super::roomy(count);
+        picked.extend(self.tables.picked.iter().copied().chain(std::iter::repeat(0)).take(count));
+        self.tables.picked = picked;
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
-        let mut numbers = Numbers(pick.random);
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         // The server to avoid is taken out of the lots as long as another one stays in.
-        let seat = pick.avoid.and_then(|server| self.seats.get(server).filter(|seat| seat.open).copied());
-        let out = pick.avoid.zip(seat).filter(|(_, seat)| u64::from(seat.weight) < self.lots.total());
-        if let Some((server, seat)) = out {
-            self.lots.change(server, -i64::from(seat.weight));
+        let out = pick.avoid.filter(|server| *server < self.tables.weights.len() && loads[*server].has_slot());
+        let out = out.map(|server| (server, i64::from(self.tables.weights[server])));
+        let out = out.filter(|(_, weight)| weight.unsigned_abs() < self.tables.lots.total());
+        if let Some((server, weight)) = out {
+            self.tables.lots.change(server, -weight);
         }
-        let drawn = self.draw(&mut numbers);
-        if let Some((server, seat)) = out {
-            self.lots.change(server, i64::from(seat.weight));
+        let drawn = self.draw(&mut Numbers(pick.random), loads);
+        if let Some((server, weight)) = out {
+            self.tables.lots.change(server, weight);
         }
         let server = drawn?;
         self.picks += 1;
-        self.seats[server].picked = self.picks;
+        self.tables.picked[server] = self.picks;
         Some(server)
     }
 
-    fn draw(&self, numbers: &mut Numbers) -> Option<usize> {
-        let mut best = self.lots.find(numbers.below(self.lots.total())?)?;
+    fn draw(&self, numbers: &mut Numbers, loads: &Loads) -> Option<usize> {
+        let mut best = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
         for _ in 1..self.draws {
-            let other = self.lots.find(numbers.below(self.lots.total())?)?;
-            if self.is_better(other, best) {
+            let other = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
+            if self.is_better(other, best, loads) {
                 best = other;
             }
         }
@@ -82,23 +80,17 @@ impl Random {
     }
 
     /// Fewer requests for its weight; with as many, the one that is more overdue.
-    fn is_better(&self, server: usize, than: usize) -> bool {
-        let (a, b) = (self.seats[server], self.seats[than]);
-        let load = |seat: Seat, other: Seat| u64::from(seat.requests) * u64::from(other.weight);
-        let overdue = |seat: Seat| (self.picks + 1 - seat.picked).saturating_mul(u64::from(seat.weight));
-        (load(a, b), overdue(b)) < (load(b, a), overdue(a))
+    fn is_better(&self, server: usize, than: usize, loads: &Loads) -> bool {
+        let weight = |server: usize| u64::from(self.tables.weights[server]);
+        let load = |load: Load, other: usize| u64::from(load.in_flight()) * weight(other);
+        let overdue = |server: usize| (self.picks + 1 - self.tables.picked[server]).saturating_mul(weight(server));
+        (load(loads[server], than), overdue(than)) < (load(loads[than], server), overdue(server))
     }
 
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        let seat = &mut self.seats[server];
-        if seat.weight == 0 {
-            return;
-        }
-        seat.requests = load.in_flight();
-        if seat.open != load.has_slot() {
-            seat.open = load.has_slot();
-            let weight = i64::from(seat.weight);
-            self.lots.change(server, if load.has_slot() { weight } else { -weight });
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        if change.turned {
+            let weight = i64::from(self.tables.weights[server]);
+            self.tables.lots.change(server, if change.load.has_slot() { weight } else { -weight });
         }
     }
 }

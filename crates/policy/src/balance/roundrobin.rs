@@ -4,8 +4,8 @@
 //! sum of all weights divided by its own. HAProxy does the same in whole numbers with the rest carried along; ties and
 //! starting places follow its answers, so the sequences are the same.
 
-use super::heap::Heap;
-use super::{Candidate, Load, Pick, Row, State};
+use super::board::Board;
+use super::{Candidate, Change, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
@@ -17,54 +17,72 @@ pub(super) const ROW: Row = Row {
     make: |spec| matches!(spec, BalanceSpec::RoundRobin).then(|| State::RoundRobin(RoundRobin::default())),
 };
 
-/// What turns are ordered by: the position, then the part of it that is left over less the weight, then the order in
-/// which the turns were set.
-type Key = (u64, i64, u64);
-
 /// A server's next turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Turn {
     position: u64,
-    /// What is left over, in parts of `weight`.
+    /// What is left over, in parts of the server's weight.
     rest: u64,
-    /// 0 if it does not take part.
-    weight: u64,
 }
+
+/// Turns are ordered by their position, then by what is left over less the weight, then by when they were set.
+const ORDER_BITS: u32 = 40;
+
+/// Keeps the second part of the order above zero; more than the greatest weight.
+const BIAS: u64 = 1 << 12;
 
 impl Turn {
     /// Moves `times` turns ahead.
-    fn advance(&mut self, times: u64, total: u64) {
-        let rest = self.rest + times * (total % self.weight);
-        self.position += times * (total / self.weight) + rest / self.weight;
-        self.rest = rest % self.weight;
+    fn advance(&mut self, times: u64, weight: u64, total: u64) {
+        let rest = self.rest + times * (total % weight);
+        self.position += times * (total / weight) + rest / weight;
+        self.rest = rest % weight;
     }
 
-    fn key(&self, order: u64) -> Key {
-        (self.position, self.rest as i64 - self.weight as i64, order)
+    fn key(&self, weight: u64, order: u64) -> u128 {
+        let tie = (BIAS + self.rest - weight) << ORDER_BITS | (order & ((1 << ORDER_BITS) - 1));
+        u128::from(self.position) << 64 | u128::from(tie)
+    }
+
+    fn from_key(key: u128, weight: u64) -> Self {
+        Self { position: (key >> 64) as u64, rest: (key as u64 >> ORDER_BITS) + weight - BIAS }
     }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RoundRobin {
-    /// Servers with a free slot, by turn.
-    open: Heap<Key>,
-    /// By server.
-    turns: Vec<Turn>,
-    /// The sum of the weights.
-    total: u64,
     /// The position of the last pick.
     now: u64,
     order: u64,
+    /// The sum of the weights.
+    total: u64,
+    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    tables: Box<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// The next turns, but for servers that were full when it was their turn.
+    board: Board,
+    /// By server; 0 if it does not take part.
+    weights: Vec<u64>,
+    /// By server: the turn that came when it was full.
+    lost: Vec<Option<Turn>>,
 }
 
 impl RoundRobin {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        let old_total = std::mem::replace(&mut self.total, candidates.iter().map(|c| u64::from(c.weight)).sum());
-        let mut turns = super::roomy(count);
-        turns.resize(count, Turn::default());
-        let old = std::mem::replace(&mut self.turns, turns);
-        self.open = Heap::new(count);
-        if old.iter().all(|turn| turn.weight == 0) {
+        let mut old = std::mem::take(self);
+        *self = Self {
+            now: old.now,
+            order: old.order,
+            total: candidates.iter().map(|candidate| u64::from(candidate.weight)).sum(),
+            tables: Box::new(Tables { board: Board::new(count), weights: vec![0; count], lost: vec![None; count] }),
+        };
+        for candidate in candidates {
+            self.tables.weights[candidate.server] = u64::from(candidate.weight);
+        }
+        if old.total == 0 {
             self.start(candidates);
             return;
         }
@@ -72,35 +90,41 @@ impl RoundRobin {
             let weight = u64::from(candidate.weight);
             // A server keeps the part of its interval that it has waited already; one that is new waits a whole one.
             let interval = self.total / weight;
-            let wait = match old.get(candidate.server).filter(|turn| turn.weight > 0) {
-                Some(turn) => {
-                    let ahead = turn.position.saturating_sub(self.now) * turn.weight;
-                    interval.min(ahead * self.total / (old_total * weight))
+            let wait = match old.turn(candidate.server) {
+                Some((turn, old_weight)) => {
+                    let ahead = turn.position.saturating_sub(self.now) * old_weight;
+                    interval.min(ahead * self.total / (old.total * weight))
                 }
                 None => interval,
             };
-            self.place(candidate.server, Turn { position: self.now + wait, rest: 0, weight });
+            self.place(candidate.server, Turn { position: self.now + wait, rest: 0 });
         }
+    }
+
+    /// A server's next turn and its weight, if it takes part.
+    fn turn(&mut self, server: usize) -> Option<(Turn, u64)> {
+        let weight = *self.tables.weights.get(server).filter(|weight| **weight > 0)?;
+        self.bring_back(server);
+        self.tables.board.key(server).map(|key| (Turn::from_key(key, weight), weight))
     }
 
     /// Finds where every server starts: the heaviest at once; each of the others, heavier ones first, at the first
     /// place where none of those that have started is due.
     fn start(&mut self, candidates: &[Candidate]) {
-        let mut waiting: Vec<&Candidate> = candidates.iter().collect();
-        waiting.sort_by_key(|candidate| std::cmp::Reverse(candidate.weight));
-        let mut waiting = waiting.into_iter();
-        let mut next = waiting.next();
+        let mut waiting: Vec<usize> = candidates.iter().map(|candidate| candidate.server).collect();
+        waiting.sort_by_key(|server| std::cmp::Reverse(self.tables.weights[*server]));
         let mut starts = Vec::new();
+        let mut waiting = waiting.into_iter().peekable();
         for position in 0.. {
-            let Some(candidate) = next else { break };
-            match self.open.top().filter(|((due, ..), _)| *due <= position) {
-                Some((_, server)) => self.take(server),
-                None => {
-                    let turn = Turn { position, rest: 0, weight: u64::from(candidate.weight) };
-                    starts.push((candidate.server, turn));
-                    self.turns[candidate.server] = turn;
-                    self.take(candidate.server);
-                    next = waiting.next();
+            let due = self.tables.board.top().filter(|(key, _)| (key >> 64) as u64 <= position);
+            match (due, waiting.peek()) {
+                (_, None) => break,
+                (Some((key, server)), _) => self.take(server, key),
+                (None, Some(&server)) => {
+                    let turn = Turn { position, rest: 0 };
+                    starts.push((server, turn));
+                    self.take(server, turn.key(self.tables.weights[server], 0));
+                    waiting.next();
                 }
             }
         }
@@ -110,46 +134,47 @@ impl RoundRobin {
         }
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
-        let ((position, ..), server) = self.open.top_without(pick.avoid)?;
-        self.now = self.now.max(position);
-        self.take(server);
-        Some(server)
-    }
-
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        if self.turns[server].weight == 0 {
-            return;
-        }
-        if !load.has_slot() {
-            self.open.remove(server);
-        } else if !self.open.contains(server) {
-            self.skip_lost_turns(server);
-            self.place(server, self.turns[server]);
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        loop {
+            let (key, server) = self.tables.board.top_without(pick.avoid)?;
+            if loads[server].has_slot() {
+                self.now = self.now.max((key >> 64) as u64);
+                self.take(server, key);
+                return Some(server);
+            }
+            self.tables.lost[server] = Some(Turn::from_key(key, self.tables.weights[server]));
+            self.tables.board.remove(server);
         }
     }
 
-    /// A server that was full does not get the turns that went by: it would be flooded.
-    fn skip_lost_turns(&mut self, server: usize) {
-        let (now, total) = (self.now, self.total);
-        let turn = &mut self.turns[server];
-        if turn.position <= now {
-            turn.advance((now - turn.position) * turn.weight / total, total);
-            while turn.position <= now {
-                turn.advance(1, total);
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        if change.turned && change.load.has_slot() {
+            self.bring_back(server);
+        }
+    }
+
+    /// A server that was full when it was its turn does not get the turns that went by: it would be flooded.
+    fn bring_back(&mut self, server: usize) {
+        let Some(mut turn) = self.tables.lost[server].take() else { return };
+        let (weight, total) = (self.tables.weights[server], self.total);
+        if turn.position <= self.now {
+            turn.advance((self.now - turn.position) * weight / total, weight, total);
+            while turn.position <= self.now {
+                turn.advance(1, weight, total);
             }
         }
+        self.place(server, turn);
     }
 
-    fn take(&mut self, server: usize) {
-        let mut turn = self.turns[server];
-        turn.advance(1, self.total);
+    fn take(&mut self, server: usize, key: u128) {
+        let weight = self.tables.weights[server];
+        let mut turn = Turn::from_key(key, weight);
+        turn.advance(1, weight, self.total);
         self.place(server, turn);
     }
 
     fn place(&mut self, server: usize, turn: Turn) {
         self.order += 1;
-        self.turns[server] = turn;
-        self.open.set(server, turn.key(self.order));
+        self.tables.board.set(server, turn.key(self.tables.weights[server], self.order));
     }
 }

@@ -1,7 +1,7 @@
 //! `balance source`: the client's address decides.
 
-use super::map::Map;
-use super::{Candidate, Load, Pick, Row, State};
+use super::static_rr::StaticRr;
+use super::{Candidate, Change, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 use std::net::IpAddr;
 
@@ -15,27 +15,24 @@ pub(super) const ROW: Row = Row {
     make: |spec| matches!(spec, BalanceSpec::Source).then(|| State::Source(Source::default())),
 };
 
+/// The same map and cursor as in `static-rr`, which also serves clients without an address.
 #[derive(Debug, Default)]
-pub(super) struct Source {
-    map: Map,
-    cursor: usize,
-}
+pub(super) struct Source(StaticRr);
 
 impl Source {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        self.map = Map::new(candidates, count);
-        self.cursor = 0;
+        self.0.rebuild(candidates, count);
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         match pick.hash {
-            Some(hash) => self.map.at_hash(hash, pick.avoid),
-            None => self.map.next_open(&mut self.cursor, pick.avoid),
+            Some(hash) => self.0.map.at_hash(hash, pick.avoid),
+            None => self.0.pick(pick, loads),
         }
     }
 
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        self.map.on_load(server, load);
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        self.0.on_load(server, change);
     }
 }
 

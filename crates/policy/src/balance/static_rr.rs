@@ -1,7 +1,7 @@
 //! `balance static-rr`: the servers in turn by a fixed map.
 
 use super::map::Map;
-use super::{Candidate, Load, Pick, Row, State};
+use super::{Candidate, Change, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
@@ -15,21 +15,28 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Debug, Default)]
 pub(super) struct StaticRr {
-    map: Map,
+    pub(super) map: Map,
     cursor: usize,
+    /// Servers with a free slot.
+    open: u32,
 }
 
 impl StaticRr {
-    pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        self.map = Map::new(candidates, count);
-        self.cursor = 0;
+    pub(super) fn rebuild(&mut self, candidates: &[Candidate], _count: usize) {
+        *self = Self { map: Map::new(candidates), ..Self::default() };
     }
 
-    pub(super) fn pick(&mut self, pick: &Pick) -> Option<usize> {
-        self.map.next_open(&mut self.cursor, pick.avoid)
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        // Without this a backend that is full would be searched through for each request that joins its queue.
+        if self.open == 0 {
+            return None;
+        }
+        self.map.next_open(&mut self.cursor, pick.avoid, loads)
     }
 
-    pub(super) fn on_load(&mut self, server: usize, load: Load) {
-        self.map.on_load(server, load);
+    pub(super) fn on_load(&mut self, _server: usize, change: Change) {
+        if change.turned {
+            self.open = if change.load.has_slot() { self.open + 1 } else { self.open - 1 };
+        }
     }
 }

@@ -13,32 +13,49 @@ fn candidates(weights: &[u32]) -> Vec<Candidate> {
 /// An algorithm with its servers' loads, as a backend keeps them.
 struct Farm {
     state: State,
-    loads: Vec<Load>,
+    loads: Loads,
+    weights: Vec<u32>,
     random: u64,
 }
 
 impl Farm {
     fn new(spec: &BalanceSpec, weights: &[u32]) -> Self {
-        let (_, mut state) = find(spec);
-        state.rebuild(&candidates(weights), weights.len());
-        Self { state, loads: vec![Load::IDLE; weights.len()], random: 1 }
+        let (_, state) = find(spec);
+        let mut farm = Self { state, loads: Loads::new(weights.len()), weights: Vec::new(), random: 1 };
+        farm.weigh(weights);
+        farm
+    }
+
+    fn weigh(&mut self, weights: &[u32]) {
+        self.weights = weights.to_vec();
+        self.state.rebuild(&candidates(weights), weights.len());
+        for Candidate { server, .. } in candidates(weights) {
+            let load = self.loads[server];
+            self.state.on_load(server, Change { load, turned: load.has_slot() });
+        }
+    }
+
+    fn set(&mut self, server: usize, load: Load) {
+        let before = std::mem::replace(&mut self.loads[server], load);
+        if self.weights[server] > 0 {
+            self.state.on_load(server, Change { load, turned: before.has_slot() != load.has_slot() });
+        }
     }
 
     fn limited(mut self, server: usize, limit: u32) -> Self {
-        self.loads[server].limit = limit;
-        self.change(server, 0);
+        self.set(server, Load { limit, ..self.loads[server] });
         self
     }
 
     fn change(&mut self, server: usize, by: i32) {
-        self.loads[server].served = self.loads[server].served.strict_add_signed(by);
-        self.state.on_load(server, self.loads[server]);
+        let load = self.loads[server];
+        self.set(server, Load { served: load.served.strict_add_signed(by), ..load });
     }
 
-    /// Picks, and keeps the slot.
+    /// Picks, and keeps the slot if there is one.
     fn hold(&mut self, pick: Pick) -> Option<usize> {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let server = self.state.pick(&Pick { random: self.random, ..pick })?;
+        let server = self.state.pick(&Pick { random: self.random, ..pick }, &self.loads)?;
         if self.loads[server].has_slot() {
             self.change(server, 1);
         }
@@ -47,9 +64,9 @@ impl Farm {
 
     /// Picks, and gives the slot back at once.
     fn pass(&mut self, pick: Pick) -> Option<usize> {
-        let before = self.loads.clone();
+        let has_slot: Vec<bool> = (0..self.weights.len()).map(|server| self.loads[server].has_slot()).collect();
         let server = self.hold(pick)?;
-        if self.loads[server] != before[server] {
+        if has_slot[server] {
             self.change(server, -1);
         }
         Some(server)
@@ -222,7 +239,7 @@ fn every_row_is_named_once_documented_and_found() {
 
 /// Requests that each server got out of so many; they stay where the load decides.
 fn shares(farm: &mut Farm, spec: &BalanceSpec, count: u32) -> Vec<u32> {
-    let mut shares = vec![0; farm.loads.len()];
+    let mut shares = vec![0; farm.weights.len()];
     for number in 0..count {
         let pick = if find(spec).0.hashes { client(number) } else { Pick::default() };
         let stays = matches!(spec, BalanceSpec::LeastConn | BalanceSpec::Random { .. });
@@ -327,7 +344,7 @@ fn roundrobin_turns_are_spread_evenly_and_follow_changed_weights_at_once() {
     let mut farm = Farm::new(&BalanceSpec::RoundRobin, &[1, 1, 1]);
     farm.names(100, |farm| farm.pass(Pick::default()));
     for weights in [[10, 1, 1], [1, 7, 3], [0, 1, 1], [4, 4, 4], [256, 1, 128]] {
-        farm.state.rebuild(&candidates(&weights), 3);
+        farm.weigh(&weights);
         let total: u32 = weights.iter().sum();
         let order: Vec<usize> = (0..total * 3).map(|_| farm.pass(Pick::default()).unwrap()).collect();
         for window in order.windows(total as usize) {
@@ -359,28 +376,24 @@ fn idle_servers_are_drawn_in_fair_shares_although_all_draws_are_ties() {
 
 #[test]
 fn first_goes_by_id() {
-    let (_, mut state) = find(&BalanceSpec::First);
-    let ids = [30, 10, 20];
-    let candidates: Vec<Candidate> = (0..).zip(ids).map(|(server, id)| Candidate { server, weight: 1, id }).collect();
-    state.rebuild(&candidates, 3);
-    let mut order = Vec::new();
-    while let Some(server) = state.pick(&Pick::default()) {
-        order.push(server);
-        state.on_load(server, Load { served: 1, limit: 1, ..Load::IDLE });
+    let mut farm = Farm::new(&BalanceSpec::First, &[1, 1, 1]);
+    let by_id: Vec<Candidate> =
+        (0..).zip([30, 10, 20]).map(|(server, id)| Candidate { server, weight: 1, id }).collect();
+    farm.state.rebuild(&by_id, 3);
+    for server in 0..3 {
+        farm.state.on_load(server, Change { load: Load::IDLE, turned: true });
     }
-    assert_eq!(order, [1, 2, 0]);
+    let mut farm = farm.limited(0, 1).limited(1, 1).limited(2, 1);
+    assert_eq!(farm.names(4, |farm| farm.hold(Pick::default())), "bca-");
 }
 
 #[test]
 fn leastconn_lets_requests_wait_at_a_server_with_a_maxqueue() {
-    let (_, mut state) = find(&BalanceSpec::LeastConn);
-    state.rebuild(&candidates(&[1, 1]), 2);
-    let load = |served, queued| Load { served, queued, limit: 1, maxqueue: Some(2) };
-    state.on_load(0, load(1, 0));
-    state.on_load(1, Load { served: 1, queued: 0, limit: 1, maxqueue: None });
-    assert_eq!(state.pick(&Pick::default()), Some(0));
-    state.on_load(0, load(1, 1));
-    assert_eq!(state.pick(&Pick::default()), Some(0));
-    state.on_load(0, load(1, 2));
-    assert_eq!(state.pick(&Pick::default()), None);
+    let mut farm = Farm::new(&BalanceSpec::LeastConn, &[1, 1]);
+    let full = Load { served: 1, limit: 1, ..Load::IDLE };
+    farm.set(1, full);
+    for (queued, picked) in [(0, Some(0)), (1, Some(0)), (2, None)] {
+        farm.set(0, Load { queued, maxqueue: 2, ..full });
+        assert_eq!(farm.state.pick(&Pick::default(), &farm.loads), picked);
+    }
 }

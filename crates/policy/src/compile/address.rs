@@ -3,6 +3,7 @@
 use super::Compiler;
 use crate::program::{BindAddress, LogAddress, ServerAddress, ServerPort};
 use config::spec::{AddressSpec, Family, HostSpec, PortSpec};
+use config::text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes of an abstract name that fills the whole field: `sun_path` without the NUL in front.
@@ -32,7 +33,7 @@ impl Compiler<'_> {
                     PortSpec::None => ServerPort::Offset(0),
                 },
             },
-            AddressSpec::Unix { path, .. } => ServerAddress::Unix(path.into()),
+            AddressSpec::Unix { path, .. } => ServerAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => ServerAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => ServerAddress::Descriptor(*fd),
         })
@@ -43,7 +44,7 @@ impl Compiler<'_> {
             AddressSpec::Inet { host, family, port, .. } => {
                 BindAddress::Inet(SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(0)))
             }
-            AddressSpec::Unix { path, .. } => BindAddress::Unix(path.into()),
+            AddressSpec::Unix { path, .. } => BindAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => BindAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, kind } => BindAddress::Descriptor { fd: *fd, kind: *kind },
         })
@@ -54,7 +55,7 @@ impl Compiler<'_> {
             AddressSpec::Inet { host, family, port, .. } => {
                 LogAddress::Inet(SocketAddr::new(self.host(host, *family)?, exact(*port).unwrap_or(SYSLOG)))
             }
-            AddressSpec::Unix { path, .. } => LogAddress::Unix(path.into()),
+            AddressSpec::Unix { path, .. } => LogAddress::Unix(text::to_os_string(path).into()),
             AddressSpec::Abstract { name, unpadded, .. } => LogAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => LogAddress::Descriptor(*fd),
         })
@@ -69,7 +70,7 @@ fn exact(port: PortSpec) -> Option<u16> {
 }
 
 fn abstract_name(name: &str, unpadded: bool) -> Vec<u8> {
-    let mut bytes = name.as_bytes().to_vec();
+    let mut bytes = text::to_bytes(name).into_owned();
     bytes.truncate(ABSTRACT_LENGTH);
     if !unpadded {
         bytes.resize(ABSTRACT_LENGTH, 0);
@@ -78,7 +79,7 @@ fn abstract_name(name: &str, unpadded: bool) -> Vec<u8> {
 }
 
 /// The words of an address, for messages about a line whose words are not at hand.
-pub(super) fn text(address: &AddressSpec) -> String {
+pub(super) fn written(address: &AddressSpec) -> String {
     match address {
         AddressSpec::Inet { host, port, .. } => {
             let host = match host {

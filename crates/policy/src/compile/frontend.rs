@@ -3,8 +3,7 @@
 use super::{Compiler, address};
 use crate::program::{Bind, Frontend, Global};
 use config::diagnostic::Form;
-use config::span::Spanned;
-use config::spec::{AddressSpec, BindSpec, Mode, ProxyKind, ProxySpec, Spec};
+use config::spec::{AddressSpec, BindSpec, ProxyKind, ProxySpec, Spec};
 
 impl Compiler<'_> {
     pub(super) fn frontend(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Frontend {
@@ -15,7 +14,7 @@ impl Compiler<'_> {
             let address = match self.bind_address(&bind.address) {
                 Ok(address) => address,
                 Err(name) => {
-                    let text = if bind.text.is_empty() { address::text(&bind.address) } else { bind.text.clone() };
+                    let text = if bind.text.is_empty() { address::written(&bind.address) } else { bind.text.clone() };
                     self.alert(bind.span, Form::Parsing, format!("'bind' : invalid address: '{name}' in '{text}'"));
                     return None;
                 }
@@ -42,34 +41,20 @@ impl Compiler<'_> {
         Frontend { binds, maxconn, backlog, target: self.target(spec, index, written) }
     }
 
-    /// The backend that gets a frontend's requests.
+    /// The backend that gets a frontend's requests: the first `use_backend`, else `default_backend`, else itself. That
+    /// its mode fits was checked with the text.
     fn target(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<usize> {
-        let Some((name, keyword, place)) = destination(written) else {
+        let Some(name) = written.use_backend.first().or(written.default_backend.as_ref()) else {
             return (written.kind == ProxyKind::Listen).then_some(index);
         };
         let is_named = |proxy: &ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;
-        let Some(found) = spec.proxies.iter().position(is_named) else {
-            let message =
-                format!("Proxy '{}': unable to find required {keyword}: '{}'.", written.name.value, name.value);
-            self.alert(name.span, Form::Config, message);
-            return None;
-        };
-        // The other way round, HTTP is read from where the backend takes over.
-        if written.mode == Mode::Http && spec.proxies[found].mode == Mode::Tcp {
-            let message = format!(
-                "http frontend '{}' tries to use incompatible tcp backend '{}' {place} (see 'mode').",
-                written.name.value, name.value
-            );
+        let found = spec.proxies.iter().position(is_named);
+        if found.is_none() {
+            let message = format!("Proxy '{}': unable to find required backend: '{}'.", written.name.value, name.value);
             self.alert(name.span, Form::Config, message);
         }
-        Some(found)
+        found
     }
-}
-
-/// The backend's name, the keyword that named it, and how HAProxy speaks of that.
-fn destination(written: &ProxySpec) -> Option<(&Spanned<String>, &'static str, &'static str)> {
-    let first = written.use_backend.first().map(|name| (name, "use_backend", "in a 'use_backend' rule"));
-    first.or_else(|| written.default_backend.as_ref().map(|name| (name, "default_backend", "as its default backend")))
 }
 
 /// Listening sockets of an address: as many as `shards` says and there are threads; one where several cannot share the

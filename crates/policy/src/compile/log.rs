@@ -16,7 +16,7 @@ impl Compiler<'_> {
             LogTargetSpec::Address(address) => match self.log_address(address) {
                 Ok(address) => address,
                 Err(name) => {
-                    let message = format!("log : invalid address: '{name}' in '{}'", address::text(address));
+                    let message = format!("log : invalid address: '{name}' in '{}'", address::written(address));
                     self.alert(written.span, Form::Parsing, message);
                     return None;
                 }

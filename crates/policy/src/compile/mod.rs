@@ -16,6 +16,7 @@ use crate::program::{ForwardFor, Global, Options, Program, Proxy, SocketBuffers,
 use config::diagnostic::{Diagnostic, Form};
 use config::span::Span;
 use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
+use config::text;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl Compiler<'_> {
                 header: forwardfor.header.as_deref().unwrap_or("x-forwarded-for").to_ascii_lowercase().into(),
                 if_none: forwardfor.if_none,
             }),
-            monitor_uri: written.monitor_uri.as_ref().map(|uri| uri.as_bytes().into()),
+            monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             errors: errors::pages(&written.error_files),
             logs: self.logs(&written.logs, &spec.global),
             log_format: written.log_format,

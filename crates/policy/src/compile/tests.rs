@@ -198,24 +198,12 @@ fn what_cannot_be_resolved_is_said_in_haproxys_words_and_all_at_once() {
     back.servers = vec![server("s1", gone(80))];
     let expected = [
         (7, "'bind' : invalid address: 'gone' in 'gone:80'"),
-        (9, "Proxy 'f': unable to find required default_backend: 'missing'."),
+        (9, "Proxy 'f': unable to find required backend: 'missing'."),
         (3, "log : invalid address: 'gone' in 'gone:514'"),
         (12, "'server b/s1' : could not resolve address 'gone'."),
     ];
     let found = refused(&spec(vec![front, back]));
     assert_eq!(found, expected.map(|(line, message)| (line, message.to_owned())));
-}
-
-#[test]
-fn an_http_frontend_needs_an_http_backend() {
-    let mut front = frontend("f");
-    front.default_backend = Some(at("b".to_owned(), 9));
-    let mut written = spec(vec![front, backend("b")]);
-    written.proxies[1].mode = Mode::Tcp;
-    let message = "http frontend 'f' tries to use incompatible tcp backend 'b' as its default backend (see 'mode').";
-    assert_eq!(refused(&written), [(9, message.to_owned())]);
-    (written.proxies[0].mode, written.proxies[1].mode) = (Mode::Tcp, Mode::Http);
-    compiled(&written);
 }
 
 #[test]

@@ -63,6 +63,10 @@ impl Gate {
     /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release counts down before it looks at
     /// `waiting`: whichever comes second sees the other, so no wake-up is lost.
     fn enter_or_park(&self, key: u64, waker: &Waker) -> bool {
+        // With nobody parked there is nothing to forget.
+        if self.waiting.load(SeqCst) == 0 && self.enter() {
+            return true;
+        }
         let mut parked = self.parked();
         match parked.iter_mut().find(|entry| entry.0 == key) {
             Some(entry) => entry.1.clone_from(waker),
@@ -79,6 +83,9 @@ impl Gate {
 
     /// Forgets `key`. If it had been woken already, the wake-up goes on to the next.
     fn unpark(&self, key: u64) {
+        if self.waiting.load(SeqCst) == 0 {
+            return;
+        }
         {
             let mut parked = self.parked();
             let before = parked.len();
@@ -173,7 +180,8 @@ impl ProcessState {
     }
 
     /// Counts one connection in, or parks: `waker` is woken once when there is room. A second call with the same `key`
-    /// replaces the waker. After a wake-up, try again.
+    /// replaces the waker. After a wake-up, try again. Who may have parked must come in here and not by
+    /// [`ProcessState::try_enter`], which leaves the parked waker behind to swallow another worker's wake-up.
     pub fn enter_or_park(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<ProcessSlot> {
         self.gate.enter_or_park(key, waker).then(|| ProcessSlot(Arc::clone(self)))
     }

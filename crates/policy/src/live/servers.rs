@@ -7,15 +7,13 @@
 
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::{Counts, PickContext, QueuePositions};
-use crate::balance::{self, Candidate, Load, Pick, Row, State};
+use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
 use crate::program;
 use std::task::Waker;
 
-/// One server's part. Aligned so that no two share a cache line: they are touched one at a time.
+/// What is written of a server when requests wait or the configuration changes; its load lies apart.
 #[derive(Debug)]
-#[repr(align(64))]
 struct ServerState {
-    load: Load,
     queue: Queue,
     /// As configured, for algorithms that heed no change.
     initial_weight: u32,
@@ -31,25 +29,30 @@ struct ServerState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Slot(usize),
-    Queued(WaiterId, Place),
+    Queued(WaiterId),
     Unavailable,
     QueueFull,
 }
 
-/// Everything under a backend's lock. The hot fields come first.
+/// Everything under a backend's lock, in this order: what every request writes comes first and shares a cache line with
+/// the lock itself; then what it only reads; then what is written when requests wait.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Servers {
-    balance: State,
     /// Requests that are served or wait.
     held: u32,
+    /// Requests that wait.
+    waiting: u32,
+    balance: State,
+    loads: Loads,
     /// Servers that take part in the balance.
     candidates: u32,
     /// The one backup server that gets everything because no other server can.
     backup: Option<usize>,
-    servers: Vec<ServerState>,
-    queue: Queue,
-    waiters: Waiters,
     row: &'static Row,
+    servers: Vec<ServerState>,
+    waiters: Waiters,
+    queue: Queue,
 }
 
 impl Servers {
@@ -57,26 +60,32 @@ impl Servers {
     pub(super) fn new(backend: Option<&program::Backend>) -> Self {
         let (row, balance) = balance::find(&backend.map(|backend| backend.balance.clone()).unwrap_or_default());
         let configured = backend.map_or(&[][..], |backend| &backend.servers);
-        let mut servers = balance::roomy(configured.len());
-        servers.extend(configured.iter().map(|server| ServerState {
-            load: Load { limit: server.maxconn.unwrap_or(u32::MAX), maxqueue: server.maxqueue, ..Load::IDLE },
-            queue: Queue::EMPTY,
-            initial_weight: server.weight,
-            weight: server.weight,
-            id: server.id,
-            enabled: !server.disabled,
-            backup: server.backup,
-            candidate: false,
-        }));
+        let mut loads = Loads::new(configured.len());
+        let mut servers = Vec::with_capacity(configured.len());
+        for (index, server) in configured.iter().enumerate() {
+            loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
+            loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
+            servers.push(ServerState {
+                queue: Queue::EMPTY,
+                initial_weight: server.weight,
+                weight: server.weight,
+                id: server.id,
+                enabled: !server.disabled,
+                backup: server.backup,
+                candidate: false,
+            });
+        }
         let mut state = Self {
-            balance,
             held: 0,
+            waiting: 0,
+            balance,
+            loads,
             candidates: 0,
             backup: None,
-            servers,
-            queue: Queue::EMPTY,
-            waiters: Waiters::new(),
             row,
+            servers,
+            waiters: Waiters::new(),
+            queue: Queue::EMPTY,
         };
         state.rebuild();
         state
@@ -90,12 +99,9 @@ impl Servers {
         if self.candidates == 0 {
             return Outcome::Unavailable;
         }
-        match self.balance.pick(&self.pick_for(request)) {
+        match self.balance.pick(&self.pick_for(request), &self.loads) {
             Some(server) => self.take_or_queue(server),
-            None => {
-                self.held += 1;
-                Outcome::Queued(self.waiters.join(&mut self.queue, Place::Backend), Place::Backend)
-            }
+            None => self.join(Place::Backend),
         }
     }
 
@@ -113,42 +119,50 @@ impl Servers {
     /// The server in whose queue a request would have to wait.
     pub(super) fn bound_server(&mut self, request: &PickContext) -> Option<usize> {
         let pick = self.pick_for(request);
-        let by_hash = if pick.hash.is_some() { self.balance.pick(&pick) } else { None };
+        let by_hash = if pick.hash.is_some() { self.balance.pick(&pick, &self.loads) } else { None };
         self.designated(request).or(by_hash)
     }
 
     fn take_or_queue(&mut self, server: usize) -> Outcome {
-        let state = &mut self.servers[server];
-        if state.load.has_slot() {
-            state.load.served += 1;
+        let load = self.loads[server];
+        if load.has_slot() {
             self.held += 1;
-            self.note_load(server);
-            return Outcome::Slot(server);
+            self.set_load(server, Load { served: load.served + 1, ..load });
+            Outcome::Slot(server)
+        } else if load.has_queue_room() {
+            self.join(Place::Server(server))
+        } else {
+            Outcome::QueueFull
         }
-        if state.load.maxqueue.is_some_and(|most| state.queue.length >= most) {
-            return Outcome::QueueFull;
-        }
-        let place = Place::Server(server);
-        let waiter = self.waiters.join(&mut state.queue, place);
+    }
+
+    fn join(&mut self, place: Place) -> Outcome {
         self.held += 1;
-        self.note_load(server);
-        Outcome::Queued(waiter, place)
+        self.waiting += 1;
+        let waiter = match place {
+            Place::Backend => self.waiters.join(&mut self.queue, place),
+            Place::Server(server) => self.waiters.join(&mut self.servers[server].queue, place),
+        };
+        self.note_queue(place);
+        Outcome::Queued(waiter)
     }
 
     /// A slot of `server` is given back: to the next who waits, or to nobody. The counts are those of the moment when
     /// the slot was free.
     pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
         self.held -= 1;
-        let served = self.servers[server].load.served - 1;
-        let counts = Counts { beconn: self.held, srv_conn: served };
+        let load = self.loads[server];
+        let free = Load { served: load.served - 1, ..load };
+        let counts = Counts { beconn: self.held, srv_conn: free.served };
         // With a limit that was lowered meanwhile the slot may be one too many.
-        let next = if served < self.servers[server].load.limit { self.next_for(server) } else { None };
-        let Some(place) = next else {
-            self.servers[server].load.served = served;
-            self.note_load(server);
-            return (counts, None);
-        };
-        (counts, self.grant(place, server))
+        let next = if self.waiting > 0 && free.has_slot() { self.next_for(server) } else { None };
+        match next {
+            Some(place) => (counts, self.grant(place, server)),
+            None => {
+                self.set_load(server, free);
+                (counts, None)
+            }
+        }
     }
 
     /// The queue whose first request is next for a slot of `server`: the older one of its own and the backend's.
@@ -167,14 +181,13 @@ impl Servers {
 
     /// Hands a slot that is counted already to the first of a queue.
     fn grant(&mut self, place: Place, server: usize) -> Option<Waker> {
-        match place {
+        self.waiting -= 1;
+        let waker = match place {
             Place::Backend => self.waiters.grant(&mut self.queue, server),
-            Place::Server(_) => {
-                let waker = self.waiters.grant(&mut self.servers[server].queue, server);
-                self.note_load(server);
-                waker
-            }
-        }
+            Place::Server(_) => self.waiters.grant(&mut self.servers[server].queue, server),
+        };
+        self.note_queue(place);
+        waker
     }
 
     /// Whether a request that waits has its slot by now; else its waker is kept.
@@ -211,49 +224,55 @@ impl Servers {
             return self.release(server).1;
         }
         self.held -= 1;
-        if let Some(Place::Server(server)) = place {
-            self.note_load(server);
+        self.waiting -= 1;
+        if let Some(place) = place {
+            self.note_queue(place);
         }
         None
     }
 
     pub(super) fn counts(&self, server: Option<usize>) -> Counts {
-        let served = server.and_then(|server| self.servers.get(server)).map_or(0, |server| server.load.served);
-        Counts { beconn: self.held, srv_conn: served }
+        let server = server.filter(|server| *server < self.servers.len());
+        Counts { beconn: self.held, srv_conn: server.map_or(0, |server| self.loads[server].served) }
     }
 
     /// A server's load, and whether it gets traffic by the balance.
     pub(super) fn load(&self, server: usize) -> Option<(Load, bool)> {
-        self.servers.get(server).map(|state| (state.load, state.candidate || self.backup == Some(server)))
+        let takes_part = |state: &ServerState| state.candidate || self.backup == Some(server);
+        self.servers.get(server).map(|state| (self.loads[server], takes_part(state)))
     }
 
     pub(super) fn set_weight(&mut self, server: usize, weight: u32) -> Vec<Waker> {
         let heeds = self.row.dynamic;
-        self.change(server, |state| state.weight = if heeds || weight == 0 { weight } else { state.initial_weight })
+        if let Some(state) = self.servers.get_mut(server) {
+            state.weight = if heeds || weight == 0 { weight } else { state.initial_weight };
+            self.rebuild();
+        }
+        self.fill_free_slots()
     }
 
     pub(super) fn set_limit(&mut self, server: usize, limit: Option<u32>) -> Vec<Waker> {
-        self.change(server, |state| state.load.limit = limit.unwrap_or(u32::MAX))
+        if server < self.servers.len() {
+            self.set_load(server, Load { limit: limit.unwrap_or(u32::MAX), ..self.loads[server] });
+        }
+        self.fill_free_slots()
     }
 
     pub(super) fn set_enabled(&mut self, server: usize, enabled: bool) -> Vec<Waker> {
-        self.change(server, |state| state.enabled = enabled)
-    }
-
-    fn change(&mut self, server: usize, how: impl FnOnce(&mut ServerState)) -> Vec<Waker> {
-        let Some(state) = self.servers.get_mut(server) else { return Vec::new() };
-        how(state);
-        self.rebuild();
+        if let Some(state) = self.servers.get_mut(server) {
+            state.enabled = enabled;
+            self.rebuild();
+        }
         self.fill_free_slots()
     }
 
     /// Works out who takes part: the servers that are enabled and have a weight; if there are none, the first backup
     /// server that is and has.
     fn rebuild(&mut self) {
-        for server in &mut self.servers {
+        for (index, server) in self.servers.iter_mut().enumerate() {
             if !server.enabled {
                 self.waiters.move_all(&mut server.queue, &mut self.queue);
-                server.load.queued = 0;
+                self.loads[index].queued = 0;
             }
             server.candidate = server.enabled && !server.backup && server.weight > 0;
         }
@@ -266,8 +285,9 @@ impl Servers {
         self.backup = if candidates.is_empty() { self.servers.iter().position(can_stand_in) } else { None };
         self.candidates = candidates.len() as u32;
         self.balance.rebuild(&candidates, self.servers.len());
-        for server in 0..self.servers.len() {
-            self.balance.on_load(server, self.servers[server].load);
+        for Candidate { server, .. } in candidates {
+            let load = self.loads[server];
+            self.balance.on_load(server, Change { load, turned: load.has_slot() });
         }
     }
 
@@ -275,22 +295,29 @@ impl Servers {
     fn fill_free_slots(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for server in 0..self.servers.len() {
-            while self.servers[server].load.has_slot()
+            while self.waiting > 0
+                && self.loads[server].has_slot()
                 && let Some(place) = self.next_for(server)
             {
-                self.servers[server].load.served += 1;
+                let load = self.loads[server];
+                self.set_load(server, Load { served: load.served + 1, ..load });
                 wakers.extend(self.grant(place, server));
-                self.note_load(server);
             }
         }
         wakers
     }
 
-    fn note_load(&mut self, server: usize) {
-        let state = &mut self.servers[server];
-        state.load.queued = state.queue.length;
-        if state.candidate {
-            self.balance.on_load(server, state.load);
+    /// After a change of a queue.
+    fn note_queue(&mut self, place: Place) {
+        if let Place::Server(server) = place {
+            self.set_load(server, Load { queued: self.servers[server].queue.length, ..self.loads[server] });
+        }
+    }
+
+    fn set_load(&mut self, server: usize, load: Load) {
+        let before = std::mem::replace(&mut self.loads[server], load);
+        if self.servers[server].candidate {
+            self.balance.on_load(server, Change { load, turned: before.has_slot() != load.has_slot() });
         }
     }
 

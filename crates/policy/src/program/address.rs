@@ -29,7 +29,7 @@ impl ServerPort {
 pub enum ServerAddress {
     /// TCP.
     Inet {
-        /// The host.
+        /// The host; a wildcard (`0.0.0.0`, `*`, `::`) means the address that the client connected to.
         ip: IpAddr,
         /// The port.
         port: ServerPort,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LOST: Duration = Duration::from_secs(30);
+const LOST: Duration = Duration::from_secs(20);
 
 /// Wakes a thread.
 struct Unpark(thread::Thread, AtomicUsize);
@@ -200,21 +200,71 @@ fn limits_that_change_lose_nobody() {
 
 #[test]
 fn every_parked_worker_gets_in_and_never_too_many_at_once() {
-    let process = Arc::new(ProcessState { gate: Gate::new(3) });
-    let inside = AtomicU32::new(0);
-    thread::scope(|scope| {
-        for worker in 0..8_u64 {
-            let (process, inside) = (&process, &inside);
-            scope.spawn(move || {
-                for _ in 0..4_000 {
-                    let slot = wait_for(|waker| process.enter_or_park(worker, waker));
-                    assert!(inside.fetch_add(1, SeqCst) < 3);
-                    inside.fetch_sub(1, SeqCst);
-                    drop(slot);
+    for (bound, workers, rounds) in [(1, 2, 20_000), (2, 6, 5_000)] {
+        let process = Arc::new(ProcessState { gate: Gate::new(bound) });
+        let (inside, parked) = (AtomicU32::new(0), AtomicU32::new(0));
+        let work = |worker: u64| {
+            let mut dice = Dice(worker);
+            for _ in 0..rounds {
+                let slot = wait_for(|waker| {
+                    let slot = process.enter_or_park(worker, waker);
+                    parked.fetch_add(u32::from(slot.is_none()), SeqCst);
+                    slot
+                });
+                assert!(inside.fetch_add(1, SeqCst) < bound);
+                for _ in 0..dice.below(8).saturating_sub(5) {
+                    thread::yield_now();
                 }
-                // A worker that leaves passes on what was meant for it.
-                process.unpark(worker);
-            });
+                inside.fetch_sub(1, SeqCst);
+                drop(slot);
+            }
+            // A worker that leaves passes on what was meant for it.
+            process.unpark(worker);
+        };
+        thread::scope(|scope| {
+            for worker in 0..workers {
+                let work = &work;
+                scope.spawn(move || work(worker));
+            }
+        });
+        assert_eq!(process.actconn(), 0);
+        assert!(parked.load(SeqCst) > 0, "nobody ever parked: the test shows nothing");
+    }
+}
+
+/// A release and a parking at the same moment, round after round, and nobody else who could make up for a mistake.
+#[test]
+fn a_release_is_not_missed_by_who_parks_at_that_moment() {
+    let process = Arc::new(ProcessState { gate: Gate::new(1) });
+    let rounds = 20_000;
+    let turn = AtomicUsize::new(0);
+    let start = Instant::now();
+    let other = |round: usize| {
+        let mut looks = 0;
+        while turn.load(SeqCst) < round {
+            looks += 1;
+            if looks > 500 {
+                assert!(start.elapsed() < 2 * LOST, "a wake-up was lost");
+                thread::yield_now();
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=rounds {
+                other(2 * round - 1);
+                drop(wait_for(|waker| process.enter_or_park(7, waker)));
+                turn.store(2 * round, SeqCst);
+            }
+        });
+        for round in 1..=rounds {
+            let held = process.try_enter();
+            turn.store(2 * round - 1, SeqCst);
+            for _ in 0..round % 40 {
+                std::hint::spin_loop();
+            }
+            drop(held);
+            other(2 * round);
         }
     });
     assert_eq!(process.actconn(), 0);

@@ -1,0 +1,129 @@
+//! Prints what a request costs in shared live state: nanoseconds for one assignment and its release, for every
+//! balance algorithm, with one thread, with two threads at one backend, and with two threads at a backend each.
+//!
+//! `cargo run --release -p weir-policy --example slot_cost [ALGORITHM]`
+
+#![allow(clippy::print_stdout)]
+
+use config::environment::Environment;
+use config::keyword::SpecOptions;
+use config::spec::Family;
+use config::{InputFile, LanguageOptions, LoadOptions};
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::time::Instant;
+use weir_policy::live::{Assignment, Live, PickContext, ProxyState};
+
+/// Requests of a round.
+const REQUESTS: u32 = 4_000;
+
+const ROUNDS: u64 = 1_000;
+
+const ALGORITHMS: &[&str] = &["roundrobin", "static-rr", "leastconn", "first", "source", "random"];
+
+fn main() {
+    println!("{:<28}{:>10}{:>16}{:>18}", "ns per assign and release", "1 thread", "2, one backend", "2, one each");
+    let wanted = std::env::args().nth(1);
+    for balance in ALGORITHMS.iter().filter(|name| wanted.as_deref().is_none_or(|wanted| wanted == **name)) {
+        for servers in [3, 100] {
+            let Some(live) = live(balance, servers) else { continue };
+            let costs = [vec![&live[0]], vec![&live[0], &live[0]], vec![&live[0], &live[1]]]
+                .map(|states| measure(&states).map_or("busy".to_owned(), |cost| format!("{cost:.0}")));
+            let name = format!("{balance}, {servers} servers");
+            println!("{name:<28}{:>10}{:>16}{:>18}", costs[0], costs[1], costs[2]);
+        }
+    }
+}
+
+/// Two backends that were made one after the other.
+fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
+    let mut text = "defaults\n timeout connect 1s\n timeout server 1s\n".to_owned();
+    for backend in ["a", "b"] {
+        text += &format!("backend {backend}\n balance {balance}\n");
+        for server in 1..=servers {
+            text += &format!(" server s{server} 127.0.0.1:{}\n", 10_000 + server);
+        }
+    }
+    let file = InputFile { name: "slot_cost".to_owned(), bytes: text.into_bytes() };
+    let options = LoadOptions {
+        language: LanguageOptions::default(),
+        spec: SpecOptions::default(),
+        local_peer: "localhost".to_owned(),
+    };
+    let mut loaded = config::load(&[file], Environment::default(), &options);
+    let program =
+        weir_policy::compile(&loaded.spec, &mut NoNames, &weir_policy::Limits::default(), &mut loaded.diagnostics)?;
+    Some(Live::new(&program).proxies)
+}
+
+struct NoNames;
+
+impl weir_policy::Resolver for NoNames {
+    fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
+        Err("no names here".to_owned())
+    }
+}
+
+/// Nanoseconds a request: the median of those rounds in which the threads really ran side by side. `None` if the machine
+/// was too busy for a single one.
+fn measure(states: &[&Arc<ProxyState>]) -> Option<f64> {
+    let barrier = Barrier::new(states.len());
+    let threads: Vec<Vec<Round>> = std::thread::scope(|scope| {
+        let threads = states.iter().enumerate().map(|(thread, state)| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let round = |round: u64| {
+                    barrier.wait();
+                    let (before, start) = (preemptions(), Instant::now());
+                    run(state, round + thread as u64 * ROUNDS);
+                    let end = Instant::now();
+                    Round { start, end, disturbed: preemptions() != before }
+                };
+                (0..ROUNDS).map(round).collect()
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let rounds = (0..ROUNDS as usize).map(|round| threads.iter().map(|thread| thread[round]).collect::<Vec<_>>());
+    let mut good: Vec<u128> = rounds.filter_map(|round| side_by_side(&round)).collect();
+    good.sort_unstable();
+    good.get(good.len() / 2).map(|took| *took as f64 / states.len() as f64 / f64::from(REQUESTS))
+}
+
+/// What one thread saw of a round.
+#[derive(Clone, Copy)]
+struct Round {
+    start: Instant,
+    end: Instant,
+    /// The thread was sent off its processor.
+    disturbed: bool,
+}
+
+/// The time that all threads took together, if they ran undisturbed and at least nine tenths of it at the same time.
+fn side_by_side(round: &[Round]) -> Option<u128> {
+    let (start, end) = (round.iter().map(|thread| thread.start).max()?, round.iter().map(|thread| thread.end).min()?);
+    let together = end.saturating_duration_since(start).as_nanos() * round.len() as u128;
+    let total = round.iter().map(|thread| thread.end.duration_since(thread.start).as_nanos()).sum();
+    (!round.iter().any(|thread| thread.disturbed) && together * 10 >= total * 9).then_some(total)
+}
+
+/// How often this thread was sent off its processor against its will.
+fn preemptions() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
+fn run(state: &Arc<ProxyState>, seed: u64) {
+    let mut random = seed;
+    for _ in 0..REQUESTS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let source = Some(IpAddr::from(((random >> 32) as u32).to_be_bytes()));
+        match state.assign(&PickContext { source, random, ..PickContext::default() }) {
+            Assignment::Slot(slot) => black_box(slot.release()),
+            other => unreachable!("without limits nobody waits: {other:?}"),
+        };
+    }
+}

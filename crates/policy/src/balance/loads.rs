@@ -1,0 +1,72 @@
+//! How busy servers are. Owned by the backend, read by the algorithms.
+
+use std::ops::{Index, IndexMut};
+
+/// How busy a server is: sixteen bytes, so that four servers share a cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Requests that it serves.
+    pub served: u32,
+    /// Requests in its own queue.
+    pub queued: u32,
+    /// `maxconn`; `u32::MAX` without one.
+    pub limit: u32,
+    /// `maxqueue`; `u32::MAX` without one.
+    pub maxqueue: u32,
+}
+
+impl Load {
+    /// Nothing to do and no limits.
+    pub const IDLE: Self = Self { served: 0, queued: 0, limit: u32::MAX, maxqueue: u32::MAX };
+
+    /// Whether one more request could be served at once.
+    pub fn has_slot(&self) -> bool {
+        self.served < self.limit
+    }
+
+    /// Whether one more request may wait in its queue.
+    pub fn has_queue_room(&self) -> bool {
+        self.queued < self.maxqueue
+    }
+
+    /// Whether its queue has a bound, and room below it.
+    pub fn has_bounded_queue_room(&self) -> bool {
+        self.maxqueue != u32::MAX && self.has_queue_room()
+    }
+
+    /// Requests that it has to do with.
+    pub fn in_flight(&self) -> u32 {
+        self.served.saturating_add(self.queued)
+    }
+}
+
+const WIDTH: usize = 4;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Block([Load; WIDTH]);
+
+/// The loads of a backend's servers, by index.
+#[derive(Debug, Default)]
+pub struct Loads(Vec<Block>);
+
+impl Loads {
+    /// So many idle servers.
+    pub fn new(count: usize) -> Self {
+        Self(vec![Block([Load::IDLE; WIDTH]); count.div_ceil(WIDTH)])
+    }
+}
+
+impl Index<usize> for Loads {
+    type Output = Load;
+
+    fn index(&self, server: usize) -> &Load {
+        &self.0[server / WIDTH].0[server % WIDTH]
+    }
+}
+
+impl IndexMut<usize> for Loads {
+    fn index_mut(&mut self, server: usize) -> &mut Load {
+        &mut self.0[server / WIDTH].0[server % WIDTH]
+    }
+}
