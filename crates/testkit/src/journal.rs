@@ -61,7 +61,7 @@ fn shorten(line: &str) -> String {
 
 /// Whether a line is what a pattern says. Words are compared one by one. In a word with slashes each part is: `#` any
 /// number that is not negative; a number in the third word, which holds the times: that many milliseconds, or as many
-/// more as a timer may be late; anything else: itself. The word `*` is any word.
+/// more as a timer may be late; anything else: itself. `*` alone is any word or part.
 pub fn line_matches(line: &str, pattern: &str) -> bool {
     let (mut words, mut patterns) = (line.splitn(20, ' '), pattern.splitn(20, ' '));
     let mut number = 0;
@@ -81,22 +81,22 @@ pub fn line_matches(line: &str, pattern: &str) -> bool {
 
 fn word_matches(word: &str, pattern: &str, is_times: bool) -> bool {
     if !is_times && pattern != "#" {
-        return word == pattern || (pattern.contains('#') && parts_match(word, pattern, false));
+        return word == pattern || (pattern.contains(['#', '*']) && parts_match(word, pattern, false));
     }
     parts_match(word, pattern, is_times)
 }
 
 fn parts_match(word: &str, pattern: &str, is_times: bool) -> bool {
     let (parts, patterns): (Vec<_>, Vec<_>) = (word.split('/').collect(), pattern.split('/').collect());
-    parts.len() == patterns.len() && parts.iter().zip(patterns).all(|(part, pattern)| part_matches(part, pattern, is_times))
+    parts.len() == patterns.len()
+        && parts.iter().zip(patterns).all(|(part, pattern)| part_matches(part, pattern, is_times))
 }
 
 fn part_matches(part: &str, pattern: &str, is_time: bool) -> bool {
     match (part.parse::<u64>(), pattern.parse::<u64>()) {
+        _ if pattern == "*" => true,
         (Ok(_), _) if pattern == "#" => true,
-        (Ok(got), Ok(expected)) if is_time => {
-            (expected..=expected + LATE_AT_MOST.as_millis() as u64).contains(&got)
-        }
+        (Ok(got), Ok(expected)) if is_time => (expected..=expected + LATE_AT_MOST.as_millis() as u64).contains(&got),
         _ => part == pattern,
     }
 }
@@ -128,8 +128,12 @@ mod tests {
 
     #[test]
     fn headers_are_cut_off() {
-        let line = "<134>Jan  1 00:00:00 haproxy[77]: 10.0.0.9:32768 [01/Jan/2026:00:00:00.001] l l/s1 0/0 \"GET /] \"\n";
+        let line =
+            "<134>Jan  1 00:00:00 haproxy[77]: 10.0.0.9:32768 [01/Jan/2026:00:00:00.001] l l/s1 0/0 \"GET /] \"\n";
         assert_eq!(shorten(line), "l l/s1 0/0 \"GET /] \"");
-        assert_eq!(shorten("<134>Jan  1 00:00:00 haproxy[77]: Connect from a"), "<134>Jan  1 00:00:00 haproxy[77]: Connect from a");
+        assert_eq!(
+            shorten("<134>Jan  1 00:00:00 haproxy[77]: Connect from a"),
+            "<134>Jan  1 00:00:00 haproxy[77]: Connect from a"
+        );
     }
 }

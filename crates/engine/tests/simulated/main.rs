@@ -6,4 +6,8 @@ extern crate weir_engine as engine;
 mod messages;
 mod world;
 
+mod maxconn;
+mod queueing;
+mod retries;
+mod terminations;
 mod timeouts;

@@ -78,3 +78,36 @@ pub fn serve_ok(scope: &Rc<Scope>, address: &str) -> Rc<std::cell::Cell<usize>> 
         }
     })
 }
+
+/// A client whose request has reached the server.
+pub async fn asked() -> (Peer, Peer, Service) {
+    let mut s1 = Service::at(crate::world::S1);
+    let mut client = Peer::connect(crate::world::WEIR).await;
+    client.send(GET).await;
+    let mut server = s1.accept().await;
+    server.expect(GET_AT_SERVER).await;
+    (client, server, s1)
+}
+
+/// A client that has sent the head of a request with a body of ten bytes, and three of these, to the server.
+pub async fn uploading() -> (Peer, Peer, Service) {
+    let mut s1 = Service::at(crate::world::S1);
+    let mut client = Peer::connect(crate::world::WEIR).await;
+    client.send(post(10) + "abc").await;
+    let mut server = s1.accept().await;
+    server.expect(post_at_server(10) + "abc").await;
+    (client, server, s1)
+}
+
+/// A client and a server with a tunnel between them.
+pub async fn upgraded() -> (Peer, Peer, Service) {
+    const SWITCH: &str = "HTTP/1.1 101 Switching\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n";
+    let mut s1 = Service::at(crate::world::S1);
+    let mut client = Peer::connect(crate::world::WEIR).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    let mut server = s1.accept().await;
+    server.expect("GET / HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n").await;
+    server.send(SWITCH).await;
+    client.expect(SWITCH).await;
+    (client, server, s1)
+}

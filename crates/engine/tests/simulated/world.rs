@@ -172,7 +172,7 @@ impl Worlds {
         });
         let scope = Rc::new(Scope::new());
         let journal = Journal::of(LOG);
-        let world = World { shared, scope: Rc::clone(&scope), journal, strict: Rc::default(), drained: Rc::default() };
+        let world = World { shared, scope: Rc::clone(&scope), journal, strict: Rc::default() };
         let played = script(world.clone());
         simulation.run(main, async move {
             sleep(1).await;
@@ -229,7 +229,6 @@ pub struct World {
     journal: Journal,
     /// The script looks at the log, so that every line has to be expected.
     strict: Rc<Cell<bool>>,
-    drained: Rc<Cell<bool>>,
 }
 
 /// What one worker holds.
@@ -292,7 +291,6 @@ impl World {
         rt::post(0, Box::new(ask));
         loop {
             if let Some(answer) = *drained.lock().unwrap() {
-                self.drained.set(answer);
                 return answer;
             }
             rt::yield_now().await;
@@ -333,6 +331,11 @@ impl World {
         self.strict.set(true);
         let lines = self.journal.take();
         assert!(lines.is_empty(), "not expected: {lines:#?}");
+    }
+
+    /// Waits for a line and takes all there are.
+    pub async fn take_log(&self) -> Vec<String> {
+        self.lines(1).await
     }
 
     /// Waits for so many lines and takes all there are.
