@@ -117,7 +117,8 @@ pub(super) fn walk(
                 scan.past_method |= input[scan.line..].iter().any(|byte| !is_token(*byte));
                 return partial(input, limits, scan);
             }
-            StartLine::Whole(behind) => return Ok(Walk::Done { consumed: behind }),
+            StartLine::Whole(behind) if behind <= limits.max_head => return Ok(Walk::Done { consumed: behind }),
+            StartLine::Whole(_) => return Broken::at(Violation::StartLineTooLong, limits.max_head),
             StartLine::Next(behind) => {
                 scan.line = behind;
                 scan.started = true;

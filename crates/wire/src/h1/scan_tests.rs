@@ -142,6 +142,10 @@ fn heads_at_their_limits() {
     assert_eq!(run(&with_target(200)[..100]), Err(414));
     assert_eq!(run(&[&b"GET / HTTP/1.1\r\nA: "[..], &[b'x'; 100]].concat()), Err(431));
     assert_eq!(run(&b"\r\n".repeat(50)), Err(414));
+    let old = Limits { accept_unsafe: true, ..limits };
+    let line = format!("GET /{}\r\n", "a".repeat(100)).into_bytes();
+    let error = parse_request(&line, &old, &mut Scan::default(), &mut Head::new()).unwrap_err();
+    assert_eq!(error.violation, Violation::StartLineTooLong);
     let with_fields = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count)).into_bytes();
     assert!(matches!(run(&with_fields(4)), Ok(Parse::Complete { .. })));
     assert_eq!(run(&with_fields(5)), Err(400));
