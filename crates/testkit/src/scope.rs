@@ -37,10 +37,17 @@ impl Scope {
     }
 }
 
-impl Drop for Scope {
-    fn drop(&mut self) {
+impl Scope {
+    /// Ends all tasks, also those that hold the scope themselves.
+    pub fn end(&self) {
         self.over.set(true);
         self.wakers.borrow().iter().for_each(Waker::wake_by_ref);
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

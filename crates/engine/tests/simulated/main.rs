@@ -6,8 +6,10 @@ extern crate weir_engine as engine;
 mod messages;
 mod world;
 
+mod half_close;
 mod maxconn;
 mod queueing;
 mod retries;
+mod reuse;
 mod terminations;
 mod timeouts;
