@@ -17,7 +17,10 @@ const HEADROOM: usize = 10;
 const TAILROOM: usize = 2 + 5;
 
 /// A body whose remainder is at least this long is read in large pieces.
-const BULK: u64 = 256 * 1024;
+const BULK: u64 = 64 * 1024;
+
+/// The most that a source has to gather before it wakes us, where so much is known to come.
+const MARK: u64 = 512 * 1024;
 
 /// How the source ends.
 enum Source {
@@ -86,8 +89,8 @@ pub struct Flow {
     rest: Buffer,
     /// The last read filled its buffer: the next one gets a large buffer.
     large: bool,
-    /// The source's receive low-water mark is raised.
-    bulk: bool,
+    /// The source's receive low-water mark in bytes; 0: it is the normal one.
+    mark: u64,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
     /// The sink closes behind this body: its last write may carry the FIN.
@@ -105,7 +108,7 @@ impl Flow {
             tail: Buffer::empty(),
             rest: Buffer::empty(),
             large: false,
-            bulk: false,
+            mark: 0,
             pipe: None,
             closes: false,
         }
@@ -138,7 +141,7 @@ impl Flow {
         self.chunked = chunked;
         self.body = input;
         self.large = false;
-        self.bulk = false;
+        self.mark = 0;
         self.pipe = None;
         if matches!(self.source, Source::Ended) {
             self.rest = std::mem::replace(&mut self.body, Buffer::empty());
@@ -179,13 +182,13 @@ impl Flow {
 
     /// True while the source's low-water mark is raised; [`Flow::lower_mark`] must be called a moment after it paused.
     pub fn is_bulk(&self) -> bool {
-        self.bulk
+        self.mark > 0
     }
 
     /// Restores the source's low-water mark: a sender that pauses below it would never be read.
     pub fn lower_mark(&mut self, source: &mut Stream) {
-        if self.bulk {
-            self.bulk = false;
+        if self.mark > 0 {
+            self.mark = 0;
             // A socket that refuses its normal state is broken; reading it will tell.
             let _ = source.set_receive_low_water(1);
         }
@@ -328,7 +331,7 @@ impl Flow {
         source: &mut Stream,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
-        self.prepare(source);
+        self.prepare();
         let room = self.body.room();
         match source.poll_read(cx, &mut self.body) {
             Poll::Pending => {
@@ -359,10 +362,7 @@ impl Flow {
     }
 
     /// Gets a buffer to read into: large for the bulk of a long body, with room around it for chunk framing.
-    fn prepare(&mut self, source: &mut Stream) {
-        if self.bulk && self.remaining() < BULK {
-            self.lower_mark(source);
-        }
+    fn prepare(&mut self) {
         if self.body.capacity() == 0 || self.large != (self.body.capacity() > rt::buffer_size()) {
             self.body = if self.large { rt::large_buffer() } else { rt::buffer() };
         }
@@ -386,15 +386,19 @@ impl Flow {
     /// and the rest is long, the source is asked to wake us for large amounts only.
     fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
         let small = rt::buffer_size();
+        let remaining = self.remaining().saturating_sub(read as u64);
         self.large = !self.chunked
             && (read == room || read > small)
             && match self.source {
-                Source::Length(remaining) => remaining >= BULK,
+                Source::Length(_) => remaining >= BULK,
                 Source::UntilClose => true,
                 Source::Chunked(_) | Source::Ended => false,
             };
-        if self.large && !self.bulk && self.remaining() >= 2 * BULK {
-            self.bulk = source.set_receive_low_water(BULK as usize).is_ok();
+        let mark = if self.large { remaining.min(MARK) } else { 0 };
+        if mark < BULK {
+            self.lower_mark(source);
+        } else if mark != self.mark && source.set_receive_low_water(mark as usize).is_ok() {
+            self.mark = mark;
         }
     }
 
