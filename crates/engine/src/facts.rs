@@ -2,6 +2,7 @@
 //! that they outlive a panic in it. Must never decide anything.
 
 use base::moment::WallTime;
+use policy::live::Counts;
 use policy::log_format::Timings;
 use wire::http::Head;
 
@@ -121,6 +122,8 @@ pub struct Facts {
     pub server_queue: u32,
     /// Requests processed before this one in the backend's queue.
     pub backend_queue: u32,
+    /// Load of backend and server when the stream gave back its place, before the next one in the queue got it.
+    pub counts: Option<Counts>,
     /// Bytes from the client.
     pub bytes_in: u64,
     /// Bytes from the server to the client, head and body.

@@ -46,7 +46,8 @@ fn log(session: &Session, facts: &Facts) {
     let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.server);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.shared.live;
-    let counts = backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)).unwrap_or_default();
+    let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
+    let counts = counts.unwrap_or_default();
     let client =
         session.client.map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
     let record = Record {

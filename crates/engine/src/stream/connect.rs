@@ -101,14 +101,16 @@ impl Request<'_> {
                     self.facts.borrow_mut().timings.connected = Some(rt::now());
                     return Ok(Target { slot, link: Link::new(stream) });
                 }
-                Attempt::Gone => return Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
-                Attempt::Exhausted => return Err(Refusal::new(Cause::Resource, Phase::Connect, 503)),
+                Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
+                Attempt::Exhausted => {
+                    return Err(self.give_up(slot, Refusal::new(Cause::Resource, Phase::Connect, 503)));
+                }
                 Attempt::Refused => Cause::Server,
                 Attempt::Expired => Cause::ServerTimeout,
             };
             let retry = self.facts.borrow().retries + 1;
             if retry > backend.retries {
-                return Err(Refusal::new(cause, Phase::Connect, 503));
+                return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
             self.facts.borrow_mut().retries = retry;
             if goes_elsewhere(backend, retry) {
@@ -116,12 +118,20 @@ impl Request<'_> {
                 self.facts.borrow_mut().redispatched = true;
                 drop(slot);
             } else {
-                if cause == Cause::Server {
-                    self.turn_around().await?;
+                if cause == Cause::Server
+                    && let Err(refusal) = self.turn_around().await
+                {
+                    return Err(self.give_up(slot, refusal));
                 }
                 held = Some(slot);
             }
         }
+    }
+
+    /// Gives the place back before the log tells of the load.
+    fn give_up(&self, slot: ServerSlot, refusal: Refusal) -> Refusal {
+        self.facts.borrow_mut().counts = Some(slot.release());
+        refusal
     }
 
     fn note_server(&self, server: usize) {
@@ -288,12 +298,11 @@ impl Request<'_> {
     }
 }
 
-/// Whether a retry goes to another server: where `option redispatch` says so, and at once where the algorithm takes
-/// servers in turn anyway.
+/// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
+/// the same one again.
 fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
-    let in_turn =
-        matches!(backend.balance, BalanceSpec::RoundRobin | BalanceSpec::StaticRr | BalanceSpec::Random { .. });
-    let at_once = in_turn && backend.redispatch != Redispatch::Never;
+    let hashed = backend.balance == BalanceSpec::Source;
+    let at_once = !hashed && backend.redispatch != Redispatch::Never;
     backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
 }
 

@@ -64,7 +64,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         };
         if encode_head(&facts, close_server, up.head_mut()).is_err() {
             finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
-            drop(slot);
+            facts.borrow_mut().counts = Some(slot.release());
             return fail(session, client, facts, 400, up).await;
         }
         let terms = Terms { reused: link.answers > 0, close_server, ..terms };
@@ -95,7 +95,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 let nothing_sent = exchange.nothing_sent();
                 let up = exchange.into_upload();
                 drop(link);
-                drop(slot);
+                facts.borrow_mut().counts = Some(slot.release());
                 facts.borrow_mut().outcome = outcome;
                 if nothing_sent && status > 0 {
                     facts.borrow_mut().status = i32::from(status);
@@ -137,7 +137,7 @@ fn answered(
         }
         drop(link);
     }
-    drop(slot);
+    facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
     match keep {
         true => Next::Again,
@@ -248,7 +248,7 @@ async fn tunnel(
         facts.borrow_mut().outcome = outcome;
     }
     drop(link);
-    drop(slot);
+    facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
     Next::Close
 }

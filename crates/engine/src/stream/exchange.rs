@@ -171,9 +171,10 @@ impl<'a> Exchange<'a> {
         self.reusable && self.sent && self.answer == Answer::Done
     }
 
-    /// The client's connection goes on.
+    /// The client's connection goes on. Also where it has closed its direction: there may be another request before
+    /// the end.
     pub fn client_goes_on(&self) -> bool {
-        self.keep_client && self.upload == Upload::Done && !self.half_closed
+        self.keep_client && self.upload == Upload::Done
     }
 
     /// Nothing of the final answer was sent to the client.

@@ -113,7 +113,7 @@ async fn connect_and_carry(
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
     drop(link);
-    drop(slot);
+    facts.borrow_mut().counts = Some(slot.release());
     outcome
 }
 
