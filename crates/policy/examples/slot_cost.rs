@@ -1,5 +1,6 @@
 //! Prints what a request costs in shared live state: nanoseconds for one assignment and its release, for every
-//! balance algorithm, with one thread, with two threads at one backend, and with two threads at a backend each.
+//! balance algorithm, with one thread, with two threads at a backend each, with two at one backend, and the same when
+//! each request is two microseconds of other work, as good as nothing beside what a real one is (that work is taken off).
 //!
 //! `cargo run --release -p weir-policy --example slot_cost [ALGORITHM]`
 
@@ -14,25 +15,33 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::Barrier;
 use std::time::Instant;
-use weir_policy::live::{Assignment, Live, PickContext, ProxyState};
+use weir_policy::live::{Assignment, Live, Local, PickContext, ProxyState};
 
 /// Requests of a round.
-const REQUESTS: u32 = 4_000;
+const REQUESTS: u32 = 400;
 
-const ROUNDS: u64 = 1_000;
+const ROUNDS: u64 = 4_000;
+
+/// Steps of work: about two microseconds.
+const WORK: u32 = 1_000;
 
 const ALGORITHMS: &[&str] = &["roundrobin", "static-rr", "leastconn", "first", "source", "random"];
 
 fn main() {
-    println!("{:<28}{:>10}{:>16}{:>18}", "ns per assign and release", "1 thread", "2, one backend", "2, one each");
+    println!(
+        "{:<26}{:>10}{:>14}{:>16}{:>14}",
+        "ns a request", "1 thread", "2, one each", "2, one backend", "with work"
+    );
     let wanted = std::env::args().nth(1);
     for balance in ALGORITHMS.iter().filter(|name| wanted.as_deref().is_none_or(|wanted| wanted == **name)) {
         for servers in [3, 100] {
             let Some(live) = live(balance, servers) else { continue };
-            let costs = [vec![&live[0]], vec![&live[0], &live[0]], vec![&live[0], &live[1]]]
-                .map(|states| measure(&states).map_or("busy".to_owned(), |cost| format!("{cost:.0}")));
+            let (one, each, both) = ([&live[0]], [&live[0], &live[1]], [&live[0], &live[0]]);
+            let with_work = measure(&both, WORK).zip(measure_work()).map(|(all, work)| all - work);
+            let costs = [measure(&one, 0), measure(&each, 0), measure(&both, 0), with_work]
+                .map(|cost| cost.map_or("busy".to_owned(), |cost| format!("{cost:.0}")));
             let name = format!("{balance}, {servers} servers");
-            println!("{name:<28}{:>10}{:>16}{:>18}", costs[0], costs[1], costs[2]);
+            println!("{name:<26}{:>10}{:>14}{:>16}{:>14}", costs[0], costs[1], costs[2], costs[3]);
         }
     }
 }
@@ -68,16 +77,26 @@ impl weir_policy::Resolver for NoNames {
 
 /// Nanoseconds a request: the median of those rounds in which the threads really ran side by side. `None` if the machine
 /// was too busy for a single one.
-fn measure(states: &[&Arc<ProxyState>]) -> Option<f64> {
-    let barrier = Barrier::new(states.len());
+fn measure(states: &[&Arc<ProxyState>], work: u32) -> Option<f64> {
+    side_by_side(states.len(), |thread, seed| run(states[thread], seed, work))
+}
+
+/// What the work alone takes.
+fn measure_work() -> Option<f64> {
+    side_by_side(2, |_, _| (0..REQUESTS).for_each(|_| work(WORK)))
+}
+
+/// The same for anything.
+fn side_by_side(count: usize, run: impl Fn(usize, u64) + Sync) -> Option<f64> {
+    let barrier = Barrier::new(count);
     let threads: Vec<Vec<Round>> = std::thread::scope(|scope| {
-        let threads = states.iter().enumerate().map(|(thread, state)| {
-            let barrier = &barrier;
+        let threads = (0..count).map(|thread| {
+            let (barrier, run) = (&barrier, &run);
             scope.spawn(move || {
                 let round = |round: u64| {
                     barrier.wait();
                     let (before, start) = (preemptions(), Instant::now());
-                    run(state, round + thread as u64 * ROUNDS);
+                    run(thread, round + thread as u64 * ROUNDS);
                     let end = Instant::now();
                     Round { start, end, disturbed: preemptions() != before }
                 };
@@ -88,9 +107,9 @@ fn measure(states: &[&Arc<ProxyState>]) -> Option<f64> {
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let rounds = (0..ROUNDS as usize).map(|round| threads.iter().map(|thread| thread[round]).collect::<Vec<_>>());
-    let mut good: Vec<u128> = rounds.filter_map(|round| side_by_side(&round)).collect();
+    let mut good: Vec<u128> = rounds.filter_map(|round| time_together(&round)).collect();
     good.sort_unstable();
-    good.get(good.len() / 2).map(|took| *took as f64 / states.len() as f64 / f64::from(REQUESTS))
+    good.get(good.len() / 2).map(|took| *took as f64 / count as f64 / f64::from(REQUESTS))
 }
 
 /// What one thread saw of a round.
@@ -103,7 +122,7 @@ struct Round {
 }
 
 /// The time that all threads took together, if they ran undisturbed and at least nine tenths of it at the same time.
-fn side_by_side(round: &[Round]) -> Option<u128> {
+fn time_together(round: &[Round]) -> Option<u128> {
     let (start, end) = (round.iter().map(|thread| thread.start).max()?, round.iter().map(|thread| thread.end).min()?);
     let together = end.saturating_duration_since(start).as_nanos() * round.len() as u128;
     let total = round.iter().map(|thread| thread.end.duration_since(thread.start).as_nanos()).sum();
@@ -116,14 +135,26 @@ fn preemptions() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
-fn run(state: &Arc<ProxyState>, seed: u64) {
+fn run(state: &Arc<ProxyState>, seed: u64, pause: u32) {
+    let local = Local::new(Arc::clone(state));
     let mut random = seed;
     for _ in 0..REQUESTS {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let source = Some(IpAddr::from(((random >> 32) as u32).to_be_bytes()));
-        match state.assign(&PickContext { source, random, ..PickContext::default() }) {
-            Assignment::Slot(slot) => black_box(slot.release()),
+        match ProxyState::assign_with(local.clone(), &PickContext { source, random, ..PickContext::default() }) {
+            Assignment::Slot(slot) => {
+                work(pause);
+                black_box(slot.release());
+            }
             other => unreachable!("without limits nobody waits: {other:?}"),
-        };
+        }
+    }
+}
+
+/// Keeps the processor busy without touching memory.
+fn work(steps: u32) {
+    let mut number = 1_u64;
+    for _ in 0..steps {
+        number = black_box(number.wrapping_mul(6_364_136_223_846_793_005));
     }
 }

@@ -15,6 +15,12 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Debug, Default)]
 pub(super) struct First {
+    /// Apart, because workers only read where these are.
+    tables: Box<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
     /// Servers with a free slot, by rank.
     open: Board,
     /// By server: its place in the order of the ids.
@@ -23,17 +29,16 @@ pub(super) struct First {
 
 impl First {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        self.open = Board::new(count);
-        self.ranks = vec![0; count];
+        *self.tables = Tables { open: Board::new(count), ranks: vec![0; count] };
         let mut order: Vec<&Candidate> = candidates.iter().collect();
         order.sort_by_key(|candidate| candidate.id);
         for (rank, candidate) in (0..).zip(order) {
-            self.ranks[candidate.server] = rank;
+            self.tables.ranks[candidate.server] = rank;
         }
     }
 
     pub(super) fn pick(&mut self, pick: &Pick, _loads: &Loads) -> Option<usize> {
-        self.open.top_without(pick.avoid).map(|(_, server)| server)
+        self.tables.open.top_without(pick.avoid).map(|(_, server)| server)
     }
 
     pub(super) fn on_load(&mut self, server: usize, change: Change) {
@@ -41,9 +46,9 @@ impl First {
             return;
         }
         if change.load.has_slot() {
-            self.open.set(server, u128::from(self.ranks[server]));
+            self.tables.open.set(server, u128::from(self.tables.ranks[server]));
         } else {
-            self.open.remove(server);
+            self.tables.open.remove(server);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The server side of a proxy: servers, balance, retries.
 
 use super::Compiler;
+use crate::balance;
 use crate::program::{Backend, Proxy, Redispatch, Server};
 use config::diagnostic::Form;
 use config::spec::{Mode, ProxySpec, ServerSpec, Spec};
@@ -14,7 +15,7 @@ impl Compiler<'_> {
             servers,
             balance: written.balance.clone(),
             retries: written.retries,
-            redispatch: Redispatch::from_interval(written.options.redispatch),
+            redispatch: redispatch(written),
             http_reuse: written.http_reuse,
             abortonclose: written.options.abortonclose.unwrap_or(written.mode == Mode::Http),
             fullconn: written.fullconn.unwrap_or(0),
@@ -49,6 +50,16 @@ impl Compiler<'_> {
             pool_max_conn: written.pool_max_conn,
             pool_purge_delay: Duration::from_millis(u64::from(written.pool_purge_delay)),
         })
+    }
+}
+
+/// HAProxy heeds the interval only where leaving the server breaks something: where a hash chose it.
+fn redispatch(written: &ProxySpec) -> Redispatch {
+    match Redispatch::from_interval(written.options.redispatch) {
+        Redispatch::Every(_) | Redispatch::FromLast(_) if !balance::find(&written.balance).0.hashes => {
+            Redispatch::Every(1)
+        }
+        redispatch => redispatch,
     }
 }
 

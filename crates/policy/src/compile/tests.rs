@@ -1,7 +1,7 @@
 //! Specifications by hand, what they compile to, and what is said about those that do not.
 
 use super::*;
-use crate::program::{ServerAddress, ServerPort};
+use crate::program::{Redispatch, ServerAddress, ServerPort};
 use config::diagnostic::Severity;
 use config::span::Spanned;
 use config::spec::*;
@@ -257,6 +257,41 @@ fn defaults_depend_on_the_mode_and_zero_means_unlimited() {
     assert_eq!((backends[2].servers[0].maxconn, backends[2].servers[0].maxqueue), (None, None));
     let timeouts = program.proxies[2].timeouts;
     assert_eq!((timeouts.queued(), timeouts.server), (Some(Duration::from_secs(4)), None));
+}
+
+#[test]
+fn the_interval_of_redispatch_counts_where_a_hash_chooses() {
+    let redispatch = |balance: BalanceSpec, interval| {
+        let mut back = backend("b");
+        (back.balance, back.options.redispatch) = (balance, interval);
+        compiled(&spec(vec![back])).proxies[0].backend.as_ref().unwrap().redispatch
+    };
+    assert_eq!(redispatch(BalanceSpec::Source, Some(-1)), Redispatch::FromLast(1));
+    assert_eq!(redispatch(BalanceSpec::RoundRobin, Some(-1)), Redispatch::Every(1));
+    assert_eq!(redispatch(BalanceSpec::LeastConn, Some(3)), Redispatch::Every(1));
+    assert_eq!(redispatch(BalanceSpec::RoundRobin, Some(0)), Redispatch::Never);
+    assert_eq!(redispatch(BalanceSpec::RoundRobin, None), Redispatch::Never);
+}
+
+#[test]
+fn every_status_has_a_page_and_a_file_replaces_it() {
+    let mut back = backend("b");
+    back.error_files = vec![
+        ErrorFileSpec { status: 503, path: "/503".to_owned(), content: b"HTTP/1.0 503 Mine\r\n\r\n".to_vec() },
+        ErrorFileSpec { status: 400, path: "/dev/null".to_owned(), content: Vec::new() },
+    ];
+    let program = compiled(&spec(vec![back]));
+    let errors = &program.proxies[0].errors;
+    for status in crate::program::STATUSES {
+        let expected: &[u8] = match status {
+            503 => b"HTTP/1.0 503 Mine\r\n\r\n",
+            400 => b"",
+            _ => format!("HTTP/1.1 {status} ").leak().as_bytes(),
+        };
+        assert!(errors.page(*status).starts_with(expected), "{status}");
+        assert_eq!(errors.page(*status).is_empty(), *status == 400);
+    }
+    assert!(errors.page(599).starts_with(b"HTTP/1.1 500 "));
 }
 
 #[test]

@@ -6,16 +6,48 @@ use super::servers::{Outcome, Servers};
 use super::{Counts, PickContext, ProxyState, QueuePositions};
 use crate::balance::Load;
 use crate::program::Proxy;
+use std::ops::Deref;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 
+/// How a guard holds the state that it gives its place back to: an `Arc`, or what costs less to clone, such as [`Local`]
+/// or a reference.
+pub trait Handle: Deref<Target = ProxyState> + Clone {}
+
+impl<T: Deref<Target = ProxyState> + Clone> Handle for T {}
+
+/// A worker's own handle to a proxy's state. Cloning an `Arc` writes to a cache line that all workers share, twice a
+/// request; cloning this does not.
+#[derive(Debug, Clone)]
+pub struct Local(Rc<Anchor>);
+
+/// Keeps the state alive for one worker.
+#[derive(Debug)]
+struct Anchor(Arc<ProxyState>);
+
+impl Local {
+    /// A handle for the calling worker.
+    pub fn new(state: Arc<ProxyState>) -> Self {
+        Self(Rc::new(Anchor(state)))
+    }
+}
+
+impl Deref for Local {
+    type Target = ProxyState;
+
+    fn deref(&self) -> &ProxyState {
+        &self.0.0
+    }
+}
+
 /// What became of a request.
 #[derive(Debug)]
-pub enum Assignment {
+pub enum Assignment<H: Handle = Arc<ProxyState>> {
     /// A server took it.
-    Slot(ServerSlot),
+    Slot(ServerSlot<H>),
     /// It waits.
-    Queued(QueueTicket),
+    Queued(QueueTicket<H>),
     /// No server takes part at all: 503, `SC`.
     Unavailable,
     /// The server that it is bound to, by its hash or by [`PickContext::server`], has `maxqueue` requests waiting.
@@ -26,8 +58,8 @@ pub enum Assignment {
 
 /// A request's place at a server. Dropping it hands the place to the next who waits, or frees it.
 #[derive(Debug)]
-pub struct ServerSlot {
-    state: Arc<ProxyState>,
+pub struct ServerSlot<H: Handle = Arc<ProxyState>> {
+    state: H,
     server: usize,
     held: bool,
 }
@@ -35,8 +67,8 @@ pub struct ServerSlot {
 /// A request's place in a queue. Dropping it leaves the queue; a place at a server that was granted to it and not
 /// taken goes to the next.
 #[derive(Debug)]
-pub struct QueueTicket {
-    state: Arc<ProxyState>,
+pub struct QueueTicket<H: Handle = Arc<ProxyState>> {
+    state: H,
     waiter: WaiterId,
     /// Once the slot was taken.
     taken: Option<QueuePositions>,
@@ -73,10 +105,15 @@ impl Backend {
 impl ProxyState {
     /// Chooses a server for a request and takes a slot of it, or queues the request.
     pub fn assign(self: &Arc<Self>, request: &PickContext) -> Assignment {
-        let outcome = self.backend.lock().assign(request);
+        Self::assign_with(Arc::clone(self), request)
+    }
+
+    /// The same with another handle for the guards to keep.
+    pub fn assign_with<H: Handle>(handle: H, request: &PickContext) -> Assignment<H> {
+        let outcome = handle.backend.lock().assign(request);
         match outcome {
-            Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: Arc::clone(self), server, held: true }),
-            Outcome::Queued(waiter) => Assignment::Queued(QueueTicket { state: Arc::clone(self), waiter, taken: None }),
+            Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: handle, server, held: true }),
+            Outcome::Queued(waiter) => Assignment::Queued(QueueTicket { state: handle, waiter, taken: None }),
             Outcome::Unavailable => Assignment::Unavailable,
             Outcome::QueueFull => Assignment::QueueFull,
         }
@@ -118,7 +155,7 @@ impl ProxyState {
     }
 }
 
-impl ServerSlot {
+impl<H: Handle> ServerSlot<H> {
     /// The server's index in its backend.
     pub fn server(&self) -> usize {
         self.server
@@ -140,7 +177,7 @@ impl ServerSlot {
     }
 }
 
-impl Drop for ServerSlot {
+impl<H: Handle> Drop for ServerSlot<H> {
     fn drop(&mut self) {
         if self.held {
             self.give_back();
@@ -148,9 +185,9 @@ impl Drop for ServerSlot {
     }
 }
 
-impl QueueTicket {
+impl<H: Handle> QueueTicket<H> {
     /// Ready with the slot once it is this request's turn. After that it stays pending for ever.
-    pub fn poll_granted(&mut self, cx: &mut Context<'_>) -> Poll<ServerSlot> {
+    pub fn poll_granted(&mut self, cx: &mut Context<'_>) -> Poll<ServerSlot<H>> {
         if self.taken.is_some() {
             return Poll::Pending;
         }
@@ -162,7 +199,7 @@ impl QueueTicket {
         drop(servers);
         self.taken = Some(positions);
         match granted {
-            Some(server) => Poll::Ready(ServerSlot { state: Arc::clone(&self.state), server, held: true }),
+            Some(server) => Poll::Ready(ServerSlot { state: self.state.clone(), server, held: true }),
             None => Poll::Pending,
         }
     }
@@ -181,7 +218,7 @@ impl QueueTicket {
     }
 }
 
-impl Drop for QueueTicket {
+impl<H: Handle> Drop for QueueTicket<H> {
     fn drop(&mut self) {
         if self.taken.is_some() {
             return;

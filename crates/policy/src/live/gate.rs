@@ -139,9 +139,10 @@ pub struct ProcessSlot(Arc<ProcessState>);
 #[derive(Debug)]
 pub struct FrontendSlot(Arc<ProxyState>);
 
-/// One connection counted at a listening address. Dropping it gives the place back.
+/// One connection counted at a listening address; nothing at one without a `maxconn` of its own. Dropping it gives the
+/// place back.
 #[derive(Debug)]
-pub struct BindSlot(Arc<ProxyState>, usize);
+pub struct BindSlot(Option<(Arc<ProxyState>, usize)>);
 
 impl Drop for ProcessSlot {
     fn drop(&mut self) {
@@ -157,7 +158,7 @@ impl Drop for FrontendSlot {
 
 impl Drop for BindSlot {
     fn drop(&mut self) {
-        if let Some(Some(gate)) = self.0.binds.get(self.1) {
+        if let Some(gate) = self.0.as_ref().and_then(|(state, bind)| state.bind_gate(*bind)) {
             gate.leave();
         }
     }
@@ -221,16 +222,19 @@ impl ProxyState {
     /// Counts one connection in at the listening address `bind`, or parks: see [`ProcessState::enter_or_park`]. An
     /// address without a `maxconn` of its own always has room and counts nothing.
     pub fn enter_bind_or_park(self: &Arc<Self>, bind: usize, key: u64, waker: &Waker) -> Option<BindSlot> {
-        let entered = match self.binds.get(bind) {
-            Some(Some(gate)) => gate.enter_or_park(key, waker),
-            _ => true,
-        };
-        entered.then(|| BindSlot(Arc::clone(self), bind))
+        match self.bind_gate(bind) {
+            Some(gate) => gate.enter_or_park(key, waker).then(|| BindSlot(Some((Arc::clone(self), bind)))),
+            None => Some(BindSlot(None)),
+        }
+    }
+
+    fn bind_gate(&self, bind: usize) -> Option<&Gate> {
+        self.binds.get(bind).and_then(Option::as_ref)
     }
 
     /// See [`ProcessState::unpark`].
     pub fn unpark_bind(&self, bind: usize, key: u64) {
-        if let Some(Some(gate)) = self.binds.get(bind) {
+        if let Some(gate) = self.bind_gate(bind) {
             gate.unpark(key);
         }
     }

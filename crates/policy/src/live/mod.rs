@@ -8,7 +8,7 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{Assignment, QueueTicket, ServerSlot};
+pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 
 use crate::program::{Program, Proxy};

@@ -171,7 +171,8 @@ pub struct Backend {
     pub balance: BalanceSpec,
     /// `retries`.
     pub retries: u32,
-    /// `option redispatch`.
+    /// `option redispatch`: with an algorithm that binds a request to its server, as the interval says; else on every
+    /// retry, as HAProxy does whatever the interval.
     pub redispatch: Redispatch,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
@@ -239,5 +240,52 @@ impl Redispatch {
             Self::Every(every) => retry.is_multiple_of(every),
             Self::FromLast(last) => retry + last == retries + 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::spec::CloseMode::{Close, KeepAlive, ServerClose};
+
+    #[test]
+    fn close_modes_combine_as_the_manuals_matrix_says() {
+        let modes = [KeepAlive, ServerClose, Close];
+        let matrix = [[KeepAlive, ServerClose, Close], [ServerClose, ServerClose, Close], [Close, Close, Close]];
+        for (frontend, row) in modes.into_iter().zip(matrix) {
+            assert_eq!(modes.map(|backend| combine_close_modes(frontend, backend)), row, "{frontend:?}");
+        }
+    }
+
+    #[test]
+    fn redispatch_intervals() {
+        // The interval, the number of retries, and the retries that go to another server.
+        let rows: &[(Option<i32>, u32, &[u32])] = &[
+            (None, 3, &[]),
+            (Some(0), 3, &[]),
+            (Some(-1), 3, &[3]),
+            (Some(-1), 1, &[1]),
+            (Some(-2), 3, &[2]),
+            (Some(-9), 3, &[]),
+            (Some(1), 3, &[1, 2, 3]),
+            (Some(2), 5, &[2, 4]),
+            (Some(3), 2, &[]),
+        ];
+        for (interval, retries, expected) in rows {
+            let redispatch = Redispatch::from_interval(*interval);
+            let found: Vec<u32> = (1..=*retries).filter(|retry| redispatch.applies(*retry, *retries)).collect();
+            assert_eq!(found, *expected, "{interval:?} of {retries}");
+        }
+    }
+
+    #[test]
+    fn timeouts_fall_back_as_the_manual_says() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let mut timeouts = Timeouts { client: seconds(1), connect: seconds(2), ..Timeouts::default() };
+        assert_eq!([timeouts.request(), timeouts.keep_alive(), timeouts.queued()], [1, 1, 2].map(seconds));
+        timeouts.http_request = seconds(3);
+        assert_eq!([timeouts.request(), timeouts.keep_alive()], [3, 3].map(seconds));
+        (timeouts.http_keep_alive, timeouts.queue) = (seconds(4), seconds(5));
+        assert_eq!([timeouts.request(), timeouts.keep_alive(), timeouts.queued()], [3, 4, 5].map(seconds));
     }
 }
