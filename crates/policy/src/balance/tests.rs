@@ -237,6 +237,15 @@ fn every_row_is_named_once_documented_and_found() {
     }
 }
 
+#[test]
+fn the_manual_has_every_row_in_its_own_words() {
+    let manual = include_str!("../../../../docs/balancing.md");
+    for row in TABLE {
+        let line = format!("| `{}` | {} |", row.name, row.doc);
+        assert!(manual.contains(&line), "docs/balancing.md lacks: {line}");
+    }
+}
+
 /// Requests that each server got out of so many; they stay where the load decides.
 fn shares(farm: &mut Farm, spec: &BalanceSpec, count: u32) -> Vec<u32> {
     let mut shares = vec![0; farm.weights.len()];
