@@ -361,10 +361,11 @@ impl Flow {
         }
     }
 
-    /// Gets a buffer to read into: large for the bulk of a long body, with room around it for chunk framing.
+    /// Gets a buffer to read into: large for the bulk of a long body while there are such, with room around it for chunk
+    /// framing.
     fn prepare(&mut self) {
         if self.body.capacity() == 0 || self.large != (self.body.capacity() > rt::buffer_size()) {
-            self.body = if self.large { rt::large_buffer() } else { rt::buffer() };
+            self.body = if self.large { rt::bulk_buffer() } else { rt::buffer() };
         }
         self.body.clear();
         if self.chunked || matches!(self.source, Source::Chunked(_)) {

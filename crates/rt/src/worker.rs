@@ -24,6 +24,8 @@ use crate::{WorkerId, current};
 const LARGE_BUFFER: usize = 512 * 1024;
 /// Large buffers that a worker keeps: one moves all bulk data in turn, slow readers hold others.
 const LARGE_BUFFERS_KEPT: usize = 4;
+/// Large buffers that are lent for bulk data at a time: hundreds of slow readers would hold one each otherwise.
+const LARGE_BUFFERS_LENT: usize = 32;
 /// Units of reading and writing that a task may spend before it must let others run; see `Worker::may_spend`.
 const BUDGET: u32 = 64;
 /// Bytes that cost one unit on top of the call's own.
@@ -213,6 +215,15 @@ pub fn buffer_size() -> usize {
 /// An empty buffer of the large class (512 KB) for bulk data, from this worker's pool.
 pub fn large_buffer() -> Buffer {
     current::with(|worker| worker.large_buffers.get())
+}
+
+/// An empty buffer for bulk data: a [`large_buffer`], or an ordinary [`buffer`] while this worker has lent as many large
+/// ones as it may. So the memory of a worker does not depend on how slowly its peers read.
+pub fn bulk_buffer() -> Buffer {
+    current::with(|worker| {
+        let lent = worker.large_buffers.outstanding();
+        if lent < LARGE_BUFFERS_LENT { worker.large_buffers.get() } else { worker.buffers.get() }
+    })
 }
 
 /// Bytes that a [`large_buffer`] holds.

@@ -188,3 +188,16 @@ fn a_paused_listener_takes_nothing_and_a_full_backlog_waits() {
         assert_eq!(connected.load(Ordering::SeqCst), 4);
     });
 }
+
+#[test]
+fn large_buffers_for_bulk_data_are_few_however_many_want_one() {
+    rt::sim::run(1, 1, idle(), async {
+        let held: Vec<_> = (0..500).map(|_| rt::bulk_buffer()).collect();
+        let large = held.iter().filter(|buffer| buffer.capacity() == rt::large_buffer_size()).count();
+        let small = held.iter().filter(|buffer| buffer.capacity() == rt::buffer_size()).count();
+        assert!((1..=64).contains(&large), "{large} large buffers");
+        assert_eq!(large + small, 500);
+        drop(held);
+        assert_eq!(rt::bulk_buffer().capacity(), rt::large_buffer_size(), "they come back");
+    });
+}
