@@ -163,7 +163,13 @@ impl<'a> Exchange<'a> {
 
     /// Runs to its end.
     pub async fn run(&mut self) -> End {
-        std::future::poll_fn(|cx| self.poll(cx)).await
+        match std::future::poll_fn(|cx| self.poll(cx)).await {
+            // A page in the middle of an interim answer would be taken for a part of that.
+            End::Failed { outcome, status, .. } if self.down.head_pending() => {
+                End::Failed { outcome, status, page: false }
+            }
+            end => end,
+        }
     }
 
     /// The link may serve another request.
@@ -281,6 +287,7 @@ impl<'a> Exchange<'a> {
     /// Reads the answer's head. True: it opens a tunnel.
     fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
+        self.flush_interim(cx)?;
         loop {
             if self.input.capacity() == 0 {
                 self.input = rt::buffer();
@@ -295,9 +302,10 @@ impl<'a> Exchange<'a> {
                 Poll::Ready(Ok(read)) if read > 0 => {
                     self.answered = true;
                     self.server_active = rt::now();
-                    if self.parse_heads(cx)? {
+                    if self.parse_heads()? {
                         return self.begin_answer();
                     }
+                    self.flush_interim(cx)?;
                 }
                 Poll::Ready(_) => return self.server_gone(),
             }
@@ -317,8 +325,25 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Parses what is there; interim answers go on at once. True: the final head is complete.
-    fn parse_heads(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    /// Writes what there is of interim answers.
+    fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        if !self.down.head_pending() {
+            return Ok(());
+        }
+        let mut moved = Moved::default();
+        let flushed = self.down.poll_flush(cx, &mut self.client.stream, &mut moved);
+        if moved.written > 0 {
+            self.client_active = rt::now();
+            self.facts.borrow_mut().bytes_out += moved.written as u64;
+        }
+        match flushed {
+            Poll::Ready(Err(_)) => cut(Cause::Client, Phase::Data, 400),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Parses what is there; interim answers go on. True: the final head is complete.
+    fn parse_heads(&mut self) -> Result<bool, End> {
         let facts = &mut *self.facts.borrow_mut();
         let method = facts.request.known_method();
         let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
@@ -361,9 +386,6 @@ impl<'a> Exchange<'a> {
                         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                             return failed(Cause::Proxy, Phase::Headers, 502);
                         }
-                        let mut moved = Moved::default();
-                        let _ = self.down.poll_flush(cx, &mut self.client.stream, &mut moved);
-                        facts.bytes_out += moved.written as u64;
                     }
                     facts.response.clear();
                     if self.input.is_empty() {
@@ -413,6 +435,7 @@ impl<'a> Exchange<'a> {
         };
         let sent = if framing == Framing::Chunked && !modern { Framing::UntilClose } else { framing };
         let edits = Edits { connection, framing: sent, version };
+        let interim = self.down.head_mut().len();
         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
@@ -422,6 +445,7 @@ impl<'a> Exchange<'a> {
         self.down.closes = !self.keep_client && self.upload == Upload::Done;
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         if self.down.start(body, framing, chunked).is_err() {
+            self.down.head_mut().truncate(interim);
             facts.timings.response = None;
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
@@ -519,7 +543,12 @@ impl<'a> Exchange<'a> {
 
     fn waits_for_client(&self) -> bool {
         let reads = self.upload != Upload::Done && self.up_step == Step::AwaitsSource;
-        reads || (self.answer == Answer::Flowing && self.down_step == Step::AwaitsSink)
+        let writes = match self.answer {
+            Answer::Awaited => self.down.head_pending(),
+            Answer::Flowing => self.down_step == Step::AwaitsSink,
+            Answer::Done => false,
+        };
+        reads || writes
     }
 
     fn waits_for_server(&self) -> bool {
