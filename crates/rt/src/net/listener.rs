@@ -89,6 +89,8 @@ impl Default for BindOptions {
 pub struct ListeningSocket {
     socket: Socket,
     address: Address,
+    /// Connections that waited before the option was set on the listening socket have not inherited it.
+    sets_nodelay: bool,
 }
 
 impl ListeningSocket {
@@ -100,7 +102,7 @@ impl ListeningSocket {
     pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         if let Some(world) = sim::current_world() {
             let (socket, address) = SimSocket::listen(&world, address, options.backlog)?;
-            return Ok(ListeningSocket { socket: Socket::Sim(socket), address });
+            return Ok(ListeningSocket { socket: Socket::Sim(socket), address, sets_nodelay: false });
         }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
         match address {
@@ -117,7 +119,7 @@ impl ListeningSocket {
         }
         // Port 0 becomes the one that the kernel chose; a UNIX socket keeps its final name.
         let address = if address.is_unix() { address.clone() } else { sys::socket::local_address(fd.as_raw_fd())? };
-        Ok(ListeningSocket { socket: Socket::Os(fd), address })
+        Ok(ListeningSocket { socket: Socket::Os(fd), address, sets_nodelay: false })
     }
 
     /// Takes over a descriptor that the process was started with, or received. One that is bound but does not listen
@@ -138,10 +140,11 @@ impl ListeningSocket {
             sys::socket::listen(&fd, options.backlog)?;
         }
         let address = sys::socket::local_address(fd.as_raw_fd())?;
-        if !address.is_unix() && options.nodelay {
+        let sets_nodelay = !address.is_unix() && options.nodelay;
+        if sets_nodelay {
             sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
-        Ok(ListeningSocket { socket: Socket::Os(fd), address })
+        Ok(ListeningSocket { socket: Socket::Os(fd), address, sets_nodelay })
     }
 
     /// Where it listens; port 0 was replaced by the port that was chosen.
@@ -321,6 +324,10 @@ impl Listener {
             }
             let accepted = self.shared.socket.accept()?;
             source.read = if accepted.is_some() { Readiness::Ready } else { Readiness::Drained };
+            if let Some((socket, _)) = accepted.as_ref().filter(|_| self.shared.sets_nodelay) {
+                // One that has been reset meanwhile refuses; reading it will tell.
+                let _ = socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+            }
             Ok(accepted.map(|(socket, address)| (OwnedSocket { socket }, address)))
         })
     }

@@ -123,6 +123,21 @@ fn an_inherited_socket_goes_on_listening() {
     });
 }
 
+/// A connection that waited before the listener was inherited has not got the listener's options from the kernel.
+#[test]
+fn connections_that_waited_already_send_small_segments_at_once() {
+    on_one_worker(|| async {
+        let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let early = std::net::TcpStream::connect(foreign.local_addr().unwrap()).unwrap();
+        let socket = ListeningSocket::inherit(foreign.into_raw_fd(), &BindOptions::default()).unwrap();
+        let mut listener = Listener::new(Arc::new(socket)).unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let accepted = std::net::TcpStream::from(accepted.into_descriptor().unwrap());
+        assert!(accepted.nodelay().unwrap());
+        drop(early);
+    });
+}
+
 #[test]
 fn only_stream_sockets_are_inherited_as_listeners() {
     let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
