@@ -8,13 +8,17 @@ the medians are compared: on a shared machine CPU time for a request holds where
     bench/compare.py -s ka64,close -m onecore -r 5 -t 4
     HAPROXY=/path/to/haproxy bench/compare.py another HAProxy beside the installed one
 
-Modes: `split` puts the proxy on one core and origin and client on the other; `onecore` puts everything on one.
+Modes: `split` puts the proxy on one core and origin and client on the other; `onecore` puts everything on one; `both`
+lets everything run on both, for comparing one thread with two (`--threads`).
 Traffic stays on 127.0.0.1 and every round is bounded in time. Needs wrk and nginx; strace for `--syscalls`.
 """
 import argparse, json, os, re, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TICK = os.sysconf("SC_CLK_TCK")
+
+# mode: cores of the proxy, cores of origin and client
+CORES = {"split": ("0", "1"), "onecore": ("0", "0"), "both": ("0-1", "0-1")}
 
 # name: (what, path, client connections, client closes, both sides close, mode)
 SCENARIOS = {
@@ -80,7 +84,9 @@ worker_rlimit_nofile 15000;
 events {{ worker_connections 7000; }}
 """
     if mode == "tcp":
-        return "load_module modules/ngx_stream_module.so;\n" + head + f"""stream {{
+        module = "/usr/lib/nginx/modules/ngx_stream_module.so"
+        load = f"load_module {module};\n" if os.path.exists(module) else ""
+        return load + head + f"""stream {{
   server {{ listen 127.0.0.1:{port}; proxy_pass 127.0.0.1:{origin}; }}
 }}
 """
@@ -250,9 +256,7 @@ def label(name, program):
 
 def measure(args, folder, origin, scenario, mode):
     what, path, connections, close, _, _ = SCENARIOS[scenario]
-    proxy_core, client_core = ("0", "0") if mode == "onecore" else ("0", "1")
-    if args.threads > 1:
-        proxy_core = client_core = "0-1"
+    proxy_core, client_core = CORES[mode]
     started = proxies(args, folder, origin, scenario, proxy_core)
     rows = {proxy.name: [] for proxy in started}
     extra = {}
@@ -331,10 +335,7 @@ def main():
     figures = {}
     try:
         for mode in args.modes.split(","):
-            core = "0" if mode == "onecore" else "1"
-            if args.threads > 1:
-                core = "0-1"
-            origin = Proxy("origin", ["nginx", "-p", folder, "-c", f"{folder}/origin.cfg"], port, core)
+            origin = Proxy("origin", ["nginx", "-p", folder, "-c", f"{folder}/origin.cfg"], port, CORES[mode][1])
             try:
                 for scenario in args.scenarios.split(","):
                     what, result = measure(args, folder, port, scenario, mode)
