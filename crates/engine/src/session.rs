@@ -165,11 +165,11 @@ fn leave(session: &Session) {
 /// A session's task panicked and was dropped: what is known of its stream is counted and logged as internal.
 pub fn conclude_panicked(worker: &Worker, tag: u64) {
     let Some(session) = worker.leave(Key::from_bits(tag)) else { return };
-    session.release();
     if let Some(facts) = session.current() {
         if let Ok(mut facts) = facts.try_borrow_mut() {
             facts.outcome = Outcome::new(Cause::Internal, Phase::Done);
         }
         stream::conclude::conclude(&session, facts);
     }
+    session.release();
 }

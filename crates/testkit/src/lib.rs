@@ -14,3 +14,17 @@ pub use peer::{Peer, PeerOptions};
 pub use scope::Scope;
 pub use service::Service;
 pub use time::{LATE_AT_MOST, PATIENCE, Stopwatch, both, sleep, within};
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn text(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}

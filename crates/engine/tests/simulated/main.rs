@@ -6,10 +6,14 @@ extern crate weir_engine as engine;
 mod messages;
 mod world;
 
+mod bodies;
 mod half_close;
 mod maxconn;
+mod panics;
 mod queueing;
 mod retries;
 mod reuse;
+mod stopping;
 mod terminations;
 mod timeouts;
+mod tunnels;

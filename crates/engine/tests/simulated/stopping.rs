@@ -1,0 +1,160 @@
+//! The soft stop: nobody new, idle clients leave at once, the others when they can.
+
+use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
+
+use crate::messages::*;
+use crate::world::*;
+
+/// Nobody can connect any more.
+async fn is_closed() {
+    assert!(Peer::try_connect(WEIR, PeerOptions::default()).await.is_err(), "nobody listens");
+}
+
+#[test]
+fn idle_clients_are_closed_and_nobody_else_comes() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            clients.push(client);
+        }
+        sleep(5).await;
+        assert!(!world.is_drained().await);
+        let watch = Stopwatch::start();
+        world.stop();
+        for client in &mut clients {
+            client.expect_eof().await;
+        }
+        watch.took(0);
+        is_closed().await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn a_running_request_is_finished_first() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        let (mut client, mut server, _s1) = asked().await;
+        world.stop();
+        sleep(50).await;
+        is_closed().await;
+        assert!(!world.is_drained().await);
+        server.send(OK).await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+        client.expect_eof().await;
+        client.close();
+        sleep(2).await;
+        assert!(world.is_drained().await);
+        world.expect_log(&[r#"l l/s1 0/0/0/50/50 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
+    });
+}
+
+#[test]
+fn a_body_that_flows_is_finished_first() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        let (mut client, mut server, _s1) = asked().await;
+        server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok").await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nok").await;
+        world.stop();
+        sleep(50).await;
+        assert!(!world.is_drained().await);
+        server.send("me").await;
+        client.expect("me").await;
+        client.expect_eof().await;
+        client.close();
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn a_request_that_waits_in_the_queue_is_served() {
+    listen("server s1 10.0.1.1:80 maxconn 1").run(|world| async move {
+        let (mut first, mut server, mut s1) = asked().await;
+        let mut second = Peer::connect(WEIR).await;
+        second.send(get("/2")).await;
+        sleep(10).await;
+        world.stop();
+        sleep(50).await;
+        server.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok").await;
+        let closing = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+        first.expect(closing).await;
+        let mut server = s1.accept().await;
+        server.expect(get_at_server("/2")).await;
+        server.send(OK).await;
+        second.expect(closing).await;
+        second.expect_eof().await;
+        drop((first, second));
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn a_client_that_has_not_asked_yet_may_do_so() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let (mut silent, mut slow) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        slow.send("GET / HT").await;
+        sleep(5).await;
+        world.stop();
+        silent.expect_silence(100).await;
+        slow.expect_silence(100).await;
+        slow.send("TP/1.1\r\nHost: a\r\n\r\n").await;
+        silent.send(GET).await;
+        for client in [&mut silent, &mut slow] {
+            client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            client.expect_eof().await;
+        }
+    });
+}
+
+#[test]
+fn tcp_sessions_are_not_cut() {
+    listen("mode tcp\n option tcplog\n server s1 10.0.1.1:80").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("a").await;
+        let mut server = s1.accept().await;
+        server.expect("a").await;
+        world.stop();
+        sleep(5000).await;
+        is_closed().await;
+        client.send("b").await;
+        server.expect("b").await;
+        server.send("c").await;
+        client.expect("c").await;
+        assert!(!world.is_drained().await);
+        client.close();
+        server.expect_eof().await;
+        server.close();
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn workers_that_wait_for_a_place_stop_as_well() {
+    for global in ["", "maxconn 1"] {
+        let body = if global.is_empty() { "maxconn 1\n backlog 100" } else { "backlog 100" };
+        listen(&format!("{body}\n server s1 10.0.1.1:80")).global(global).run(|world| async move {
+            let (mut client, mut server, _s1) = asked().await;
+            // They are in the backlog when the listener closes.
+            let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+            one.send(GET).await;
+            sleep(5).await;
+            world.stop();
+            one.expect_end().await;
+            two.expect_end().await;
+            server.send(OK).await;
+            client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            client.expect_eof().await;
+            client.close();
+            sleep(2).await;
+            assert!(world.is_drained().await);
+        });
+    }
+}
