@@ -33,7 +33,7 @@ pub struct Limits {
 
 impl Limits {
     /// What [`read`] holds to. The number of errors is HAProxy's.
-    pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 50 };
+    pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 1000 };
 }
 
 /// One configuration file as somebody else has read it.

@@ -53,7 +53,8 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
     Loaded { sources, document, spec, diagnostics, environment }
 }
 
-/// Sorts by file and line, sums up each file that has errors, and cuts off after too many of them, as HAProxy does. What
+/// Sorts by file and line, sums up each file that has errors, and cuts off after very many of them: HAProxy does so after
+/// 50, which would hide what else is wrong with a configuration. What
 /// HAProxy finds after reading comes last, in the order in which it was found.
 pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
     let limit = Limits::USUAL.errors;
@@ -132,10 +133,10 @@ mod tests {
     #[test]
     fn errors_end_somewhere() {
         let loaded =
-            load_with(&Environment::new(), &[file("a.cfg", &format!("global\n{}", "    nonsense\n".repeat(200)))]);
-        assert_eq!(loaded.diagnostics.len(), 52);
-        assert_eq!(loaded.diagnostics[50].message, "too many fatal errors (50), stopping now.");
-        assert_eq!(loaded.diagnostics[50].span.map(|span| span.line), Some(52));
+            load_with(&Environment::new(), &[file("a.cfg", &format!("global\n{}", "    nonsense\n".repeat(1100)))]);
+        assert_eq!(loaded.diagnostics.len(), 1002);
+        assert_eq!(loaded.diagnostics[1000].message, "too many fatal errors (1000), stopping now.");
+        assert_eq!(loaded.diagnostics[1000].span.map(|span| span.line), Some(1002));
     }
 
     #[test]

@@ -21,9 +21,9 @@ fn read_limited(limits: Limits, bytes: &[u8]) -> (Document, Vec<String>) {
 
 #[test]
 fn errors_end_somewhere() {
-    let (_, messages) = read_bytes(&b"global\n \"\n".repeat(100));
+    let (_, messages) = read_bytes(&b"global\n \"\n".repeat(1100));
     assert_eq!(messages.len(), Limits::USUAL.errors + 1);
-    assert_eq!(messages[Limits::USUAL.errors], "too many fatal errors (50), stopping now.");
+    assert_eq!(messages[Limits::USUAL.errors], "too many fatal errors (1000), stopping now.");
 }
 
 #[test]

@@ -413,7 +413,8 @@ impl<'a> Exchange<'a> {
         let chunked = framing == Framing::Chunked && modern;
         let delimited = match framing {
             Framing::UntilClose => false,
-            Framing::Chunked => modern,
+            // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
+            Framing::Chunked => modern && facts.response.version() == Version::Http11,
             Framing::None | Framing::Length(_) => true,
         };
         self.keep_client &= delimited && !tunnel && !self.session.is_stopping();
