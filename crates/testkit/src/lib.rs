@@ -3,12 +3,14 @@
 //!
 //! A script that waits in vain ends with a panic that names the line of the test which waited.
 
+mod chunks;
 mod journal;
 mod peer;
 mod scope;
 mod service;
 mod time;
 
+pub use chunks::{Chunked, decode_chunks, encode_chunks};
 pub use journal::{Journal, line_matches};
 pub use peer::{Peer, PeerOptions};
 pub use scope::Scope;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::Buffer;
 use rt::net::{Address, ConnectOptions, Stream};
 
+use crate::chunks::{Chunked, decode_chunks};
 use crate::time::{PATIENCE, sleep, within};
 
 /// How a connection is opened.
@@ -257,17 +258,46 @@ impl Peer {
         }
     }
 
-    /// Everything until the other side closes in order.
+    /// The next chunked body, read in pieces of at most `piece` with a pause of so many milliseconds behind each.
     #[track_caller]
-    pub fn receive_rest(&mut self) -> impl Future<Output = Vec<u8>> {
+    pub fn receive_chunked(&mut self, piece: usize, millis: u64) -> impl Future<Output = Chunked> {
         let waiting = Waiting::here();
         async move {
-            while waiting.within(self.read(16 * 1024), || "the end".to_owned()).await {}
+            let mut decoded = Chunked::default();
+            while !decode_chunks(&mut self.unread, &mut decoded) {
+                let got = decoded.body.len();
+                if !waiting.within(self.read(piece), || format!("the last chunk, got {got} bytes")).await {
+                    waiting.fail(format_args!("{:?} after {got} bytes in chunks", self.end));
+                }
+                if millis > 0 {
+                    sleep(millis).await;
+                }
+            }
+            decoded
+        }
+    }
+
+    /// Everything until the other side closes in order, read as above.
+    #[track_caller]
+    pub fn receive_rest_slowly(&mut self, piece: usize, millis: u64) -> impl Future<Output = Vec<u8>> {
+        let waiting = Waiting::here();
+        async move {
+            while waiting.within(self.read(piece), || "the end".to_owned()).await {
+                if millis > 0 {
+                    sleep(millis).await;
+                }
+            }
             if self.end != Some(End::Closed) {
                 waiting.fail(format_args!("{:?} after {}", self.end, show(&self.unread)));
             }
             std::mem::take(&mut self.unread)
         }
+    }
+
+    /// Everything until the other side closes in order.
+    #[track_caller]
+    pub fn receive_rest(&mut self) -> impl Future<Output = Vec<u8>> {
+        self.receive_rest_slowly(16 * 1024, 0)
     }
 
     /// Nothing more comes, and the other side closes in order.

@@ -16,4 +16,5 @@ mod reuse;
 mod stopping;
 mod terminations;
 mod timeouts;
+mod transfers;
 mod tunnels;

@@ -419,14 +419,14 @@ fn server_fin() {
 
 #[test]
 fn timers_on_a_slow_network() {
-    // A request that takes three journeys of 50 ms: nothing of it may count twice.
-    let link = rt::sim::Link {
+    // Each journey takes 50 ms; nothing of them may count twice.
+    let far = |_| rt::sim::Link {
         latency: Duration::from_millis(50),
         jitter: Duration::ZERO,
         fragment: false,
         ..Default::default()
     };
-    listen("timeout server 200ms\n server s1 10.0.1.1:80").seeds(0..2).link(link).run(|world| async move {
+    listen("timeout server 200ms\n server s1 10.0.1.1:80").seeds(0..2).links(far).run(|world| async move {
         let (mut client, server, _s1) = asked().await;
         client.expect(page(504)).await;
         // The connection to the server takes two journeys, `timeout server` counts from the request's last byte.

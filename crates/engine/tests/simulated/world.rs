@@ -1,7 +1,8 @@
 //! The engine on the simulated network: a configuration becomes workers that serve it, a script plays everybody else,
 //! and at the end nothing may remain. Must never know what a test is about.
 //!
-//! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again.
+//! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` so many times as many
+//! seeds.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -47,9 +48,21 @@ pub struct Worlds {
     text: String,
     workers: Vec<usize>,
     seeds: Range<u64>,
-    link: Option<Link>,
+    link: fn(u64) -> Link,
     panics_allowed: bool,
     change: Option<fn(&mut Program)>,
+}
+
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// These seeds, and as many more as were asked for.
+fn more(seeds: Range<u64>) -> Range<u64> {
+    match asked("SIMULATED_MORE") {
+        Some(times) => seeds.start..seeds.start + (seeds.end - seeds.start) * times,
+        None => seeds,
+    }
 }
 
 /// Serves one `listen` section named `l` at [`WEIR`]; `body` is the rest of it.
@@ -63,7 +76,7 @@ pub fn config(sections: &str) -> Worlds {
         text: format!("{PREFIX}{sections}\n"),
         workers: vec![1, 2, 4],
         seeds: 0..4,
-        link: None,
+        link: near,
         panics_allowed: false,
         change: None,
     }
@@ -82,15 +95,15 @@ impl Worlds {
         self
     }
 
-    /// Runs under these seeds. Odd ones cut what is sent into pieces.
+    /// Runs under these seeds.
     pub fn seeds(mut self, seeds: Range<u64>) -> Worlds {
         self.seeds = seeds;
         self
     }
 
-    /// All connections go over such links.
-    pub fn link(mut self, link: Link) -> Worlds {
-        self.link = Some(link);
+    /// All connections go over such links, by seed.
+    pub fn links(mut self, link: fn(u64) -> Link) -> Worlds {
+        self.link = link;
         self
     }
 
@@ -102,9 +115,8 @@ impl Worlds {
 
     /// Plays the script in every world. After it all its peers are gone, and so must be everything that served them.
     pub fn run<F: Future<Output = ()> + 'static>(self, script: impl Fn(World) -> F) {
-        let only = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-        let seeds = only("SIMULATED_SEED").map_or(self.seeds.clone(), |seed| seed..seed + 1);
-        let workers = only("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
+        let seeds = asked("SIMULATED_SEED").map_or(more(self.seeds.clone()), |seed| seed..seed + 1);
+        let workers = asked("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
         let program = Arc::new(self.program());
         for &workers in &workers {
             for seed in seeds.clone() {
@@ -148,12 +160,7 @@ impl Worlds {
         let buffer_size = program.global.bufsize;
         let options = Options { seed, workers, buffer_size, limit, panics_allowed: self.panics_allowed };
         let simulation = Simulation::new(options);
-        let link = self.link.unwrap_or(Link {
-            latency: Duration::from_micros(20),
-            jitter: Duration::from_micros(20),
-            fragment: seed % 2 == 1,
-            ..Link::default()
-        });
+        let link = (self.link)(seed);
         let (shared, sockets) = simulation.enter(|| {
             rt::sim::network().set_default_link(link);
             let live = Arc::new(Live::new(program));
@@ -195,6 +202,12 @@ fn open(program: &Program) -> Arc<[Listening]> {
         }
     }
     sockets.into()
+}
+
+/// So near that nothing of a journey shows in milliseconds. Odd seeds cut what is sent into pieces.
+fn near(seed: u64) -> Link {
+    let (latency, jitter) = (Duration::from_micros(20), Duration::from_micros(20));
+    Link { latency, jitter, fragment: seed % 2 == 1, ..Link::default() }
 }
 
 /// There is no name service here.
