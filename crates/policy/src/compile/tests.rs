@@ -282,7 +282,7 @@ fn every_status_has_a_page_and_a_file_replaces_it() {
     ];
     let program = compiled(&spec(vec![back]));
     let errors = &program.proxies[0].errors;
-    for status in crate::program::STATUSES {
+    for status in wire::http::error_pages::PAGES.iter().map(|page| &page.status) {
         let expected: &[u8] = match status {
             503 => b"HTTP/1.0 503 Mine\r\n\r\n",
             400 => b"",

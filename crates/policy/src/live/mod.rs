@@ -2,6 +2,7 @@
 //! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
 
 mod backend;
+mod entrance;
 mod gate;
 mod queue;
 mod servers;
@@ -9,6 +10,7 @@ mod servers;
 mod tests;
 
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
+pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 
 use crate::program::{Program, Proxy};

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-/// The statuses that have a page (configuration manual, "errorfile").
-pub const STATUSES: &[u16] =
-    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
-
 /// A proxy's pages: whole answers, sent as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPages {
-    /// By status, in the order of [`STATUSES`].
+    /// By status, ascending.
     pages: Vec<(u16, Arc<[u8]>)>,
 }
 

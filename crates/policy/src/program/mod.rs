@@ -9,7 +9,7 @@ mod log;
 mod proxy;
 
 pub use address::{BindAddress, ServerAddress, ServerPort};
-pub use errors::{ErrorPages, STATUSES};
+pub use errors::ErrorPages;
 pub use global::{Global, SocketBuffers};
 pub use log::{LogAddress, LogTarget, Sample};
 pub use proxy::{Backend, Bind, ForwardFor, Frontend, Options, Proxy, Redispatch, Server, Timeouts};

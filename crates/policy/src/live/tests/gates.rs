@@ -90,3 +90,61 @@ fn frontends_and_addresses_have_gates_of_their_own() {
     drop(slots);
     assert_eq!(state.feconn(), 0);
 }
+
+/// A process for `maxconn` connections with one frontend for `front`, whose first address takes one.
+fn live(maxconn: u32, front: u32) -> Live {
+    let mut proxy = frontend("fe");
+    proxy.maxconn = Some(front);
+    proxy.binds = vec![BindSpec { maxconn: Some(1), ..bind() }, bind()];
+    let mut spec = spec(vec![proxy]);
+    spec.global.maxconn = Some(maxconn);
+    Live::new(&compiled(&spec))
+}
+
+#[test]
+fn an_entry_is_counted_everywhere_or_nowhere() {
+    let live = live(3, 2);
+    let counts = || (live.proxies[0].feconn(), live.process.actconn());
+    let first = live.enter_or_park(0, 0, 1, Waker::noop()).unwrap();
+    assert!(live.enter_or_park(0, 0, 2, Waker::noop()).is_none(), "the address is full");
+    assert_eq!(counts(), (1, 1));
+    let second = live.enter_or_park(0, 1, 3, Waker::noop()).unwrap();
+    assert!(live.enter_or_park(0, 1, 4, Waker::noop()).is_none(), "the frontend is full");
+    assert_eq!(counts(), (2, 2));
+    let other = [live.process.try_enter().unwrap()];
+    drop(second);
+    let more = live.process.try_enter().unwrap();
+    assert!(live.enter_or_park(0, 1, 4, Waker::noop()).is_none(), "the process is full");
+    assert_eq!(counts(), (1, 3));
+    drop((first, other, more));
+    assert_eq!(counts(), (0, 0));
+    assert!(live.enter_or_park(7, 0, 1, Waker::noop()).is_none(), "there is no such frontend");
+}
+
+#[test]
+fn who_is_woken_at_one_gate_and_stops_at_another_passes_the_wake_up_on() {
+    let live = live(10, 1);
+    let [(first, first_waker), (second, second_waker)] = [Bell::new(), Bell::new()];
+    let held = live.enter_or_park(0, 1, 9, Waker::noop()).unwrap();
+    assert!(live.enter_or_park(0, 0, 1, &first_waker).is_none());
+    assert!(live.enter_or_park(0, 1, 2, &second_waker).is_none());
+    // The first one's address fills up before it comes back.
+    let _bind = live.proxies[0].enter_bind_or_park(0, 3, Waker::noop()).unwrap();
+    drop(held);
+    assert_eq!((first.rings(), second.rings()), (1, 0));
+    assert!(live.enter_or_park(0, 0, 1, &first_waker).is_none());
+    assert_eq!(second.rings(), 1);
+    assert!(live.enter_or_park(0, 1, 2, &second_waker).is_some());
+}
+
+#[test]
+fn who_gives_up_is_not_woken() {
+    let live = live(10, 1);
+    let [(first, first_waker), (second, second_waker)] = [Bell::new(), Bell::new()];
+    let held = live.enter_or_park(0, 1, 9, Waker::noop()).unwrap();
+    assert!(live.enter_or_park(0, 1, 1, &first_waker).is_none());
+    assert!(live.enter_or_park(0, 1, 2, &second_waker).is_none());
+    live.unpark(0, 1, 1);
+    drop(held);
+    assert_eq!((first.rings(), second.rings()), (0, 1));
+}
