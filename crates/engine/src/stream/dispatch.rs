@@ -79,7 +79,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             End::Silent => {
                 drop(exchange);
                 session.end(facts);
-                return Next::Close;
+                return leave(client, Outcome::default(), true);
             }
             End::Answered => {
                 let (keep, reusable) = (exchange.client_goes_on(), exchange.link_is_reusable());
@@ -104,10 +104,18 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                     }
                 }
                 conclude::conclude(session, facts);
-                return if outcome.phase == Phase::Last { Next::Linger } else { Next::Close };
+                return leave(client, outcome, up.source_ended());
             }
         }
     }
+}
+
+/// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that
+/// would take from the client what it has not received yet of an earlier answer.
+fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
+    let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
+    let quiet = uploaded && client.input.is_empty() && client.stream.is_clean();
+    if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
 }
 
 /// A server's side after an answer.
