@@ -53,7 +53,7 @@ fn an_early_answer_reaches_a_client_whose_server_is_gone() {
             let lines = world.take_log().await;
             let right = ["SL", "CD", "SD"]
                 .iter()
-                .any(|state| lines[0].contains(&format!(" 413 ")) && lines[0].contains(&format!(" {state}-- ")));
+                .any(|state| lines[0].contains(" 413 ") && lines[0].contains(&format!(" {state}-- ")));
             assert!(right, "{lines:?}");
         });
     }

@@ -1,6 +1,8 @@
 //! The engine on `rt`'s simulator: the real engine, a virtual clock and network, one seed a world. The same behaviours
 //! as in `tests/cases`, with exact virtual times and with workers and networks that a real machine cannot order about.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 extern crate weir_engine as engine;
 
 mod messages;

@@ -4,7 +4,6 @@
 use rt::sim::Link;
 use testkit::{Peer, Service, both, encode_chunks, text};
 
-use crate::messages::*;
 use crate::world::*;
 
 /// How a body is framed.
@@ -157,7 +156,7 @@ fn any_network(seed: u64) -> Link {
     let draw = text(3, seed + 77);
     let micros = |byte: u8| std::time::Duration::from_micros(u64::from(byte) * 4);
     let buffer = [4 * 1024, 30_000, 100_000, 256 * 1024][usize::from(draw[2]) % 4];
-    Link { latency: micros(draw[0]), jitter: micros(draw[1]), buffer, fragment: seed % 4 != 0 }
+    Link { latency: micros(draw[0]), jitter: micros(draw[1]), buffer, fragment: !seed.is_multiple_of(4) }
 }
 
 fn conversations(body: &str, global: &str, seeds: std::ops::Range<u64>) {

@@ -321,23 +321,6 @@ impl World {
         }
     }
 
-    /// These lines come to the log next, in any order.
-    #[track_caller]
-    pub fn expect_log_in_any_order<'a>(&'a self, patterns: &'a [&'a str]) -> impl Future<Output = ()> + 'a {
-        let place = std::panic::Location::caller();
-        async move {
-            let lines = self.lines(patterns.len()).await;
-            let mut left = lines.clone();
-            for pattern in patterns {
-                let Some(at) = left.iter().position(|line| line_matches(line, pattern)) else {
-                    panic!("{place}:\nexpected {pattern}\namong    {left:#?}");
-                };
-                left.remove(at);
-            }
-            assert!(left.is_empty(), "{place}:\nnot expected: {left:#?}");
-        }
-    }
-
     /// From here on the log may hold anything.
     pub fn forget_log(&self) {
         self.strict.set(false);

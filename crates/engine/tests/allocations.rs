@@ -1,0 +1,158 @@
+//! A warm worker serves a keep-alive request without a single allocation: over real sockets, counted in the whole
+//! process. One test in a process of its own, since it counts what everybody allocates.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::alloc::System;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use config::environment::Environment;
+use config::{InputFile, LoadOptions};
+use engine::listener::Listening;
+use engine::service::log::Targets;
+use engine::worker::Shared;
+use policy::live::Live;
+use policy::program::Program;
+use rt::net::{Address, BindOptions, ListeningSocket};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use weir_engine as engine;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Requests before and while allocations are counted.
+const WARM_UP: usize = 300;
+const COUNTED: usize = 300;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\r\nhello";
+const OK: &str = "HTTP/1.1 200 OK\r\nServer: test\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+
+/// An engine on one worker, in a thread of its own.
+struct Engine {
+    address: SocketAddr,
+    handle: rt::Handle,
+    thread: thread::JoinHandle<()>,
+}
+
+struct NoNames;
+
+impl policy::Resolver for NoNames {
+    fn resolve(&mut self, host: &str, _: config::spec::Family) -> Result<std::net::IpAddr, String> {
+        Err(host.to_owned())
+    }
+}
+
+fn program(text: &str) -> Program {
+    let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text.as_bytes().to_vec() };
+    let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
+    assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+    policy::compile(&loaded.spec, &mut NoNames, &policy::Limits::default(), &mut Vec::new()).unwrap()
+}
+
+impl Engine {
+    /// Serves the first `bind` line of a configuration, whatever its port, at a free one.
+    fn start(text: &str) -> Engine {
+        let program = Arc::new(program(text));
+        let any = Address::Inet("127.0.0.1:0".parse().unwrap());
+        let socket = Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
+        let address = socket.local_address().inet().unwrap();
+        let (targets, _) = Targets::open(&program, "haproxy");
+        let live = Arc::new(Live::new(&program));
+        let shared = Arc::new(Shared::new(program, live, Arc::new(targets), 1));
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket }]);
+            let tell = Mutex::new(tell);
+            let main: rt::Main = Arc::new(move |_| {
+                tell.lock().unwrap().send(rt::handle()).unwrap();
+                Box::pin(engine::serve(Arc::clone(&shared), Arc::clone(&listening)))
+            });
+            rt::run(&rt::Config::default(), main).unwrap();
+        });
+        Engine { address, handle: told.recv().unwrap(), thread }
+    }
+
+    fn stop(self) {
+        self.handle.stop();
+        self.thread.join().unwrap();
+    }
+}
+
+/// Answers every request of `length` bytes on every connection; nothing is allocated for a request.
+fn origin(length: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let mut buffer = [0; 512];
+                let mut got = 0;
+                while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                    got += count;
+                    if got == length {
+                        got = 0;
+                        stream.write_all(OK.as_bytes()).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn ask(stream: &mut TcpStream, request: &str, answer: &mut [u8]) {
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.read_exact(answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.ends_with(b"\r\n\r\nok"));
+}
+
+/// Allocations and reallocations that so many requests cost once everything is warm. A request reaches the server as
+/// long as it was, but for the field `added`.
+fn allocations(global: &str, proxy: &str, request: &str, added: &str) -> usize {
+    let server = origin(request.len() + added.len());
+    let text = format!(
+        "global\n{global}\ndefaults\n mode http\n log global\n timeout client 10s\n timeout server 10s\n timeout connect 10s\n\
+         listen l\n bind 127.0.0.1:1\n{proxy}\n server s1 {server}\n"
+    );
+    let engine = Engine::start(&text);
+    let mut client = TcpStream::connect(engine.address).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.set_nodelay(true).unwrap();
+    let mut answer = vec![0; OK.len()];
+    for _ in 0..WARM_UP {
+        ask(&mut client, request, &mut answer);
+    }
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..COUNTED {
+        ask(&mut client, request, &mut answer);
+    }
+    let change = region.change();
+    engine.stop();
+    change.allocations + change.reallocations
+}
+
+#[test]
+fn a_warm_worker_allocates_nothing_for_a_request() {
+    let region = Region::new(ALLOCATOR);
+    drop(vec![0_u8; 100]);
+    assert_eq!(region.change().allocations, 1, "allocations are counted");
+    // Somebody has to be there, else the kernel tells that nobody is.
+    let log = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let logging = format!(" log {} local0", log.local_addr().unwrap());
+    let rows = [
+        ("a request", "", "", GET, ""),
+        ("with a body", "", "", POST, ""),
+        ("with a line of log", logging.as_str(), " option httplog", GET, ""),
+        ("with the client's address", "", " option forwardfor", GET, "x-forwarded-for: 127.0.0.1\r\n"),
+        ("over a link of its own", "", " http-reuse never", GET, ""),
+        ("with another balance", "", " balance leastconn", GET, ""),
+    ];
+    for (what, global, proxy, request, added) in rows {
+        assert_eq!(allocations(global, proxy, request, added), 0, "{COUNTED} times {what}");
+    }
+}
