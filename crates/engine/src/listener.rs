@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use policy::live::{BindSlot, FrontendSlot, ProcessSlot};
+use policy::live::Entry;
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket};
 
-use crate::session::{self, Slots};
+use crate::session;
 use crate::worker::Worker;
 
 /// Where a listening socket belongs.
@@ -69,51 +69,35 @@ async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
 }
 
 /// Takes the places that a connection needs, and waits for them where there are none. `None`: the process stops.
-async fn enter(worker: &Worker, place: &Listening, listener: &mut Listener, key: u64) -> Option<Slots> {
+async fn enter(worker: &Worker, place: &Listening, listener: &mut Listener, key: u64) -> Option<Entry> {
     let live = &worker.shared.live;
-    let state = &live.proxies[place.frontend];
-    let mut held: (Option<BindSlot>, Option<FrontendSlot>, Option<ProcessSlot>) = (None, None, None);
     let mut paused = false;
-    let slots = std::future::poll_fn(|cx| {
+    let entry = std::future::poll_fn(|cx| {
         if worker.shared.is_stopping() {
             return Poll::Ready(None);
         }
-        if held.0.is_none() {
-            held.0 = state.enter_bind_or_park(place.bind, key, cx.waker());
+        let entry = live.enter_or_park(place.frontend, place.bind, key, cx.waker());
+        if entry.is_some() {
+            return Poll::Ready(entry);
         }
-        if held.0.is_some() && held.1.is_none() {
-            held.1 = state.try_enter_frontend().or_else(|| state.enter_frontend_or_park(key, cx.waker()));
+        if !paused {
+            paused = true;
+            listener.pause();
         }
-        if held.1.is_some() && held.2.is_none() {
-            held.2 = live.process.try_enter().or_else(|| live.process.enter_or_park(key, cx.waker()));
-        }
-        match (held.0.take(), held.1.take(), held.2.take()) {
-            (Some(bind), Some(frontend), Some(process)) => Poll::Ready(Some(Slots { process, frontend, bind })),
-            (bind, frontend, process) => {
-                // What is held while the rest is missing would keep others out.
-                drop((bind, frontend, process));
-                if !paused {
-                    paused = true;
-                    listener.pause();
-                }
-                Poll::Pending
-            }
-        }
+        Poll::Pending
     })
     .await;
+    if entry.is_none() {
+        live.unpark(place.frontend, place.bind, key);
+    }
     if paused && listener.resume().is_err() {
         return None;
     }
-    if slots.is_none() {
-        state.unpark_bind(place.bind, key);
-        state.unpark_frontend(key);
-        live.process.unpark(key);
-    }
-    slots
+    entry
 }
 
 /// Gives the connection to this worker or to another one that has less to do.
-fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Slots) {
+fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
     let chosen = worker.shared.reserve(worker.id, rt::random());
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {

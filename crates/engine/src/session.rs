@@ -9,23 +9,13 @@ use std::task::Waker;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::Mode;
-use policy::live::{BindSlot, FrontendSlot, ProcessSlot};
+use policy::live::Entry;
 use policy::program::{Bind, Proxy};
 use rt::net::{Address, OwnedSocket, Stream};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::stream;
 use crate::worker::{SharedFacts, Worker};
-
-/// The places a connection takes; they are given back when it is dropped.
-pub struct Slots {
-    /// In the process.
-    pub process: ProcessSlot,
-    /// In its frontend.
-    pub frontend: FrontendSlot,
-    /// At its listening address.
-    pub bind: BindSlot,
-}
 
 /// One connection from a client.
 pub struct Session {
@@ -47,7 +37,8 @@ pub struct Session {
     facts: RefCell<Option<SharedFacts>>,
     waker: RefCell<Option<Waker>>,
     key: Cell<Option<Key>>,
-    slots: RefCell<Option<Slots>>,
+    /// Its places in the process, the frontend and at the listening address.
+    slots: RefCell<Option<Entry>>,
 }
 
 impl Session {
@@ -116,7 +107,7 @@ impl Session {
 }
 
 /// Starts the session of an accepted connection on this worker.
-pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Slots) {
+pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Entry) {
     let (socket, peer) = accepted;
     let client = match peer {
         Address::Inet(address) => Some(address),

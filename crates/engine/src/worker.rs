@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use base::slab::{Key, Slab};
 use conn::link::{Limits, Pool, WorkerLinks};
-use policy::live::Live;
+use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
@@ -99,12 +99,17 @@ impl Shared {
 /// Facts of one stream, reachable from its session and from the future that serves it.
 pub type SharedFacts = Rc<RefCell<Facts>>;
 
+/// A request's place at a server, held by a worker's own handle.
+pub type Slot = ServerSlot<Local>;
+
 /// One worker.
 pub struct Worker {
     /// Its number.
     pub id: usize,
     /// What all workers share.
     pub shared: Arc<Shared>,
+    /// Its own handles to the proxies' state, by index.
+    states: Box<[Local]>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
     /// Where lines go.
@@ -124,9 +129,11 @@ const FACTS_KEPT: usize = 1024;
 impl Worker {
     /// Worker number `id`.
     pub fn new(id: usize, shared: Arc<Shared>, logger: Logger) -> Self {
+        let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
         Self {
             id,
             shared,
+            states,
             links: WorkerLinks::new(id),
             logger,
             sessions: RefCell::default(),
@@ -140,6 +147,11 @@ impl Worker {
     /// The proxy with that index.
     pub fn proxy(&self, index: usize) -> &Proxy {
         &self.shared.program.proxies[index]
+    }
+
+    /// The state of the proxy with that index, by this worker's own handle.
+    pub fn state(&self, index: usize) -> &Local {
+        &self.states[index]
     }
 
     /// Takes clean facts for a stream.

@@ -8,14 +8,14 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{BalanceSpec, HttpReuse, Mode};
 use conn::link::Link;
-use policy::live::{Assignment, PickContext, QueueTicket, ServerSlot};
+use policy::live::{Assignment, Local, PickContext, ProxyState, QueueTicket};
 use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress, ServerPort};
 use rt::net::{Address, ConnectOptions, Hangup, Stream};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::exchange::WATCH_AFTER;
-use crate::worker::SharedFacts;
+use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
 const TURNAROUND: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const TURNAROUND: Duration = Duration::from_secs(1);
 /// A server's slot and a link to it.
 pub struct Target {
     /// The slot.
-    pub slot: ServerSlot,
+    pub slot: Slot,
     /// The link.
     pub link: Link,
 }
@@ -80,7 +80,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// The refusal that the log and the client get.
-    pub async fn obtain(&mut self, held: Option<ServerSlot>) -> Result<Target, Refusal> {
+    pub async fn obtain(&mut self, held: Option<Slot>) -> Result<Target, Refusal> {
         let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
         let mut held = held;
         let mut exclude = None;
@@ -129,7 +129,7 @@ impl Request<'_> {
     }
 
     /// Gives the place back before the log tells of the load.
-    fn give_up(&self, slot: ServerSlot, refusal: Refusal) -> Refusal {
+    fn give_up(&self, slot: Slot, refusal: Refusal) -> Refusal {
         self.facts.borrow_mut().counts = Some(slot.release());
         refusal
     }
@@ -141,11 +141,11 @@ impl Request<'_> {
     }
 
     /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
-    async fn assign(&mut self, exclude: Option<usize>) -> Result<ServerSlot, Refusal> {
-        let state = &self.session.worker.shared.live.proxies[self.proxy.index];
+    async fn assign(&mut self, exclude: Option<usize>) -> Result<Slot, Refusal> {
+        let state = self.session.worker.state(self.proxy.index);
         let context =
             PickContext { source: self.session.source(), random: rt::random(), exclude, ..PickContext::default() };
-        match state.assign(&context) {
+        match ProxyState::assign_with(state.clone(), &context) {
             Assignment::Slot(slot) => Ok(slot),
             Assignment::Queued(ticket) => self.wait_in_queue(ticket).await,
             Assignment::Unavailable => Err(Refusal::new(Cause::Server, Phase::Connect, 503)),
@@ -156,7 +156,7 @@ impl Request<'_> {
         }
     }
 
-    async fn wait_in_queue(&mut self, mut ticket: QueueTicket) -> Result<ServerSlot, Refusal> {
+    async fn wait_in_queue(&mut self, mut ticket: QueueTicket<Local>) -> Result<Slot, Refusal> {
         let deadline = self.proxy.timeouts.queued().map(|limit| rt::now() + limit);
         let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
         let positions = ticket.positions();
@@ -168,8 +168,14 @@ impl Request<'_> {
         }
         match waited {
             Waited::Done(slot) => Ok(slot),
-            Waited::Expired => Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503)),
-            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Queue, -1)),
+            Waited::Expired => {
+                self.facts.borrow_mut().server = ticket.server();
+                Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
+            }
+            Waited::Gone => {
+                self.facts.borrow_mut().server = ticket.server();
+                Err(Refusal::new(Cause::Client, Phase::Queue, -1))
+            }
         }
     }
 

@@ -6,7 +6,6 @@ use config::spec::{CloseMode, HttpReuse, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Flow;
 use conn::link::Link;
-use policy::live::ServerSlot;
 use policy::program::{Backend, Proxy};
 use wire::h1::{self, ConnectionLine, Edits};
 use wire::http::{Framing, Head, Version};
@@ -19,7 +18,7 @@ use crate::stream::http::Client;
 use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
 use crate::stream::{conclude, forwarded, tcp};
-use crate::worker::SharedFacts;
+use crate::worker::{SharedFacts, Slot};
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
@@ -42,7 +41,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
         return refuse(session, client, facts, 400).await;
     };
-    let mut held: Option<ServerSlot> = None;
+    let mut held: Option<Slot> = None;
     let mut fresh = false;
     loop {
         let obtained = connect::Request {
@@ -120,7 +119,7 @@ fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
 
 /// A server's side after an answer.
 struct Leftover {
-    slot: ServerSlot,
+    slot: Slot,
     link: Link,
     reusable: bool,
     close_server: bool,
@@ -178,7 +177,7 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
 }
 
 /// Lays the link down for later requests.
-fn keep_link(session: &Session, client: &mut Client, backend: &Backend, slot: &ServerSlot, mut link: Link) {
+fn keep_link(session: &Session, client: &mut Client, backend: &Backend, slot: &Slot, mut link: Link) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
     link.answers = link.answers.saturating_add(1);
     if backend.http_reuse == HttpReuse::Never {
@@ -245,7 +244,7 @@ async fn tunnel(
     client: &mut Client,
     backend: &Proxy,
     facts: SharedFacts,
-    (slot, mut link): (ServerSlot, Link),
+    (slot, mut link): (Slot, Link),
     (head, server_input): (Buffer, Buffer),
 ) -> Next {
     let input = std::mem::replace(&mut client.input, Buffer::empty());
