@@ -33,10 +33,20 @@ enum Source {
     Ended,
 }
 
-#[derive(Default)]
 struct Chunks {
     decoder: ChunkDecoder,
     trailers: Fields,
+}
+
+impl Chunks {
+    /// For a body whose trailers fit in one buffer when they go out again: with a blank more a line than they may have
+    /// come with, behind the end of a chunk and the last chunk.
+    fn new() -> Self {
+        let usual = h1::Limits::default();
+        let room = rt::buffer_size().saturating_sub(usual.max_fields + TAILROOM);
+        let limits = h1::Limits { max_head: usual.max_head.min(room), ..usual };
+        Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
+    }
 }
 
 /// What went wrong on the way.
@@ -135,7 +145,7 @@ impl Flow {
         self.source = match framing {
             Framing::None | Framing::Length(0) => Source::Ended,
             Framing::Length(length) => Source::Length(length),
-            Framing::Chunked => Source::Chunked(Box::default()),
+            Framing::Chunked => Source::Chunked(Box::new(Chunks::new())),
             Framing::UntilClose => Source::UntilClose,
         };
         self.chunked = chunked;

@@ -18,5 +18,6 @@ mod reuse;
 mod stopping;
 mod terminations;
 mod timeouts;
+mod trailers;
 mod transfers;
 mod tunnels;
