@@ -6,6 +6,7 @@ the medians are compared: on a shared machine CPU time for a request holds where
 
     bench/compare.py                          every scenario, both modes
     bench/compare.py -s ka64,close -m onecore -r 5 -t 4
+    bench/compare.py -s ka64,ka1000 --floor target/release/examples/forward
     HAPROXY=/path/to/haproxy bench/compare.py another HAProxy beside the installed one
 
 Modes: `split` puts the proxy on one core and origin and client on the other; `onecore` puts everything on one; `both`
@@ -228,12 +229,17 @@ def proxies(args, folder, origin, scenario, core):
     _, _, _, _, both, mode = SCENARIOS[scenario]
     started = []
     candidates = [("weir", args.weir), ("haproxy", args.haproxy), ("haproxy2", os.environ.get("HAPROXY")), ("nginx", args.nginx)]
+    if args.floor and scenario.startswith("ka"):
+        candidates.append(("floor", args.floor))
     for name, program in candidates:
         if not program or (args.only and name not in args.only.split(",")):
             continue
         port = free_port()
         config = f"{folder}/{name}.cfg"
-        if name == "nginx":
+        if name == "floor":
+            os.environ["FORWARD_BODY"] = "64"
+            command = [program, "proxy", str(port), str(origin)]
+        elif name == "nginx":
             open(config, "w").write(nginx_proxy_config(port, origin, args.threads, both, mode, folder))
             command = [program, "-p", folder, "-c", config]
         else:
@@ -317,6 +323,7 @@ def main():
     parser.add_argument("--weir", default=f"{ROOT}/target/release/weir")
     parser.add_argument("--haproxy", default=shutil.which("haproxy"))
     parser.add_argument("--nginx", default=shutil.which("nginx"))
+    parser.add_argument("--floor", help="also run that build of crates/rt/examples/forward.rs: it forwards, and nothing else")
     parser.add_argument("--only", help="weir,haproxy,haproxy2,nginx: leave the others out")
     parser.add_argument("--syscalls", action="store_true", help="also count system calls (a run under strace)")
     parser.add_argument("--json", help="write the figures there, too")

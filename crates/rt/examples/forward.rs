@@ -6,6 +6,7 @@
 //! forward proxy 9000 9001 &
 //! forward load 9000 64 200000
 //! ```
+//! `bench/compare.py --floor` puts the proxy beside the others.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "an example")]
 
 use std::cell::{Cell, RefCell};
@@ -25,11 +26,17 @@ use weir_rt as rt;
 const REQUEST: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Length: 10\r\n\r\n0123456789";
 
+/// Bytes of the bodies that the proxy forwards: `FORWARD_BODY`, or those of the origin here.
+fn body() -> usize {
+    static BODY: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *BODY.get_or_init(|| std::env::var("FORWARD_BODY").ok().and_then(|text| text.parse().ok()).unwrap_or(10))
+}
+
 fn local(port: &str) -> Address {
     Address::Inet(format!("127.0.0.1:{port}").parse().unwrap())
 }
 
-/// Length of a message whose body, if any, has 10 bytes.
+/// Length of a message whose body has so many bytes.
 fn message_length(data: &[u8], body: usize) -> Option<usize> {
     data.windows(4)
         .position(|window| window == b"\r\n\r\n")
@@ -81,7 +88,7 @@ async fn exchange(client: &mut Stream, origin: &Address, pool: &Pool, mut buffer
     drop(buffer);
     poll_fn(|context| server.poll_readable(context)).await;
     let mut buffer = rt::buffer();
-    if !read_message(&mut server, &mut buffer, 10).await? {
+    if !read_message(&mut server, &mut buffer, body()).await? {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     write_all(client, &mut buffer).await?;
