@@ -229,7 +229,7 @@ def proxies(args, folder, origin, scenario, core):
     _, _, _, _, both, mode = SCENARIOS[scenario]
     started = []
     candidates = [("weir", args.weir), ("haproxy", args.haproxy), ("haproxy2", os.environ.get("HAPROXY")), ("nginx", args.nginx)]
-    if args.floor and scenario.startswith("ka"):
+    if args.floor and scenario.startswith(("ka", "tcp")):
         candidates.append(("floor", args.floor))
     for name, program in candidates:
         if not program or (args.only and name not in args.only.split(",")):
@@ -238,7 +238,7 @@ def proxies(args, folder, origin, scenario, core):
         config = f"{folder}/{name}.cfg"
         if name == "floor":
             os.environ["FORWARD_BODY"] = "64"
-            command = [program, "proxy", str(port), str(origin)]
+            command = [program, "copy" if mode == "tcp" else "proxy", str(port), str(origin)]
         elif name == "nginx":
             open(config, "w").write(nginx_proxy_config(port, origin, args.threads, both, mode, folder))
             command = [program, "-p", folder, "-c", config]

@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "an example")]
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -116,6 +116,45 @@ async fn proxy(listen: Address, origin: Address) {
     .await;
 }
 
+/// One direction of [`copy_connection`]: reads as much as a large buffer takes, writes it, and so on.
+async fn copy(source: &RefCell<Stream>, sink: &RefCell<Stream>) -> io::Result<()> {
+    loop {
+        let mut buffer = rt::large_buffer();
+        poll_fn(|context| source.borrow_mut().poll_readable(context)).await;
+        if poll_fn(|context| source.borrow_mut().poll_read(context, &mut buffer)).await? == 0 {
+            return sink.borrow_mut().shutdown_write();
+        }
+        while !buffer.is_empty() {
+            poll_fn(|context| sink.borrow_mut().poll_write(context, &mut buffer, &mut Buffer::empty(), false)).await?;
+        }
+    }
+}
+
+/// Bytes both ways, and nothing else.
+async fn copy_connection(client: Stream, origin: Address) -> io::Result<()> {
+    let server = RefCell::new(Stream::connect(&origin, &ConnectOptions::default())?.await?);
+    let client = RefCell::new(client);
+    let (mut up, mut down) = (Box::pin(copy(&client, &server)), Box::pin(copy(&server, &client)));
+    let (mut up_ended, mut down_ended) = (false, false);
+    poll_fn(|context| {
+        up_ended = up_ended || up.as_mut().poll(context).is_ready();
+        down_ended = down_ended || down.as_mut().poll(context).is_ready();
+        if up_ended && down_ended { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    Ok(())
+}
+
+async fn copy_all(listen: Address, origin: Address) {
+    accept(listen, move |client| {
+        let origin = origin.clone();
+        rt::spawn(Class::Normal, 0, async move {
+            let _ = copy_connection(client, origin).await;
+        });
+    })
+    .await;
+}
+
 async fn accept(at: Address, serve: impl Fn(Stream)) {
     let socket = ListeningSocket::bind(&at, &BindOptions::default()).unwrap();
     let mut listener = Listener::new(Arc::new(socket)).unwrap();
@@ -171,11 +210,12 @@ fn main() {
             match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["origin", at] => origin(local(at)).await,
                 ["proxy", at, origin] => proxy(local(at), local(origin)).await,
+                ["copy", at, origin] => copy_all(local(at), local(origin)).await,
                 ["load", to, connections, requests] => {
                     load(local(to), connections.parse().unwrap(), requests.parse().unwrap()).await;
                 }
                 _ => {
-                    eprintln!("usage: forward origin PORT | proxy PORT PORT | load PORT CONNECTIONS REQUESTS");
+                    eprintln!("usage: forward origin PORT | proxy PORT PORT | copy PORT PORT | load PORT CONNECTIONS REQUESTS");
                     rt::stop();
                 }
             }
