@@ -215,7 +215,9 @@ fn main() {
                     load(local(to), connections.parse().unwrap(), requests.parse().unwrap()).await;
                 }
                 _ => {
-                    eprintln!("usage: forward origin PORT | proxy PORT PORT | copy PORT PORT | load PORT CONNECTIONS REQUESTS");
+                    eprintln!(
+                        "usage: forward origin PORT | proxy PORT PORT | copy PORT PORT | load PORT CONNECTIONS REQUESTS"
+                    );
                     rt::stop();
                 }
             }
