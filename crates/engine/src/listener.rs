@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use policy::live::Entry;
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket};
@@ -31,15 +31,20 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
     worker.watch_stop().await;
     // Names this worker and listener among those that park for room.
     let key = ((worker.id as u64) << 32) | number as u64;
+    accept_until_stop(&worker, &place, &mut listener, key).await;
+    take_leftovers(&worker, &place, &mut listener, key);
+}
+
+async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let most = worker.shared.program.global.maxaccept.max(1);
     loop {
-        if !acceptable(&worker, &mut listener).await {
+        if !acceptable(worker, listener).await {
             return;
         }
         for _ in 0..most {
-            let Some(slots) = enter(&worker, &place, &mut listener, key).await else { return };
+            let Some(slots) = enter(worker, place, listener, key).await else { return };
             match listener.try_accept() {
-                Ok(Some(accepted)) => dispatch(&worker, &place, accepted, slots),
+                Ok(Some(accepted)) => dispatch(worker, place, accepted, slots),
                 Ok(None) => break,
                 Err(_) => {
                     // Out of descriptors or memory: whoever is connected goes on, the others wait in the backlog.
@@ -54,6 +59,28 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
             }
         }
         rt::yield_now().await;
+    }
+}
+
+/// Serves whoever has connected by the time of the stop: closing the socket would reset them. Nobody waits for room any
+/// more, and newcomers without end do not hold the stop up.
+fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
+    let live = &worker.shared.live;
+    let backlog = worker.proxy(place.frontend).frontend.as_ref().map_or(0, |frontend| frontend.backlog);
+    // Events that have not been harvested yet would not be waited for: the socket itself is asked.
+    listener.pause();
+    if listener.resume().is_err() {
+        return;
+    }
+    for _ in 0..=backlog {
+        let Some(slots) = live.enter_or_park(place.frontend, place.bind, key, Waker::noop()) else {
+            live.unpark(place.frontend, place.bind, key);
+            return;
+        };
+        match listener.try_accept() {
+            Ok(Some(accepted)) => dispatch(worker, place, accepted, slots),
+            Ok(None) | Err(_) => return,
+        }
     }
 }
 

@@ -50,9 +50,11 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
         since_date: session.accept_date,
     };
     let mut wait = false;
+    // An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
+    let mut unannounced = false;
     loop {
         if wait && client.input.is_empty() {
-            match idle(session, &mut client).await {
+            match idle(session, &mut client, unannounced).await {
                 Wait::Readable => {}
                 Wait::Expired => {
                     if client.served == 0 {
@@ -70,9 +72,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
                 client.served = client.served.saturating_add(1);
                 client.since = rt::now();
                 client.since_date = rt::wall();
-                if session.is_stopping() && client.input.is_empty() {
-                    break;
-                }
+                unannounced = session.is_stopping();
             }
             Next::Close => break,
             Next::Linger => {
@@ -83,8 +83,8 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
     }
 }
 
-/// Waits for the first byte of a request, holding nothing.
-async fn idle(session: &Session, client: &mut Client) -> Wait {
+/// Waits for the first byte of a request, holding nothing. A stop ends the wait, unless the client is owed a word first.
+async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait {
     let timeouts = &session.proxy().timeouts;
     let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
     client.timer.arm(limit.map(|limit| client.since + limit));
@@ -101,8 +101,9 @@ async fn idle(session: &Session, client: &mut Client) -> Wait {
         if timer.poll_expired(cx).is_ready() {
             return Poll::Ready(Wait::Expired);
         }
-        if served > 0 && session.is_stopping() {
-            return Poll::Ready(Wait::Stopping);
+        if served > 0 && session.is_stopping() && !unannounced {
+            // A request that came since the events of this turn were taken is still served.
+            return Poll::Ready(if stream.has_input() { Wait::Readable } else { Wait::Stopping });
         }
         Poll::Pending
     })

@@ -1,5 +1,8 @@
 //! The soft stop: nobody new, idle clients leave at once, the others when they can.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
 
 use crate::messages::*;
@@ -63,8 +66,45 @@ fn a_body_that_flows_is_finished_first() {
         assert!(!world.is_drained().await);
         server.send("me").await;
         client.expect("me").await;
+        // Nobody told this client that its connection ends: the answer to its next request does.
+        client.expect_silence(50).await;
+        client.send(GET).await;
+        server.expect(GET_AT_SERVER).await;
+        server.send(OK).await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
         client.expect_eof().await;
         client.close();
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn who_has_connected_already_is_served() {
+    // One at a time is accepted, so that a stop finds the others in the backlog.
+    listen("server s1 10.0.1.1:80").global("tune.maxaccept 1").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let clients: Rc<RefCell<Vec<Peer>>> = Rc::default();
+        for _ in 0..30 {
+            let clients = Rc::clone(&clients);
+            world.scope.spawn(async move {
+                let client = Peer::connect(WEIR).await;
+                clients.borrow_mut().push(client);
+            });
+        }
+        while clients.borrow().is_empty() {
+            rt::yield_now().await;
+        }
+        world.stop();
+        is_closed().await;
+        sleep(5).await;
+        let mut clients = clients.take();
+        for client in &mut clients {
+            client.send(GET).await;
+            client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            client.expect_eof().await;
+        }
+        drop(clients);
         sleep(2).await;
         assert!(world.is_drained().await);
     });

@@ -360,6 +360,16 @@ impl Stream {
         self.with_source(|_, source| is_clean(&self.socket, source))
     }
 
+    /// Whether something can be read, or the end was reached, at this very moment: the socket is asked, whatever the
+    /// events said. The next read then tries.
+    pub fn has_input(&mut self) -> bool {
+        let something = self.socket.has_something();
+        if something {
+            self.with_source(|_, source| source.read = Readiness::Unknown);
+        }
+        something
+    }
+
     /// Whether nothing is known that could be read: the last read emptied the socket, and no end was seen since. Never
     /// a system call, so that bytes which came in the meantime on a stream that nobody watches go unseen.
     pub fn is_quiet(&self) -> bool {
