@@ -109,7 +109,14 @@ pub fn run_all(options: &Options) -> std::result::Result<Report, String> {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 while let Some(((name, path), subject)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (outcome, shown) = one(name, path, subject, setting);
+                    let (mut outcome, mut shown) = one(name, path, subject, setting);
+                    // On a busy machine HAProxy may lose a race that is its own; Weir gets no second chance.
+                    for _ in 0..ORACLE_RETRIES {
+                        if subject.title == "weir" || !matches!(outcome, Outcome::Failed(_)) {
+                            break;
+                        }
+                        (outcome, shown) = one(name, path, subject, setting);
+                    }
                     let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
                     report.rows.push((name.clone(), subject.title.clone(), outcome));
                     if options.show {
@@ -131,6 +138,9 @@ fn subjects(options: &Options) -> Result<Vec<Subject>> {
     }
     Ok(subjects)
 }
+
+/// How often a case that fails against HAProxy is tried again.
+const ORACLE_RETRIES: usize = 2;
 
 /// Every `topic/name.case`, by name.
 fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
