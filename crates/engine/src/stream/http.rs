@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::{Moment, WallTime};
@@ -83,12 +84,16 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
     }
 }
 
+/// A client that was answered less than this long ago may be sending its next request when the process begins to stop.
+const SETTLED: Duration = Duration::from_millis(100);
+
 /// Waits for the first byte of a request, holding nothing. A stop ends the wait, unless the client is owed a word first.
 async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait {
     let timeouts = &session.proxy().timeouts;
     let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    client.timer.arm(limit.map(|limit| client.since + limit));
-    let served = client.served;
+    let deadline = limit.map(|limit| client.since + limit);
+    let leaves = client.served > 0 && !unannounced;
+    let settled = client.since + SETTLED;
     let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);
     std::future::poll_fn(move |cx| {
         // Whatever a server says or does on a link that nobody uses ends it.
@@ -98,14 +103,24 @@ async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait
         if stream.poll_readable(cx).is_ready() {
             return Poll::Ready(Wait::Readable);
         }
-        if timer.poll_expired(cx).is_ready() {
-            return Poll::Ready(Wait::Expired);
+        loop {
+            let now = rt::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Poll::Ready(Wait::Expired);
+            }
+            let mut next = deadline;
+            if leaves && session.is_stopping() {
+                if now >= settled {
+                    // A request that came since the events of this turn were taken is still served.
+                    return Poll::Ready(if stream.has_input() { Wait::Readable } else { Wait::Stopping });
+                }
+                next = Some(next.map_or(settled, |next| next.min(settled)));
+            }
+            timer.arm(next);
+            if timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
         }
-        if served > 0 && session.is_stopping() && !unannounced {
-            // A request that came since the events of this turn were taken is still served.
-            return Poll::Ready(if stream.has_input() { Wait::Readable } else { Wait::Stopping });
-        }
-        Poll::Pending
     })
     .await
 }
@@ -121,7 +136,7 @@ async fn linger(session: &Session, client: &mut Client) {
     }
     client.input = Buffer::empty();
     let limit = session.proxy().timeouts.client_fin.or(session.proxy().timeouts.client);
-    let limit = limit.unwrap_or(std::time::Duration::from_secs(10));
+    let limit = limit.unwrap_or(Duration::from_secs(10));
     client.timer.arm(Some(rt::now() + limit));
     let mut left = MOST;
     std::future::poll_fn(|cx| {

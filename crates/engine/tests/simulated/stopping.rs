@@ -24,7 +24,7 @@ fn idle_clients_are_closed_and_nobody_else_comes() {
             client.expect(OK_AT_CLIENT).await;
             clients.push(client);
         }
-        sleep(5).await;
+        sleep(500).await;
         assert!(!world.is_drained().await);
         let watch = Stopwatch::start();
         world.stop();
@@ -74,6 +74,29 @@ fn a_body_that_flows_is_finished_first() {
         client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
         client.expect_eof().await;
         client.close();
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn a_client_that_was_just_answered_is_told_in_its_next_answer() {
+    listen("server s1 10.0.1.1:80").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let mut talking = Peer::connect(WEIR).await;
+        let mut silent = Peer::connect(WEIR).await;
+        for client in [&mut talking, &mut silent] {
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+        }
+        world.stop();
+        sleep(20).await;
+        talking.send(GET).await;
+        talking.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+        talking.expect_eof().await;
+        talking.close();
+        silent.expect_eof().await;
+        silent.close();
         sleep(2).await;
         assert!(world.is_drained().await);
     });

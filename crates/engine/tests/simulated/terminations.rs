@@ -395,3 +395,60 @@ fn tcp_refused() {
         world.expect_log(&["l l/s1 0/-1/0 0 SC 1/1/0/0/0 0/0"]).await;
     });
 }
+
+/// An upload whose answer has been given already.
+async fn answered_early() -> (Peer, Peer, Service) {
+    let (mut client, mut server, s1) = uploading().await;
+    server.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
+    client.expect("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await;
+    (client, server, s1)
+}
+
+#[test]
+fn cl_closed_and_reset_behind_an_early_answer() {
+    for leave in [Peer::close, Peer::reset] {
+        listen(S1_LINE).run(move |world| async move {
+            let (client, mut server, _s1) = answered_early().await;
+            sleep(50).await;
+            leave(client);
+            server.expect_end().await;
+            world.expect_log(&[r#"l l/s1 0/0/0/0/50 413 # - - CL-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
+        });
+    }
+    listen(S1_LINE).run(|world| async move {
+        let (mut client, mut server, _s1) = answered_early().await;
+        client.half_close();
+        client.expect_eof().await;
+        server.expect_end().await;
+        world.expect_log(&[r#"l l/s1 0/0/0/0/0 413 # - - CL-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
+    });
+}
+
+#[test]
+fn cl_late_behind_an_early_answer() {
+    listen("timeout client 300ms\n server s1 10.0.1.1:80").run(|world| async move {
+        let (mut client, mut server, _s1) = answered_early().await;
+        client.expect_eof().await;
+        server.expect_end().await;
+        world.expect_log(&[r#"l l/s1 0/0/0/0/300 413 # - - cL-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
+    });
+}
+
+#[test]
+fn sd_the_server_takes_no_more_behind_an_early_answer() {
+    listen("timeout server 300ms\n server s1 10.0.1.1:80").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(post(30_000_000) + "abc").await;
+        let mut server = s1.accept().await;
+        server.expect(post_at_server(30_000_000) + "abc").await;
+        server.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
+        client.expect("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await;
+        assert!(!client.try_send(vec![b'x'; 3_000_000]).await, "the client is cut off");
+        // Nothing of the body is taken for a request.
+        world.expect_log(&[r#"l l/s1 0/0/0/0/# 413 # - - sD-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
+        sleep(1000).await;
+        world.expect_no_log();
+        server.close();
+    });
+}
