@@ -5,4 +5,5 @@
 pub mod date;
 pub mod h1;
 pub mod http;
+pub mod proxy_protocol;
 pub mod syslog;

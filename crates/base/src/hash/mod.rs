@@ -4,12 +4,14 @@
 
 mod avalanche;
 mod crc32;
+mod crc32c;
 mod djb2;
 mod sdbm;
 mod wt6;
 
 pub use avalanche::avalanche;
 pub use crc32::crc32;
+pub use crc32c::{crc32c, extend_crc32c};
 pub use djb2::djb2;
 pub use sdbm::sdbm;
 pub use wt6::wt6;

@@ -1,0 +1,271 @@
+//! Reads a header of either version from the first bytes of a connection. Must never take a byte that is not the
+//! header's, and refuses as soon as it can tell.
+
+use super::{
+    Addresses, Command, FIXED_V2, Header, Malformed, SIGNATURE, Tlvs, Transport, UNIX_ADDRESS, Version, kind, text,
+};
+use base::hash::extend_crc32c;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What the first bytes of a connection are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// The start of a header.
+    Partial,
+    /// A header.
+    Complete {
+        /// What it says.
+        header: Header,
+        /// Its length in bytes.
+        consumed: usize,
+    },
+}
+
+/// Reads the header in front of `input`. Headers longer than `most` bytes are refused.
+///
+/// # Errors
+/// What is wrong with it; the connection is to be closed then.
+pub fn decode(input: &[u8], most: usize) -> Result<Decoded, Malformed> {
+    let complete = if begins_with(input, &SIGNATURE) {
+        if input.len() < SIGNATURE.len() { None } else { binary(input, most)? }
+    } else if begins_with(input, text::START) {
+        if input.len() < text::START.len() { None } else { text::decode(input)? }
+    } else {
+        return Err(Malformed::NotAHeader);
+    };
+    Ok(complete.map_or(Decoded::Partial, |(header, consumed)| Decoded::Complete { header, consumed }))
+}
+
+/// Whether one of them is the start of the other.
+fn begins_with(input: &[u8], start: &[u8]) -> bool {
+    input.iter().zip(start).all(|(found, expected)| found == expected)
+}
+
+/// Version 2 (section 2.2). `None`: it is not complete yet.
+fn binary(input: &[u8], most: usize) -> Result<Option<(Header, usize)>, Malformed> {
+    if input.get(SIGNATURE.len()).is_some_and(|byte| byte >> 4 != 2) {
+        return Err(Malformed::Invalid);
+    }
+    let Some((fixed, _)) = input.split_first_chunk::<FIXED_V2>() else { return Ok(None) };
+    let [.., version_and_command, family_and_transport, high, low] = *fixed;
+    let length = FIXED_V2 + usize::from(u16::from_be_bytes([high, low]));
+    if length > most {
+        return Err(Malformed::TooLong);
+    }
+    let Some(whole) = input.get(..length) else { return Ok(None) };
+    let block = &whole[FIXED_V2..];
+    let header = match version_and_command & 0x0f {
+        // The block of a local connection is skipped, whatever is in it.
+        0 => Header {
+            version: Version::V2,
+            command: Command::Local,
+            transport: Transport::Unspecified,
+            addresses: Addresses::Unspecified,
+            tlvs: Tlvs::default(),
+        },
+        1 => proxied(family_and_transport, block, whole)?,
+        _ => return Err(Malformed::Invalid),
+    };
+    Ok(Some((header, length)))
+}
+
+fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Header, Malformed> {
+    let transport = match family_and_transport & 0x0f {
+        0 => Transport::Unspecified,
+        1 => Transport::Stream,
+        2 => Transport::Datagram,
+        _ => return Err(Malformed::Protocol),
+    };
+    let (addresses, rest) = match family_and_transport >> 4 {
+        // How long addresses of an unknown family are is unknown as well: nothing behind them can be found.
+        0 => (Some(Addresses::Unspecified), &[][..]),
+        1 => split(block, inet4),
+        2 => split(block, inet6),
+        3 => split(block, unix),
+        _ => return Err(Malformed::Protocol),
+    };
+    let mut addresses = addresses.ok_or(Malformed::Invalid)?;
+    // Connections of unknown making keep their real addresses.
+    if transport == Transport::Unspecified {
+        addresses = Addresses::Unspecified;
+    }
+    let tlvs = Tlvs::new(rest).ok_or(Malformed::Invalid)?;
+    check(&tlvs, whole, whole.len() - rest.len())?;
+    Ok(Header { version: Version::V2, command: Command::Proxy, transport, addresses, tlvs })
+}
+
+/// The addresses in front of a block and what is behind them.
+fn split<const LENGTH: usize>(block: &[u8], read: fn(&[u8; LENGTH]) -> Addresses) -> (Option<Addresses>, &[u8]) {
+    match block.split_first_chunk::<LENGTH>() {
+        Some((addresses, rest)) => (Some(read(addresses)), rest),
+        None => (None, &[]),
+    }
+}
+
+fn inet4(block: &[u8; 12]) -> Addresses {
+    let [a, b, c, d, e, f, g, h, ports @ ..] = *block;
+    inet(Ipv4Addr::new(a, b, c, d).into(), Ipv4Addr::new(e, f, g, h).into(), ports)
+}
+
+fn inet6(block: &[u8; 36]) -> Addresses {
+    let (mut source, mut destination, mut ports) = ([0; 16], [0; 16], [0; 4]);
+    source.copy_from_slice(&block[..16]);
+    destination.copy_from_slice(&block[16..32]);
+    ports.copy_from_slice(&block[32..]);
+    inet(Ipv6Addr::from(source).into(), Ipv6Addr::from(destination).into(), ports)
+}
+
+fn inet(source: IpAddr, destination: IpAddr, [a, b, c, d]: [u8; 4]) -> Addresses {
+    Addresses::Inet {
+        source: SocketAddr::new(source, u16::from_be_bytes([a, b])),
+        destination: SocketAddr::new(destination, u16::from_be_bytes([c, d])),
+    }
+}
+
+fn unix(block: &[u8; 2 * UNIX_ADDRESS]) -> Addresses {
+    let (mut source, mut destination) = (Box::new([0; UNIX_ADDRESS]), Box::new([0; UNIX_ADDRESS]));
+    source.copy_from_slice(&block[..UNIX_ADDRESS]);
+    destination.copy_from_slice(&block[UNIX_ADDRESS..]);
+    Addresses::Unix { source, destination }
+}
+
+/// Compares every checksum of the list with what the header's bytes give without it (section 2.2.3). `list_at` is where
+/// the list begins in `whole`.
+fn check(tlvs: &Tlvs, whole: &[u8], list_at: usize) -> Result<(), Malformed> {
+    let mut at = list_at;
+    for tlv in tlvs.iter() {
+        let (value_at, end) = (at + 3, at + 3 + tlv.value.len());
+        if tlv.kind == kind::CRC32C {
+            let told = <[u8; 4]>::try_from(tlv.value).map_err(|_| Malformed::Invalid)?;
+            let sum = [&whole[..value_at], &[0; 4], &whole[end..]].into_iter().fold(0, extend_crc32c);
+            // A second one would be part of what the first one covers: one pass over the header is enough.
+            return if sum == u32::from_be_bytes(told) { Ok(()) } else { Err(Malformed::Checksum) };
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::hash::crc32c;
+
+    /// Longest header of the tests.
+    const MOST: usize = 1024;
+
+    fn v2(version_and_command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend([version_and_command, family]);
+        bytes.extend((block.len() as u16).to_be_bytes());
+        bytes.extend(block);
+        bytes
+    }
+
+    /// The addresses, or what is wrong.
+    fn read(input: &[u8]) -> Result<Option<(String, String)>, Malformed> {
+        match decode(input, MOST)? {
+            Decoded::Complete { header, consumed } if consumed == input.len() => {
+                Ok(header.inet().map(|(source, destination)| (source.to_string(), destination.to_string())))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const INET4: &[u8] = b"\x0a\x01\x02\x03\xc0\xa8\0\x01\x30\x39\0\x50";
+
+    #[test]
+    fn headers_that_are_fine() {
+        let own = None;
+        let told = |source: &str, destination: &str| Some((source.to_owned(), destination.to_owned()));
+        let mut inet6 = [0; 36];
+        (inet6[15], inet6[31], inet6[33], inet6[35]) = (1, 2, 80, 81);
+        let with_list = [INET4, b"\x01\0\x02h2\x04\0\0"].concat();
+        for (input, expected) in [
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 80\r\n".to_vec(), told("10.1.2.3:12345", "192.168.0.1:80")),
+            (b"PROXY TCP6 ::1 2001:DB8::7 0 65535\r\n".to_vec(), told("[::1]:0", "[2001:db8::7]:65535")),
+            (b"PROXY UNKNOWN\r\n".to_vec(), own.clone()),
+            (b"PROXY UNKNOWN ffff::1 and \xff anything \r 1 2\r\n".to_vec(), own.clone()),
+            (v2(0x21, 0x11, INET4), told("10.1.2.3:12345", "192.168.0.1:80")),
+            (v2(0x21, 0x12, INET4), told("10.1.2.3:12345", "192.168.0.1:80")),
+            (v2(0x21, 0x21, &inet6), told("[::1]:80", "[::2]:81")),
+            (v2(0x21, 0x11, &with_list), told("10.1.2.3:12345", "192.168.0.1:80")),
+            (v2(0x21, 0x10, INET4), own.clone()),
+            (v2(0x21, 0x31, &[b'a'; 216]), own.clone()),
+            (v2(0x21, 0x00, b""), own.clone()),
+            (v2(0x21, 0x00, b"whatever"), own.clone()),
+            (v2(0x20, 0x00, b""), own.clone()),
+            (v2(0x20, 0x11, INET4), own.clone()),
+            (v2(0x20, 0xff, b"\x01\0\xff"), own),
+        ] {
+            assert_eq!(read(&input), Ok(expected), "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn headers_that_are_not() {
+        use Malformed::*;
+        let spill = [INET4, b"\x01\0\x03h2"].concat();
+        for (input, expected) in [
+            (b"GET / HTTP/1.1\r\n".to_vec(), NotAHeader),
+            (b"PROXYTCP4".to_vec(), NotAHeader),
+            (b"\r\n\r\n\0\r\nQUIT\r".to_vec(), NotAHeader),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 80\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 080\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 65536\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 +80\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 80 \r\n".to_vec(), Invalid),
+            (b"PROXY TCP4  10.1.2.3 192.168.0.1 12345 80\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.03 192.168.0.1 12345 80\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2 192.168.0.1 12345 80\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 ::1 ::2 12345 80\r\n".to_vec(), Invalid),
+            (b"PROXY TCP4 10.1.2.3 192.168.0.1 12345\r\n".to_vec(), Invalid),
+            (b"PROXY UDP4 10.1.2.3 192.168.0.1 12345 80\r\n".to_vec(), Protocol),
+            (b"PROXY UNKNOWNS\r\n".to_vec(), Protocol),
+            (b"PROXY UNKNOWN\n".to_vec(), Invalid),
+            ([b"PROXY UNKNOWN ".to_vec(), vec![b'a'; 93]].concat(), Invalid),
+            (v2(0x11, 0x11, INET4), Invalid),
+            (v2(0x22, 0x11, INET4), Invalid),
+            (v2(0x21, 0x13, INET4), Protocol),
+            (v2(0x21, 0x41, INET4), Protocol),
+            (v2(0x21, 0x11, &INET4[1..]), Invalid),
+            (v2(0x21, 0x21, INET4), Invalid),
+            (v2(0x21, 0x31, &[0; 215]), Invalid),
+            (v2(0x21, 0x11, &spill), Invalid),
+            (v2(0x21, 0x11, &[0; MOST]), TooLong),
+            (v2(0x20, 0x00, &[0; MOST]), TooLong),
+        ] {
+            assert_eq!(read(&input), Err(expected), "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn nothing_behind_a_header_is_taken_and_every_piece_of_one_is_waited_for() {
+        for header in [
+            b"PROXY TCP4 10.1.2.3 192.168.0.1 12345 80\r\n".to_vec(),
+            b"PROXY UNKNOWN\r\n".to_vec(),
+            v2(0x21, 0x11, &[INET4, b"\x01\0\x02h2"].concat()),
+            v2(0x20, 0x00, b""),
+        ] {
+            for end in 0..header.len() {
+                assert_eq!(decode(&header[..end], MOST), Ok(Decoded::Partial));
+            }
+            let with_more = [&header, &b"GET /\r\n"[..]].concat();
+            let decoded = decode(&with_more, MOST).unwrap();
+            assert!(matches!(decoded, Decoded::Complete { consumed, .. } if consumed == header.len()));
+        }
+    }
+
+    #[test]
+    fn a_checksum_has_to_be_right() {
+        let block = [INET4, b"\x04\0\x01x\x03\0\x04\0\0\0\0\x01\0\x02h2"].concat();
+        let mut header = v2(0x21, 0x11, &block);
+        assert_eq!(read(&header), Err(Malformed::Checksum));
+        let (at, sum) = (FIXED_V2 + 12 + 4 + 3, crc32c(&header));
+        header[at..at + 4].copy_from_slice(&sum.to_be_bytes());
+        assert!(read(&header).is_ok());
+        *header.last_mut().unwrap() ^= 1;
+        assert_eq!(read(&header), Err(Malformed::Checksum));
+        assert_eq!(read(&v2(0x21, 0x11, &[INET4, b"\x03\0\x01x"].concat())), Err(Malformed::Invalid));
+    }
+}
