@@ -1,12 +1,16 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::LogSpec;
+use super::{LogSpec, RatesSpec};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GlobalSpec {
     /// `maxconn`: connections of the process.
     pub maxconn: Option<u32>,
+    /// `maxconnrate` and its kin.
+    pub rates: RatesSpec,
+    /// `maxpipes`.
+    pub maxpipes: Option<u32>,
     /// `nbthread`.
     pub nbthread: Option<u32>,
     /// `daemon`.

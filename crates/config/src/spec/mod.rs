@@ -4,6 +4,7 @@
 mod address;
 mod bind;
 mod global;
+mod limits;
 mod log;
 mod proxy;
 mod server;
@@ -11,6 +12,7 @@ mod server;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
+pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use log::{LogFormatSpec, LogLevel, LogSpec, LogTargetSpec, SyslogFormat};
 pub use proxy::{
     BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,

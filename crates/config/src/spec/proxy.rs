@@ -1,6 +1,6 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
-use super::{BindSpec, LogFormatSpec, LogSpec, ServerSpec};
+use super::{BindSpec, LogFormatSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -175,6 +175,8 @@ pub struct ProxySpec {
     pub backlog: Option<u32>,
     /// `fullconn`.
     pub fullconn: Option<u32>,
+    /// Queues, rates and retries.
+    pub limits: ProxyLimitsSpec,
     /// `balance`.
     pub balance: BalanceSpec,
     /// `default_backend`.

@@ -3,8 +3,8 @@
 
 use std::fmt::{Debug, Write as _};
 use weir_config::spec::{
-    AddressSpec, BindSpec, ErrorFileSpec, GlobalSpec, HostSpec, LogSpec, OptionsSpec, PortSpec, ProxySpec, ServerSpec,
-    SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    AddressSpec, BindSpec, ErrorFileSpec, GlobalSpec, HostSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec,
+    ProxySpec, RatesSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -44,8 +44,9 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
-        expose_experimental,
-    } but { logs, tune });
+        expose_experimental, maxpipes,
+    } but { logs, tune, rates });
+    changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, maxrewrite, http_maxhdr, http_logurilen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, pipesize, maxpollevents,
@@ -76,6 +77,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         maxconn,
         backlog,
         fullconn,
+        limits,
         balance,
         default_backend,
         use_backend,
@@ -97,6 +99,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "maxconn", maxconn, &None);
     field(out, "backlog", backlog, &None);
     field(out, "fullconn", fullconn, &None);
+    changed!(out, limits, ProxyLimitsSpec::default(), ProxyLimitsSpec {
+        rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on,
+    } but {});
     field(out, "balance", balance, &Default::default());
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
     field(out, "use_backend", &use_backend.iter().map(|name| &name.value).collect::<Vec<_>>(), &Vec::new());
@@ -154,6 +159,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         weight,
         maxconn,
         maxqueue,
+        limits,
         id,
         disabled,
         backup,
@@ -164,6 +170,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "weight", weight, &1);
     field(out, "maxconn", maxconn, &None);
     field(out, "maxqueue", maxqueue, &None);
+    field(out, "limits", limits, &Default::default());
     field(out, "disabled", disabled, &false);
     field(out, "backup", backup, &false);
     field(out, "pool_max_conn", pool_max_conn, &None);

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::balance;
-use crate::program::{Backend, Proxy, Redispatch, Server};
+use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server};
 use config::diagnostic::Form;
 use config::spec::{Mode, ProxySpec, ServerSpec, Spec};
 use std::time::Duration;
@@ -18,6 +18,7 @@ impl Compiler<'_> {
             redispatch: redispatch(written),
             http_reuse: written.http_reuse,
             abortonclose: written.options.abortonclose.unwrap_or(written.mode == Mode::Http),
+            limits: BackendLimits::new(&written.limits, written.mode),
             fullconn: written.fullconn.unwrap_or(0),
         }
     }
@@ -36,6 +37,9 @@ impl Compiler<'_> {
         };
         // Zero means "no limit" for both.
         let limit = |written: Option<u32>| written.filter(|limit| *limit > 0);
+        // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
+        let minconn = limit(written.limits.minconn);
+        let maxconn = limit(written.maxconn).max(minconn);
         Some(Server {
             index,
             serial: 0,
@@ -43,7 +47,9 @@ impl Compiler<'_> {
             id: written.id,
             address,
             weight: written.weight.min(256),
-            maxconn: limit(written.maxconn),
+            maxconn,
+            minconn: minconn.filter(|minconn| Some(*minconn) < maxconn),
+            strict_maxconn: written.limits.strict_maxconn,
             maxqueue: limit(written.maxqueue),
             disabled: written.disabled,
             backup: written.backup,

@@ -1,7 +1,7 @@
 //! The client side of a proxy: listening addresses, limits, and the backend it leads to.
 
 use super::{Compiler, address};
-use crate::program::{Bind, Frontend, Global};
+use crate::program::{Bind, Frontend, FrontendLimits, Global};
 use config::diagnostic::Form;
 use config::spec::{AddressSpec, BindSpec, ProxyKind, ProxySpec, Spec};
 
@@ -38,7 +38,8 @@ impl Compiler<'_> {
             })
         });
         let binds = binds.collect();
-        Frontend { binds, maxconn, backlog, target: self.target(spec, index, written) }
+        let limits = FrontendLimits::new(&written.limits);
+        Frontend { binds, maxconn, limits, backlog, target: self.target(spec, index, written) }
     }
 
     /// The backend that gets a frontend's requests: the first `use_backend`, else `default_backend`, else itself. That

@@ -60,7 +60,8 @@ impl Limits {
         let written = self.maxconn.or(spec.global.maxconn).filter(|maxconn| *maxconn > 0);
         let maxconn = written.unwrap_or_else(|| self.automatic(spec, overhead, splices));
         // One pipe for four connections, two descriptors each.
-        let pipes = if splices { u64::from(maxconn) / 4 } else { 0 };
+        let wanted = spec.global.maxpipes.unwrap_or(maxconn / 4);
+        let pipes = if splices { u64::from(wanted) } else { 0 };
         WorkedOut {
             maxconn,
             is_automatic: written.is_none(),
@@ -79,7 +80,11 @@ impl Limits {
     fn automatic(&self, spec: &Spec, overhead: u64, splices: bool) -> u32 {
         let allowed = self.descriptors.min(spec.global.fd_hard_limit.unwrap_or(DESCRIPTORS_AT_MOST));
         let left = allowed.saturating_sub(overhead);
-        let by_descriptors = if splices { left * 2 / 5 } else { left / 2 };
+        let by_descriptors = match spec.global.maxpipes {
+            Some(pipes) if splices => left.saturating_sub(2 * u64::from(pipes)) / 2,
+            None if splices => left * 2 / 5,
+            _ => left / 2,
+        };
         let by_memory = self.memory.map_or(u64::MAX, |megabytes| {
             let buffer = u64::from(spec.global.tune.bufsize.unwrap_or(16_384));
             two_digits(megabytes * 1_048_576 / (2 * buffer + MEMORY_OF_CONNECTION))

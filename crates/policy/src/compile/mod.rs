@@ -80,6 +80,8 @@ impl Compiler<'_> {
         Global {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
+            rates: written.rates,
+            maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
             strict_limits: written.strict_limits.unwrap_or(true),
             nbthread: limits.threads(written),

@@ -1,6 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::LogTarget;
+use config::spec::RatesSpec;
 use std::time::Duration;
 
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
@@ -19,6 +20,10 @@ pub struct Global {
     pub maxconn: u32,
     /// Whether it was worked out: worth a notice at the start.
     pub maxconn_is_automatic: bool,
+    /// `maxconnrate`, `maxsessrate`, `maxsslrate`. Nothing is encrypted yet, so the last one never strikes.
+    pub rates: RatesSpec,
+    /// `maxpipes`: pipes for splicing; a quarter of `maxconn` where nothing was written.
+    pub maxpipes: usize,
     /// The number of descriptors that the process needs for that, or `ulimit-n`: what its limit is to be raised to.
     pub descriptors: u64,
     /// `strict-limits`: refuse to start when the limit cannot be raised.

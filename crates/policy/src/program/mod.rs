@@ -5,12 +5,14 @@
 mod address;
 mod errors;
 mod global;
+mod limits;
 mod log;
 mod proxy;
 
 pub use address::{BindAddress, ServerAddress, ServerPort};
 pub use errors::ErrorPages;
 pub use global::{Global, SocketBuffers};
+pub use limits::{BackendLimits, FrontendLimits};
 pub use log::{LogAddress, LogTarget, Sample};
 pub use proxy::{Backend, Bind, ForwardFor, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 

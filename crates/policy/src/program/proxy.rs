@@ -1,6 +1,6 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
-use super::{BindAddress, ErrorPages, LogTarget, ServerAddress};
+use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, LogTarget, ServerAddress};
 use config::spec::{BalanceSpec, CloseMode, HttpReuse, LogFormatSpec, Mode, ProxyKind, SpliceSpec};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -128,6 +128,8 @@ pub struct Frontend {
     pub binds: Vec<Bind>,
     /// `maxconn`; the global one where none was written.
     pub maxconn: u32,
+    /// Sessions a second, and what a session keeps.
+    pub limits: FrontendLimits,
     /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
     pub backlog: u32,
     /// Index of the proxy that gets the requests: the first `use_backend`, else `default_backend`, else a `listen`
@@ -178,6 +180,8 @@ pub struct Backend {
     pub http_reuse: HttpReuse,
     /// `option abortonclose`; on in HTTP mode where nothing was written.
     pub abortonclose: bool,
+    /// Retries beside those of connections, kept connections.
+    pub limits: BackendLimits,
     /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
     pub fullconn: u32,
 }
@@ -199,6 +203,10 @@ pub struct Server {
     pub weight: u32,
     /// `maxconn`; `None` means no limit.
     pub maxconn: Option<u32>,
+    /// `minconn`: with less load than `fullconn` the limit is on the ramp between this and `maxconn`.
+    pub minconn: Option<u32>,
+    /// `strict-maxconn`: never more connections than `maxconn`, idle ones included.
+    pub strict_maxconn: bool,
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
     /// `disabled`: in maintenance from the start.

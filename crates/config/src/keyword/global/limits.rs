@@ -26,11 +26,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("cpu-policy", "<policy> [threads-per-core { 1 | auto }]", "How threads are spread over the processors."),
     not_yet("cpu-set", "<directive>...", "Which processors may be used at all."),
     not_yet("cpu-affinity", "<affinity>", "How closely threads are bound to processors."),
-    not_yet("maxconnrate", "<number>", "New connections a second."),
-    not_yet("maxsessrate", "<number>", "New sessions a second."),
+    supported("maxconnrate", "<number>", "New connections a second.", maxconnrate),
+    supported("maxsessrate", "<number>", "New sessions a second.", maxsessrate),
     not_yet("maxsslconn", "<number>", "TLS connections at once."),
-    not_yet("maxsslrate", "<number>", "New TLS sessions a second."),
-    not_yet("maxpipes", "<number>", "Pipes to use for splicing at most."),
+    supported("maxsslrate", "<number>", "New TLS sessions a second.", maxsslrate),
+    supported("maxpipes", "<number>", "Pipes to use for splicing at most.", maxpipes),
     not_yet("maxcomprate", "<number>", "Kilobytes a second to compress at most."),
     not_yet("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced."),
     not_yet("maxzlibmem", "<number>", "Megabytes that zlib may use."),
@@ -113,4 +113,26 @@ fn nosplice(context: &mut GlobalContext<'_>, line: &Line) {
     if !context.report.too_many(line, 1, "nosplice") {
         context.spec.nosplice = true;
     }
+}
+
+/// A limit that may be written once; nothing and 0 mean that there is none.
+fn bound(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -> Option<u32> {
+    let Some(word) = once(context, line, known.is_some()) else { return known };
+    crate::keyword::argument::limit(lenient(word, line.keyword(), &mut context.report))
+}
+
+fn maxconnrate(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.rates.connections = bound(context, line, context.spec.rates.connections);
+}
+
+fn maxsessrate(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.rates.sessions = bound(context, line, context.spec.rates.sessions);
+}
+
+fn maxsslrate(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.rates.tls_sessions = bound(context, line, context.spec.rates.tls_sessions);
+}
+
+fn maxpipes(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.maxpipes = bound(context, line, context.spec.maxpipes);
 }

@@ -1,11 +1,23 @@
 //! Options about the choice of a server.
 
-use super::{OptionKeyword, not_yet, switch};
+use super::{OptionKeyword, boolean, not_yet, supported, switch};
+use crate::document::Line;
 use crate::keyword::place::places::BACK;
+use crate::keyword::proxy::ProxyContext;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
     not_yet(switch(BACK), "allbackups", "", "Uses all backup servers at once, not the first alone."),
     not_yet(switch(BACK), "persist", "", "Sends persistent clients to their server even when it is down."),
-    not_yet(switch(BACK), "prefer-last-server", "", "Stays with the last server where that is possible."),
+    supported(
+        switch(BACK),
+        "prefer-last-server",
+        "",
+        "Stays with the last server where that is possible.",
+        prefer_last_server,
+    ),
 ];
+
+fn prefer_last_server(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.limits.prefer_last_server = on);
+}

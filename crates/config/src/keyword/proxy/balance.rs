@@ -4,7 +4,7 @@ use super::{ProxyContext, ProxyKeyword, not_yet, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{leading_number, lenient, only};
-use crate::keyword::place::places::{ANY, BACK, BACK_ONLY, BACK_SECTION, BACK_WILL, FRONT};
+use crate::keyword::place::places::{ANY, BACK, BACK_ONLY, BACK_SECTION};
 use crate::spec::{BalanceSpec, HttpReuse};
 use crate::suggest;
 
@@ -20,7 +20,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "What happens when the server that a hash chose is full.",
     ),
     supported(BACK, "retries", "<number>", "Attempts to connect before giving up.", retries),
-    not_yet(BACK_ONLY, "retry-on", "<event>...", "Failures after which a request is sent again."),
     supported(
         BACK,
         "http-reuse",
@@ -28,13 +27,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Sharing of idle server connections between clients.",
         http_reuse,
     ),
-    not_yet(
-        BACK_WILL,
-        "max-keep-alive-queue",
-        "<number>",
-        "Queue length from which a kept connection is given up for another server.",
-    ),
-    not_yet(FRONT, "max-session-srv-conns", "<number>", "Idle server connections that one client may hold."),
     not_yet(BACK_SECTION, "use-server", "<server> [{ if | unless } <condition>]", "Sends requests to one server."),
     not_yet(
         BACK,

@@ -6,8 +6,8 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxySpec,
-    TimeoutsSpec,
+    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
+    ProxyLimitsSpec, ProxySpec, TimeoutsSpec,
 };
 use std::collections::HashMap;
 
@@ -68,6 +68,7 @@ impl ProxyDraft {
             maxconn: None,
             backlog: None,
             fullconn: None,
+            limits: ProxyLimitsSpec::default(),
             balance: BalanceSpec::default(),
             default_backend: None,
             use_backend: Vec::new(),

@@ -28,7 +28,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
     group(ANY, "option", "<name> [<argument>...]", "Switches an option on; \"no option\" switches it off.", option),
     not_yet(NO_DEFAULTS, "guid", "<text>", "Identifier that stays the same across reloads."),
-    not_yet(FRONT_WILL, "rate-limit sessions", "<number>", "New sessions a second."),
     not_yet(
         FRONT_WILL,
         "clitcpka-cnt",

@@ -6,6 +6,7 @@ mod checks;
 mod draft;
 mod errors;
 mod general;
+mod limits;
 mod listening;
 mod logs;
 mod persistence;
@@ -83,6 +84,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "General", rows: general::TABLE },
     Family { title: "Addresses and servers", rows: listening::TABLE },
     Family { title: "Choice of a server", rows: balance::TABLE },
+    Family { title: "Queues, rates and retries", rows: limits::TABLE },
     Family { title: "Choice of a backend", rows: switching::TABLE },
     Family { title: "Timeouts", rows: timeouts::TABLE },
     Family { title: "Errors and monitoring", rows: errors::TABLE },

@@ -10,6 +10,14 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::One, "weight", "<0..256>", "Share of the load.", weight),
     supported(Arity::One, "maxconn", "<number>", "Requests at once; more wait in the queue.", maxconn),
     supported(Arity::One, "maxqueue", "<number>", "Requests that may wait for this server.", maxqueue),
+    supported(Arity::One, "minconn", "<number>", "Lower bound of a limit that grows with the backend's load.", minconn),
+    supported(
+        Arity::None,
+        "strict-maxconn",
+        "",
+        "Never more connections than maxconn, idle ones included.",
+        strict_maxconn,
+    ),
     supported(Arity::One, "id", "<number>", "Number of the server, instead of its position.", id),
     supported(Arity::None, "disabled", "", "Starts in maintenance.", disabled),
     supported(Arity::None, "enabled", "", "Undoes an inherited \"disabled\".", enabled),
@@ -36,7 +44,6 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
     not_yet(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines."),
     not_yet(Arity::One, "max-reuse", "<number>", "Requests on one connection at most; -1 for no limit."),
-    not_yet(Arity::One, "minconn", "<number>", "Lower bound of a limit that grows with the backend's load."),
     not_yet(Arity::One, "namespace", "<name>", "Network namespace of connections to the server."),
     not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
     not_yet(
@@ -53,7 +60,6 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
     not_yet(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up."),
     not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
-    not_yet(Arity::None, "strict-maxconn", "", "Counts connections, idle ones included, instead of requests."),
     not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
     not_yet(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets."),
 ];
@@ -75,6 +81,14 @@ fn maxconn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
 
 fn maxqueue(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     context.draft.maxqueue = limit(context.number(keyword, value));
+}
+
+fn minconn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.limits.minconn = limit(context.number(keyword, value));
+}
+
+fn strict_maxconn(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.limits.strict_maxconn = true;
 }
 
 fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

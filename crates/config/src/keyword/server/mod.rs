@@ -15,7 +15,7 @@ use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
 use crate::span::{Span, Spanned};
-use crate::spec::{AddressSpec, ServerSpec};
+use crate::spec::{AddressSpec, ServerLimitsSpec, ServerSpec};
 use crate::suggest;
 
 /// What the options of a line say; `default-server` sets where the next lines start from.
@@ -24,6 +24,7 @@ pub(crate) struct ServerDraft {
     pub(crate) weight: u32,
     pub(crate) maxconn: Option<u32>,
     pub(crate) maxqueue: Option<u32>,
+    pub(crate) limits: ServerLimitsSpec,
     pub(crate) id: Option<u32>,
     pub(crate) disabled: bool,
     pub(crate) backup: bool,
@@ -37,6 +38,7 @@ impl Default for ServerDraft {
             weight: 1,
             maxconn: None,
             maxqueue: None,
+            limits: ServerLimitsSpec::default(),
             id: None,
             disabled: false,
             backup: false,
@@ -158,9 +160,23 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 
 /// Ids that were not written are given once all lines are read.
 fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
-    let ServerDraft { weight, maxconn, maxqueue, id, disabled, backup, pool_max_conn, pool_purge_delay } = draft;
+    let ServerDraft { weight, maxconn, maxqueue, limits, id, disabled, backup, pool_max_conn, pool_purge_delay } =
+        draft;
     let id = id.unwrap_or(0);
-    ServerSpec { span, name, address, weight, maxconn, maxqueue, id, disabled, backup, pool_max_conn, pool_purge_delay }
+    ServerSpec {
+        span,
+        name,
+        address,
+        weight,
+        maxconn,
+        maxqueue,
+        limits,
+        id,
+        disabled,
+        backup,
+        pool_max_conn,
+        pool_purge_delay,
+    }
 }
 
 /// Gives every server without an `id` the lowest free number.
