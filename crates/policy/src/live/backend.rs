@@ -110,7 +110,8 @@ impl ProxyState {
 
     /// The same with another handle for the guards to keep.
     pub fn assign_with<H: Handle>(handle: H, request: &PickContext) -> Assignment<H> {
-        let outcome = handle.backend.lock().assign(request);
+        let (outcome, wakers) = handle.backend.lock().assign(request);
+        wakers.into_iter().for_each(Waker::wake);
         match outcome {
             Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: handle, server, held: true }),
             Outcome::Queued(waiter) => Assignment::Queued(QueueTicket { state: handle, waiter, taken: None }),

@@ -5,6 +5,7 @@ mod backend;
 mod entrance;
 mod gate;
 mod queue;
+mod ramp;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,18 @@ pub struct PickContext {
     pub exclude: Option<usize>,
     /// The server it has to be: a retry on the same server, later persistence. Ignored when that server is disabled.
     pub server: Option<usize>,
+    /// The server it had better be: the one that the session has a connection to. Ignored where the balance binds
+    /// requests to servers, and where that server does not take part.
+    pub prefer: Option<Preference>,
+}
+
+/// A server that a request prefers (`option prefer-last-server`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preference {
+    /// Its index in the backend.
+    pub server: usize,
+    /// It is not preferred any more where so many wait for it (`max-keep-alive-queue`).
+    pub waiting: u32,
 }
 
 /// A request's place in the queues that it went through, as HAProxy logs it (configuration manual, section 8.2.3): how

@@ -6,7 +6,8 @@
 //! - no server has a free slot while a request waits in its own queue.
 
 use super::queue::{Place, Queue, WaiterId, Waiters};
-use super::{Counts, PickContext, QueuePositions};
+use super::ramp::Ramps;
+use super::{Counts, PickContext, Preference, QueuePositions};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
 use crate::program;
 use std::task::Waker;
@@ -50,6 +51,7 @@ pub(super) struct Servers {
     /// The one backup server that gets everything because no other server can.
     backup: Option<usize>,
     row: &'static Row,
+    ramps: Ramps,
     servers: Vec<ServerState>,
     waiters: Waiters,
     queue: Queue,
@@ -62,8 +64,12 @@ impl Servers {
         let configured = backend.map_or(&[][..], |backend| &backend.servers);
         let mut loads = Loads::new(configured.len());
         let mut servers = Vec::with_capacity(configured.len());
+        let mut ramps = Ramps::new(backend.map_or(1, |backend| backend.fullconn));
         for (index, server) in configured.iter().enumerate() {
             loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
+            if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
+                ramps.add(index, least, most);
+            }
             loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
             servers.push(ServerState {
                 queue: Queue::EMPTY,
@@ -83,17 +89,30 @@ impl Servers {
             candidates: 0,
             backup: None,
             row,
+            ramps,
             servers,
             waiters: Waiters::new(),
             queue: Queue::EMPTY,
         };
         state.rebuild();
+        state.set_limits();
         state
     }
 
-    /// Chooses a server for a request and takes a slot of it, or queues the request.
-    pub(super) fn assign(&mut self, request: &PickContext) -> Outcome {
-        if let Some(server) = self.designated(request) {
+    /// Chooses a server for a request and takes a slot of it, or queues the request. The wakers are those of requests
+    /// that get a slot because this one makes the limits grow: they came before it.
+    pub(super) fn assign(&mut self, request: &PickContext) -> (Outcome, Vec<Waker>) {
+        self.held += 1;
+        let wakers = self.follow_load();
+        let outcome = self.place(request);
+        if matches!(outcome, Outcome::Unavailable | Outcome::QueueFull) {
+            self.let_go();
+        }
+        (outcome, wakers)
+    }
+
+    fn place(&mut self, request: &PickContext) -> Outcome {
+        if let Some(server) = self.designated(request).or_else(|| self.preferred(request)) {
             return self.take_or_queue(server);
         }
         if self.candidates == 0 {
@@ -111,6 +130,42 @@ impl Servers {
         request.server.filter(is_enabled).or(self.backup)
     }
 
+    /// The server that the request prefers, where the balance is free to choose and it need not wait there too long.
+    fn preferred(&self, request: &PickContext) -> Option<usize> {
+        let Preference { server, waiting } = request.prefer?;
+        let (state, load) = (self.servers.get(server)?, self.loads[server]);
+        let is_free = self.row.dynamic && !self.row.hashes && state.candidate;
+        let is_near = load.has_slot() || (load.queued < waiting && load.has_queue_room());
+        (is_free && is_near).then_some(server)
+    }
+
+    /// A request more: limits that follow the load grow, and whoever waited for that is served.
+    fn follow_load(&mut self) -> Vec<Waker> {
+        if self.ramps.is_settled(self.held) {
+            return Vec::new();
+        }
+        self.set_limits();
+        self.fill_free_slots()
+    }
+
+    /// A request less: limits that follow the load shrink.
+    fn let_go(&mut self) {
+        self.held -= 1;
+        if !self.ramps.is_settled(self.held) {
+            self.set_limits();
+        }
+    }
+
+    fn set_limits(&mut self) {
+        let mut ramps = std::mem::replace(&mut self.ramps, Ramps::new(1));
+        ramps.follow(self.held, |server, limit| {
+            if self.loads[server].limit != limit {
+                self.set_load(server, Load { limit, ..self.loads[server] });
+            }
+        });
+        self.ramps = ramps;
+    }
+
     fn pick_for(&self, request: &PickContext) -> Pick {
         let hash = if self.row.hashes { request.source.map(balance::source_hash) } else { None };
         Pick { hash, random: request.random, avoid: request.exclude }
@@ -126,7 +181,6 @@ impl Servers {
     fn take_or_queue(&mut self, server: usize) -> Outcome {
         let load = self.loads[server];
         if load.has_slot() {
-            self.held += 1;
             self.set_load(server, Load { served: load.served + 1, ..load });
             Outcome::Slot(server)
         } else if load.has_queue_room() {
@@ -137,7 +191,6 @@ impl Servers {
     }
 
     fn join(&mut self, place: Place) -> Outcome {
-        self.held += 1;
         self.waiting += 1;
         let waiter = match place {
             Place::Backend => self.waiters.join(&mut self.queue, place),
@@ -150,7 +203,7 @@ impl Servers {
     /// A slot of `server` is given back: to the next who waits, or to nobody. The counts are those of the moment when
     /// the slot was free.
     pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
-        self.held -= 1;
+        self.let_go();
         let load = self.loads[server];
         let free = Load { served: load.served - 1, ..load };
         let counts = Counts { beconn: self.held, srv_conn: free.served };
@@ -223,8 +276,8 @@ impl Servers {
         if let Some(server) = left.granted {
             return self.release(server).1;
         }
-        self.held -= 1;
         self.waiting -= 1;
+        self.let_go();
         if let Some(place) = place {
             self.note_queue(place);
         }
@@ -252,8 +305,11 @@ impl Servers {
     }
 
     pub(super) fn set_limit(&mut self, server: usize, limit: Option<u32>) -> Vec<Waker> {
-        if server < self.servers.len() {
-            self.set_load(server, Load { limit: limit.unwrap_or(u32::MAX), ..self.loads[server] });
+        let limit = limit.unwrap_or(u32::MAX);
+        if self.ramps.set_most(server, limit) {
+            self.set_limits();
+        } else if server < self.servers.len() {
+            self.set_load(server, Load { limit, ..self.loads[server] });
         }
         self.fill_free_slots()
     }

@@ -55,7 +55,7 @@ fn ticket(assignment: Assignment) -> QueueTicket {
     }
 }
 
-const ANY: PickContext = PickContext { source: None, random: 0, exclude: None, server: None };
+const ANY: PickContext = PickContext { source: None, random: 0, exclude: None, server: None, prefer: None };
 
 /// A request that is bound to a server.
 fn bound(server: usize) -> PickContext {

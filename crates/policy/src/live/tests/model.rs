@@ -7,6 +7,8 @@ use super::*;
 struct ModelServer {
     served: u32,
     limit: u32,
+    /// `minconn`: the limit follows the load.
+    least: Option<u32>,
     maxqueue: u32,
     enabled: bool,
     weight: u32,
@@ -38,21 +40,33 @@ struct Model {
     granted: Vec<(usize, usize, QueuePositions)>,
     /// By queue; the backend's is last.
     grants: Vec<u32>,
+    fullconn: u32,
+    /// A request that is not placed yet counts as load.
+    arriving: u32,
     rung: Vec<usize>,
 }
 
 impl Model {
-    fn new(plans: &[Plan]) -> Self {
+    fn new(plans: &[Plan], minconns: &[u32], fullconn: u32) -> Self {
         let unlimited = |limit: u32| if limit == 0 { u32::MAX } else { limit };
-        let servers = plans.iter().map(|&Plan(weight, maxconn, maxqueue)| ModelServer {
+        let servers = plans.iter().zip(minconns).map(|(&Plan(weight, maxconn, maxqueue), &minconn)| ModelServer {
             served: 0,
-            limit: unlimited(maxconn),
+            limit: unlimited(if minconn > 0 { maxconn.max(minconn) } else { maxconn }),
+            least: (minconn > 0 && minconn < maxconn).then_some(minconn),
             maxqueue: unlimited(maxqueue),
             enabled: true,
             weight,
         });
         let servers: Vec<ModelServer> = servers.collect();
-        Self { grants: vec![0; servers.len() + 1], servers, waiting: Vec::new(), granted: Vec::new(), rung: Vec::new() }
+        Self {
+            grants: vec![0; servers.len() + 1],
+            servers,
+            fullconn,
+            arriving: 0,
+            waiting: Vec::new(),
+            granted: Vec::new(),
+            rung: Vec::new(),
+        }
     }
 
     fn takes_part(&self, server: usize) -> bool {
@@ -60,19 +74,43 @@ impl Model {
     }
 
     fn has_slot(&self, server: usize) -> bool {
-        self.servers[server].served < self.servers[server].limit
+        self.servers[server].served < self.limit(server)
+    }
+
+    fn limit(&self, server: usize) -> u32 {
+        let ModelServer { limit, least, .. } = self.servers[server];
+        let Some(least) = least else { return limit };
+        let load = u64::from((self.held() + self.arriving).min(self.fullconn));
+        least.max((load * u64::from(limit) / u64::from(self.fullconn)) as u32)
     }
 
     fn queue(&self, place: Option<usize>) -> usize {
         place.unwrap_or(self.servers.len())
     }
 
-    fn assign(&mut self, name: usize, wanted: Option<usize>, exclude: Option<usize>) -> Expected {
+    fn assign(&mut self, name: usize, request: &PickContext) -> Expected {
+        self.arriving = 1;
+        self.settle();
+        let placed = self.place(name, request);
+        self.arriving = 0;
+        placed
+    }
+
+    fn queued(&self, server: usize) -> u32 {
+        self.waiting.iter().filter(|waiter| waiter.place == Some(server)).count() as u32
+    }
+
+    fn place(&mut self, name: usize, request: &PickContext) -> Expected {
+        let &PickContext { server: wanted, exclude, prefer, .. } = request;
+        let prefer = prefer.filter(|Preference { server, waiting }| {
+            let near = self.queued(*server) < (*waiting).min(self.servers[*server].maxqueue);
+            self.takes_part(*server) && (self.has_slot(*server) || near)
+        });
         let wanted = wanted.filter(|server| self.servers[*server].enabled);
         let open = |server: &usize| self.takes_part(*server) && self.has_slot(*server);
         let by_balance = (0..self.servers.len()).filter(open).find(|server| exclude != Some(*server));
         let by_balance = by_balance.or(exclude.filter(|server| open(server)));
-        let server = match wanted.or(by_balance) {
+        let server = match wanted.or(prefer.map(|prefer| prefer.server)).or(by_balance) {
             Some(server) => server,
             None if !(0..self.servers.len()).any(|server| self.takes_part(server)) => return Expected::Unavailable,
             None => return self.join(name, None),
@@ -81,8 +119,7 @@ impl Model {
             self.servers[server].served += 1;
             return Expected::Slot(server);
         }
-        let queued = self.waiting.iter().filter(|waiter| waiter.place == Some(server)).count();
-        if queued >= self.servers[server].maxqueue as usize {
+        if self.queued(server) >= self.servers[server].maxqueue {
             Expected::QueueFull
         } else {
             self.join(name, Some(server))
@@ -163,10 +200,15 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(plans: &[Plan]) -> Self {
+    fn new(plans: &[Plan], minconns: &[u32], fullconn: u32) -> Self {
+        let mut proxy = plan(BalanceSpec::First, plans);
+        proxy.fullconn = Some(fullconn);
+        for (server, minconn) in proxy.servers.iter_mut().zip(minconns) {
+            server.limits.minconn = Some(*minconn);
+        }
         Self {
-            state: farm(BalanceSpec::First, plans),
-            model: Model::new(plans),
+            state: state_of(proxy),
+            model: Model::new(plans, minconns, fullconn),
             slots: Vec::new(),
             tickets: Vec::new(),
             names: 0,
@@ -187,7 +229,8 @@ impl Pair {
             16 => {
                 let (server, limit) = (dice.below(servers), dice.below(4) as u32);
                 self.state.set_maxconn(server, (limit > 0).then_some(limit));
-                self.model.servers[server].limit = if limit > 0 { limit } else { u32::MAX };
+                let ModelServer { limit: bound, least, .. } = &mut self.model.servers[server];
+                *bound = if limit > 0 { limit.max(least.unwrap_or(0)) } else { u32::MAX };
                 self.model.settle();
             }
             17 => {
@@ -213,9 +256,11 @@ impl Pair {
     fn assign(&mut self, dice: &mut Dice) {
         let servers = self.model.servers.len();
         let mut maybe = |one_in: usize| (dice.below(one_in) == 0).then(|| dice.below(servers));
-        let (wanted, exclude) = (maybe(3), maybe(4));
+        let (wanted, exclude, prefer) = (maybe(3), maybe(4), maybe(4));
+        let prefer = prefer.map(|server| Preference { server, waiting: dice.below(3) as u32 });
+        let request = PickContext { server: wanted, exclude, prefer, ..ANY };
         self.names += 1;
-        let found = match self.state.assign(&PickContext { server: wanted, exclude, ..ANY }) {
+        let found = match self.state.assign(&request) {
             Assignment::Slot(slot) => {
                 let server = slot.server();
                 self.slots.push(slot);
@@ -231,7 +276,7 @@ impl Pair {
             Assignment::Unavailable => Expected::Unavailable,
             Assignment::QueueFull => Expected::QueueFull,
         };
-        assert_eq!(found, self.model.assign(self.names, wanted, exclude));
+        assert_eq!(found, self.model.assign(self.names, &request));
     }
 
     fn release(&mut self, dice: &mut Dice) {
@@ -267,8 +312,8 @@ impl Pair {
         for (index, server) in self.model.servers.iter().enumerate() {
             let counts = Counts { beconn: self.model.held(), srv_conn: server.served };
             assert_eq!(self.state.counts(Some(index)), counts);
-            let queued = self.model.waiting.iter().filter(|waiter| waiter.place == Some(index)).count();
-            assert_eq!(self.state.load(index).unwrap().0.queued, queued as u32);
+            let load = self.state.load(index).unwrap().0;
+            assert_eq!((load.queued, load.limit), (self.model.queued(index), self.model.limit(index)));
         }
     }
 }
@@ -278,8 +323,11 @@ fn random_operations_agree_with_the_model() {
     for seed in 0..400 {
         let mut dice = Dice(seed);
         let plans: Vec<Plan> =
-            (0..1 + dice.below(4)).map(|_| Plan(1, dice.below(4) as u32, dice.below(4) as u32)).collect();
-        let mut pair = Pair::new(&plans);
+            (0..1 + dice.below(4)).map(|_| Plan(1, dice.below(6) as u32, dice.below(4) as u32)).collect();
+        // Every second world has limits that follow the load.
+        let minconns: Vec<u32> = plans.iter().map(|_| dice.below(4) as u32 * (seed % 2) as u32).collect();
+        let fullconn = 1 + dice.below(12) as u32;
+        let mut pair = Pair::new(&plans, &minconns, fullconn);
         let run = std::panic::AssertUnwindSafe(|| {
             for _ in 0..200 {
                 pair.step(&mut dice);
@@ -290,7 +338,7 @@ fn random_operations_agree_with_the_model() {
             assert_eq!(pair.state.counts(Some(0)), Counts::default());
         });
         if let Err(panic) = std::panic::catch_unwind(run) {
-            eprintln!("with seed {seed} and servers {plans:?}");
+            eprintln!("with seed {seed}, servers {plans:?}, minconn {minconns:?}, fullconn {fullconn}");
             std::panic::resume_unwind(panic);
         }
     }

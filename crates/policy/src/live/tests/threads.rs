@@ -2,6 +2,7 @@
 //! long time: that time is there to find a lost wake-up, nothing is measured.
 
 use super::*;
+use crate::balance::Load;
 use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,6 +64,14 @@ impl Hammer {
         Self { state: farm(balance, plans), plans: plans.to_vec(), busy, tally: Tally::default() }
     }
 
+    /// With limits between 1 and `maxconn`, which is reached with so many requests.
+    fn following_the_load(balance: BalanceSpec, plans: &[Plan], fullconn: u32) -> Self {
+        let mut proxy = plan(balance.clone(), plans);
+        proxy.fullconn = Some(fullconn);
+        proxy.servers.iter_mut().for_each(|server| server.limits.minconn = Some(1));
+        Self { state: state_of(proxy), ..Self::new(balance, plans) }
+    }
+
     fn serve(&self, slot: ServerSlot, dice: &mut Dice) {
         let server = slot.server();
         let busy = self.busy[server].fetch_add(1, SeqCst) + 1;
@@ -85,6 +94,7 @@ impl Hammer {
             random: dice.0,
             exclude: (dice.below(5) == 0).then_some(some_server),
             server: (dice.below(4) == 0).then_some(some_server),
+            prefer: (dice.below(4) == 0).then_some(Preference { server: some_server, waiting: dice.below(3) as u32 }),
         };
         match self.state.assign(&context) {
             Assignment::Slot(slot) => self.serve(slot, dice),
@@ -137,6 +147,9 @@ impl Hammer {
             assert_eq!(self.state.counts(Some(server)), Counts::default());
         }
         // And all of it can be had again.
+        if let Some(Load { limit: 1, .. }) = self.state.load(0).map(|load| load.0).filter(|_| self.plans[0].1 > 1) {
+            return;
+        }
         let slots: u32 = self.plans.iter().map(|plan| plan.1).sum();
         let all: Vec<ServerSlot> = (0..slots).map(|_| slot(self.state.assign(&ANY))).collect();
         assert!(matches!(self.state.assign(&ANY), Assignment::Queued(_)));
@@ -157,6 +170,13 @@ const ALGORITHMS: &[BalanceSpec] = &[
 fn no_slot_is_lost_or_given_twice() {
     for balance in ALGORITHMS {
         Hammer::new(balance.clone(), &[Plan(1, 1, 0), Plan(2, 2, 3), Plan(1, 1, 1)]).run(8, 1_500);
+    }
+}
+
+#[test]
+fn limits_that_follow_the_load_lose_nobody_and_are_never_exceeded() {
+    for balance in ALGORITHMS {
+        Hammer::following_the_load(balance.clone(), &[Plan(1, 3, 0), Plan(2, 4, 3), Plan(1, 2, 1)], 7).run(4, 2_000);
     }
 }
 
