@@ -14,6 +14,7 @@ use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
 use crate::service::log::{Logger, Targets};
+use crate::service::runtime::Host;
 use crate::session::Session;
 
 /// What all workers share.
@@ -26,6 +27,8 @@ pub struct Shared {
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
+    /// What the program that runs the engine knows of itself, for the runtime API.
+    pub host: Host,
     /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
     /// Sessions that each worker has, or will have once it has read its mailbox.
@@ -50,6 +53,7 @@ impl Shared {
             live,
             log_targets,
             pool,
+            host: Host::default(),
             stopping: AtomicBool::new(false),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }

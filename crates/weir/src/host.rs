@@ -1,5 +1,27 @@
 //! What a configuration is told of the machine it is read on. Must never change the variables of the process.
 
+use crate::messages::Messages;
+use crate::version;
+use config::environment::Environment;
+use config::spec::GlobalSpec;
+use engine::service::runtime::Host;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the runtime API tells of this run.
+pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messages) -> Host {
+    Host {
+        version: version::of_runtime(),
+        release_date: version::RELEASE_DATE.to_owned(),
+        node: global.node.clone().unwrap_or_else(name),
+        description: global.description.clone(),
+        environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        pid: std::process::id(),
+        warnings: messages.warnings() as u64,
+        start_date: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        ..Host::default()
+    }
+}
+
 /// The host's name as the kernel has it: the local peer where nobody says.
 #[must_use]
 pub fn name() -> String {

@@ -6,6 +6,7 @@ use config::document::Sources;
 use config::span::Span;
 use config::spec::{Mode, ProxyKind, Spec};
 use engine::listener::Listening;
+use engine::service::runtime::Opened;
 use policy::program::{Bind, BindAddress, Program, Proxy, SocketBuffers};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use std::io;
@@ -19,12 +20,7 @@ const DEFER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// One sentence for every address that could not be bound; what was opened is closed again.
-pub fn open(
-    program: &Program,
-    spec: &Spec,
-    sources: &Sources,
-    reuse_port: bool,
-) -> Result<Vec<Listening>, Vec<String>> {
+pub fn open(program: &Program, spec: &Spec, sources: &Sources, reuse_port: bool) -> Result<Sockets, Vec<String>> {
     let mut opened = Vec::new();
     let mut errors = Vec::new();
     for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
@@ -35,11 +31,38 @@ pub fn open(
                     bind: bind.index,
                     socket,
                 })),
-                Err(error) => errors.push(sentence(proxy, bind, place(proxy, bind, spec), sources, &error)),
+                Err(error) => {
+                    errors.push(sentence(owner(proxy), bind, place(proxy, bind, spec), sources, &error));
+                }
             }
         }
     }
-    if errors.is_empty() { Ok(opened) } else { Err(errors) }
+    let runtime = open_runtime(program, spec, sources, &mut errors);
+    if errors.is_empty() { Ok(Sockets { proxies: opened, runtime }) } else { Err(errors) }
+}
+
+/// Every socket of a process.
+pub struct Sockets {
+    /// Those of proxies.
+    pub proxies: Vec<Listening>,
+    /// Those of the runtime API.
+    pub runtime: Vec<Opened>,
+}
+
+/// Opens the sockets of the runtime API.
+fn open_runtime(program: &Program, spec: &Spec, sources: &Sources, errors: &mut Vec<String>) -> Vec<Opened> {
+    let around = Surroundings { reuse_port: false, mode: Mode::Tcp, buffers: SocketBuffers::default() };
+    let mut opened = Vec::new();
+    for (index, socket) in program.runtime.sockets.iter().enumerate() {
+        match sockets(&socket.bind, around) {
+            Ok(sockets) => opened.extend(sockets.into_iter().map(|socket| Opened { index, socket })),
+            Err(error) => {
+                let place = spec.global.runtime.sockets.get(index).map_or(Span::default(), |bind| bind.span);
+                errors.push(sentence("frontend GLOBAL".to_owned(), &socket.bind, place, sources, &error));
+            }
+        }
+    }
+    opened
 }
 
 /// What the socket options of an address depend on, apart from its `bind` line.
@@ -90,13 +113,18 @@ fn place(proxy: &Proxy, bind: &Bind, spec: &Spec) -> Span {
         .map_or(Span::default(), |bind| bind.span)
 }
 
-fn sentence(proxy: &Proxy, bind: &Bind, place: Span, sources: &Sources, error: &io::Error) -> String {
-    let file = sources.file(place).map_or("", |file| file.name.as_str());
+/// What HAProxy calls a proxy in messages.
+fn owner(proxy: &Proxy) -> String {
     let kind = match proxy.kind {
         ProxyKind::Frontend => "frontend",
         ProxyKind::Backend => "backend",
         ProxyKind::Listen => "proxy",
     };
+    format!("{kind} {}", proxy.name)
+}
+
+fn sentence(owner: String, bind: &Bind, place: Span, sources: &Sources, error: &io::Error) -> String {
+    let file = sources.file(place).map_or("", |file| file.name.as_str());
     let reason = reason(error);
     let what = match &bind.address {
         BindAddress::Inet(address) => {
@@ -109,7 +137,7 @@ fn sentence(proxy: &Proxy, bind: &Bind, place: Span, sources: &Sources, error: &
         BindAddress::Abstract(_) => format!("protocol abns_stream: cannot bind UNIX socket ({reason}) [{}]", bind.text),
         BindAddress::Descriptor { fd, .. } => format!("cannot use file descriptor '{fd}' ({reason})"),
     };
-    format!("Binding [{file}:{}] for {kind} {}: {what}.", place.line, proxy.name)
+    format!("Binding [{file}:{}] for {owner}: {what}.", place.line)
 }
 
 /// Address and port as HAProxy writes them: without the brackets around an IPv6 address.

@@ -21,6 +21,8 @@ pub struct Prepared {
     pub spec: Spec,
     /// The text of it.
     pub sources: Sources,
+    /// The environment as the text left it.
+    pub environment: Environment,
 }
 
 /// The configuration cannot be used; why has been said.
@@ -57,7 +59,7 @@ fn language(settings: &Settings) -> LanguageOptions {
 /// When it cannot be served.
 pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
     conclude(messages)?;
-    let Loaded { mut spec, sources, .. } = loaded;
+    let Loaded { mut spec, sources, environment, .. } = loaded;
     let mut resolver = SystemResolver { ipv4_only: settings.ipv4_only };
     let mut found = Vec::new();
     apply(&mut spec, settings);
@@ -81,7 +83,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources })
+    Ok(Prepared { program, spec, sources, environment })
 }
 
 /// What the command line changes in what was written.

@@ -6,7 +6,7 @@ use crate::listeners;
 use crate::load::{self, Prepared, Refused};
 use crate::messages::Messages;
 use crate::serve::{self, Service};
-use crate::{background, dump, files, libraries};
+use crate::{background, dump, files, host, libraries};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -74,9 +74,10 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
 
 /// From a checked configuration to the end of the process.
 fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources } = prepared;
+    let Prepared { program, spec, sources, environment } = prepared;
     raise_descriptors(&program.global, messages)?;
-    let sockets = listeners::open(&program, &spec, &sources, !settings.no_reuse_port).map_err(|errors| {
+    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port);
+    let listeners::Sockets { proxies: sockets, runtime } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         Refused
@@ -107,7 +108,9 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
         // Only a daemon cannot be found without its file.
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
-    serve::serve(Service { program, sockets, starter, companion: None, ends_gently: false }, messages)
+    let host = host::describe(&spec.global, &environment, messages);
+    let service = Service { program, sockets, runtime, host, starter, companion: None, ends_gently: false };
+    serve::serve(service, messages)
 }
 
 /// Writes the number of this process, in place of what the file held.

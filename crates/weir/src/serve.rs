@@ -5,6 +5,7 @@ use crate::load::Refused;
 use crate::messages::Messages;
 use engine::listener::Listening;
 use engine::service::log::Targets;
+use engine::service::runtime::{Host, Opened};
 use engine::worker::Shared;
 use policy::live::Live;
 use policy::program::Program;
@@ -14,7 +15,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 /// The tag of log lines where `log-tag` sets none: what collectors of logs were set up to look for.
@@ -29,6 +30,10 @@ pub struct Service {
     pub program: Program,
     /// Where.
     pub sockets: Vec<Listening>,
+    /// The sockets of the runtime API.
+    pub runtime: Vec<Opened>,
+    /// What the runtime API tells of this run.
+    pub host: Host,
     /// A command that waits for the process to serve.
     pub starter: Option<StarterWaits>,
     /// What else runs on the workers.
@@ -42,7 +47,7 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, sockets, starter, companion, ends_gently } = service;
+    let Service { program, sockets, runtime, host, starter, companion, ends_gently } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let config = rt::Config {
         workers,
@@ -56,7 +61,10 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     for (descriptor, error) in problems {
         messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
     }
-    let shared = Arc::new(Shared::new(program, live, Arc::new(targets), workers));
+    let mut shared = Shared::new(program, live, Arc::new(targets), workers);
+    shared.host = host;
+    let shared = Arc::new(shared);
+    let runtime = Mutex::new(runtime);
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life {
         handled: handled_signals(ends_gently),
@@ -68,12 +76,15 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let of_workers = Arc::clone(&life);
     let main: rt::Main = Arc::new(move |worker| {
         let sockets = start.take();
+        // One worker serves the runtime API.
+        let runtime = if worker == 0 { std::mem::take(&mut *lock(&runtime)) } else { Vec::new() };
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
         if let Some(companion) = &companion {
             companion(worker);
         }
         Box::pin(async move {
             engine::serve(Arc::clone(&shared), sockets).await;
+            engine::service::runtime::process::start(runtime);
             if worker == 0 {
                 live_with_signals(shared, life).await;
             }
@@ -86,13 +97,17 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     })
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The listening sockets on their way to the workers. Nothing is left behind here: a socket closes when the last
 /// worker lets go of it.
 struct Start(Mutex<Option<(usize, Arc<[Listening]>)>>);
 
 impl Start {
     fn take(&self) -> Arc<[Listening]> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.0);
         match held.take() {
             Some((left, sockets)) if left > 1 => {
                 *held = Some((left - 1, Arc::clone(&sockets)));
@@ -116,7 +131,7 @@ struct Life {
 
 impl Life {
     fn take_starter(&self) -> Option<StarterWaits> {
-        self.starter.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.starter).take()
     }
 }
 

@@ -9,6 +9,9 @@ use std::fmt::Write;
 /// Weir's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The date of this version.
+pub const RELEASE_DATE: &str = "2026/11/20";
+
 /// Where Weir lives.
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
@@ -26,6 +29,12 @@ pub fn text(form: VersionForm, invoked_as_haproxy: bool) -> String {
         VersionForm::Level => format!("{}\n", config::LANGUAGE_LEVEL),
         VersionForm::LevelShort | VersionForm::Branch => format!("{}\n", branch()),
     }
+}
+
+/// What the runtime API answers: the level first, which is what programs compare, then whose it is.
+#[must_use]
+pub fn of_runtime() -> String {
+    format!("{}-weir-{VERSION}", config::LANGUAGE_LEVEL)
 }
 
 /// The level without its suffix: `3.5` of `3.5-dev5`.

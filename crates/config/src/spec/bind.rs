@@ -1,6 +1,6 @@
 //! A `bind` line (configuration manual, section 5.1).
 
-use super::AddressSpec;
+use super::{AddressSpec, RuntimeAccess};
 use crate::span::Span;
 
 /// One address of a `bind` line; a line with several addresses or a port range becomes several of these, all with the
@@ -31,4 +31,6 @@ pub struct BindSpec {
     pub id: Option<u32>,
     /// `mode`, for UNIX sockets: permission bits.
     pub unix_mode: Option<u32>,
+    /// What it says about the runtime API.
+    pub access: RuntimeAccess,
 }

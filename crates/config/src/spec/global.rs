@@ -1,6 +1,6 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::{LogSpec, RatesSpec};
+use super::{LogSpec, RatesSpec, RuntimeSpec};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,6 +49,8 @@ pub struct GlobalSpec {
     pub expose_deprecated: bool,
     /// `expose-experimental-directives`.
     pub expose_experimental: bool,
+    /// The runtime API.
+    pub runtime: RuntimeSpec,
     /// The `tune.*` keywords that have an effect.
     pub tune: TuneSpec,
 }

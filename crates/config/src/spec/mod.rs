@@ -7,6 +7,7 @@ mod global;
 mod limits;
 mod log;
 mod proxy;
+mod runtime;
 mod server;
 
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
@@ -18,6 +19,7 @@ pub use proxy::{
     BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
     SpliceSpec, TimeoutsSpec,
 };
+pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::ServerSpec;
 
 /// A whole configuration.

@@ -4,7 +4,7 @@
 use std::fmt::{Debug, Write as _};
 use weir_config::spec::{
     AddressSpec, BindSpec, ErrorFileSpec, GlobalSpec, HostSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec,
-    ProxySpec, RatesSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    ProxySpec, RatesSpec, RuntimeAccess, RuntimeSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -31,9 +31,11 @@ pub fn spec(spec: &Spec) -> String {
     let mut out = String::new();
     let mut line = String::new();
     global(&spec.global, &mut line);
-    if !line.is_empty() || !spec.global.logs.is_empty() {
+    let sockets = &spec.global.runtime.sockets;
+    if !line.is_empty() || !spec.global.logs.is_empty() || !sockets.is_empty() {
         let _ = writeln!(out, "global{line}");
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
+        sockets.iter().for_each(|one| bind(one, &mut out));
     }
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
@@ -45,8 +47,9 @@ fn global(global: &GlobalSpec, out: &mut String) {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes,
-    } but { logs, tune, rates });
+    } but { logs, tune, rates, runtime });
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
+    changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, without_maxima } but { sockets });
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, maxrewrite, http_maxhdr, http_logurilen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, pipesize, maxpollevents,
@@ -144,10 +147,12 @@ fn bind(bind: &BindSpec, out: &mut String) {
         shards: None,
         id: None,
         unix_mode: None,
+        access: RuntimeAccess::default(),
     };
     changed!(out, bind, default, BindSpec {
         name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode,
-    } but { span, address, text });
+    } but { span, address, text, access });
+    changed!(out, &bind.access, default.access, RuntimeAccess { level, expose_listeners, severity_output } but {});
     out.push('\n');
 }
 

@@ -1,3 +1,4 @@
-//! What the engine does beside traffic: logs. Must never be needed for a request to be served.
+//! What the engine does beside traffic: logs, the runtime API. Must never be needed for a request to be served.
 
 pub mod log;
+pub mod runtime;

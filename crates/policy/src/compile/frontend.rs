@@ -1,45 +1,71 @@
 //! The client side of a proxy: listening addresses, limits, and the backend it leads to.
 
 use super::{Compiler, address};
-use crate::program::{Bind, Frontend, FrontendLimits, Global};
+use crate::program::{Bind, Frontend, FrontendLimits, Global, Runtime, RuntimeSocket};
 use config::diagnostic::Form;
-use config::spec::{AddressSpec, BindSpec, ProxyKind, ProxySpec, Spec};
+use config::spec::{AddressSpec, BindSpec, ProxyKind, ProxySpec, RuntimeLevel, RuntimeSpec, Spec};
+use std::time::Duration;
 
 impl Compiler<'_> {
     pub(super) fn frontend(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Frontend {
         let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
         let ids = bind_ids(&written.binds);
-        let binds = written.binds.iter().zip(ids).enumerate().filter_map(|(place, (bind, id))| {
-            let address = match self.bind_address(&bind.address) {
-                Ok(address) => address,
-                Err(name) => {
-                    let text = if bind.text.is_empty() { address::written(&bind.address) } else { bind.text.clone() };
-                    self.alert(bind.span, Form::Parsing, format!("'bind' : invalid address: '{name}' in '{text}'"));
-                    return None;
-                }
-            };
-            Some(Bind {
-                index: place,
-                address,
-                text: bind.text.as_str().into(),
-                name: bind.name.clone().unwrap_or_else(|| id.to_string()).into(),
-                id,
-                maxconn: bind.maxconn.filter(|maxconn| *maxconn > 0),
-                backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(backlog),
-                defer_accept: bind.defer_accept,
-                v6only: match (bind.v6only, bind.v4v6) {
-                    (true, _) => Some(true),
-                    (false, true) => Some(false),
-                    (false, false) => None,
-                },
-                shards: shards(bind, global.nbthread),
-                unix_mode: bind.unix_mode,
-            })
-        });
+        let binds = written.binds.iter().zip(ids).enumerate();
+        let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), backlog, global.nbthread));
         let binds = binds.collect();
         let limits = FrontendLimits::new(&written.limits);
         Frontend { binds, maxconn, limits, backlog, target: self.target(spec, index, written) }
+    }
+
+    /// The sockets of the runtime API; a message about one begins like its line.
+    pub(super) fn runtime(&mut self, written: &RuntimeSpec, threads: u32) -> Runtime {
+        let maxconn = written.maxconn.unwrap_or(10);
+        let ids = bind_ids(&written.sockets);
+        let binds = written.sockets.iter().zip(ids).enumerate();
+        let sockets = binds.filter_map(|(place, (bind, id))| {
+            let access = bind.access;
+            Some(RuntimeSocket {
+                bind: self.bind(bind, (place, id), maxconn, threads)?,
+                level: access.level.unwrap_or(RuntimeLevel::Operator),
+                expose_listeners: access.expose_listeners,
+                severity_output: access.severity_output,
+            })
+        });
+        Runtime {
+            sockets: sockets.collect(),
+            timeout: Duration::from_millis(written.timeout.unwrap_or(10_000)),
+            maxconn,
+            counts_maxima: !written.without_maxima,
+        }
+    }
+
+    fn bind(&mut self, bind: &BindSpec, (place, id): (usize, u32), backlog: u32, threads: u32) -> Option<Bind> {
+        let address = match self.bind_address(&bind.address) {
+            Ok(address) => address,
+            Err(name) => {
+                let text = if bind.text.is_empty() { address::written(&bind.address) } else { bind.text.clone() };
+                self.alert(bind.span, Form::Parsing, format!("'bind' : invalid address: '{name}' in '{text}'"));
+                return None;
+            }
+        };
+        Some(Bind {
+            index: place,
+            address,
+            text: bind.text.as_str().into(),
+            name: bind.name.clone().unwrap_or_else(|| id.to_string()).into(),
+            id,
+            maxconn: bind.maxconn.filter(|maxconn| *maxconn > 0),
+            backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(backlog),
+            defer_accept: bind.defer_accept,
+            v6only: match (bind.v6only, bind.v4v6) {
+                (true, _) => Some(true),
+                (false, true) => Some(false),
+                (false, false) => None,
+            },
+            shards: shards(bind, threads),
+            unix_mode: bind.unix_mode,
+        })
     }
 
     /// The backend that gets a frontend's requests: the first `use_backend`, else `default_backend`, else itself. That

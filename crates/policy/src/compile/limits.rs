@@ -73,8 +73,10 @@ impl Limits {
     fn overhead(&self, spec: &Spec) -> u64 {
         let threads = self.threads(&spec.global);
         let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
-        let sockets: u64 = binds.map(|bind| u64::from(shards(bind, threads))).sum();
-        DESCRIPTORS_OF_PROCESS + sockets + DESCRIPTORS_OF_THREAD * u64::from(threads)
+        let runtime = &spec.global.runtime;
+        let sockets: u64 = binds.chain(&runtime.sockets).map(|bind| u64::from(shards(bind, threads))).sum();
+        let connections = if runtime.sockets.is_empty() { 0 } else { u64::from(runtime.maxconn.unwrap_or(10)) };
+        DESCRIPTORS_OF_PROCESS + sockets + connections + DESCRIPTORS_OF_THREAD * u64::from(threads)
     }
 
     fn automatic(&self, spec: &Spec, overhead: u64, splices: bool) -> u32 {

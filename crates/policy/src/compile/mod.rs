@@ -49,8 +49,9 @@ pub fn compile(
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);
+    let runtime = compiler.runtime(&spec.global.runtime, global.nbthread);
     let failed = compiler.failed;
-    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), servers };
+    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), servers, runtime };
     (!failed).then_some(program)
 }
 

@@ -68,6 +68,7 @@ pub(crate) fn bind() -> BindSpec {
         shards: None,
         id: None,
         unix_mode: None,
+        access: config::spec::RuntimeAccess::default(),
     }
 }
 

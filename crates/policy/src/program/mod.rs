@@ -8,6 +8,7 @@ mod global;
 mod limits;
 mod log;
 mod proxy;
+mod runtime;
 
 pub use address::{BindAddress, ServerAddress, ServerPort};
 pub use errors::ErrorPages;
@@ -15,6 +16,7 @@ pub use global::{Global, SocketBuffers};
 pub use limits::{BackendLimits, FrontendLimits};
 pub use log::{LogAddress, LogTarget, Sample};
 pub use proxy::{Backend, Bind, ForwardFor, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
+pub use runtime::{Runtime, RuntimeSocket};
 
 use std::sync::Arc;
 
@@ -27,4 +29,6 @@ pub struct Program {
     pub proxies: Vec<Arc<Proxy>>,
     /// Number of servers over all backends: the bound of [`Server::serial`].
     pub servers: usize,
+    /// The runtime API.
+    pub runtime: Runtime,
 }

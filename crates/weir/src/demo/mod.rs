@@ -10,6 +10,7 @@ use crate::messages::Messages;
 use crate::serve::{Companion, Service};
 use crate::{listeners, serve};
 use config::InputFile;
+use engine::service::runtime::Host;
 use rt::net::{Address, BindOptions, ListeningSocket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +58,16 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     crate::print(introduction(&stage.front, &stage.configuration));
     let program = prepared.program;
     let companion = Some(play(stage.origins));
-    serve::serve(Service { program, sockets, starter: None, companion, ends_gently: true }, messages)
+    let service = Service {
+        program,
+        sockets: sockets.proxies,
+        runtime: sockets.runtime,
+        host: Host::default(),
+        starter: None,
+        companion,
+        ends_gently: true,
+    };
+    serve::serve(service, messages)
 }
 
 /// Free ports, and the configuration that names them.

@@ -2,17 +2,18 @@
 
 mod listening;
 mod quic;
+pub(crate) mod runtime;
 mod tls;
 
 use super::Surroundings;
 use super::argument::Arity;
 use super::proxy::ProxyContext;
-use super::report::{did_you_mean, quoted_list};
+use super::report::{Report, did_you_mean, quoted_list};
 use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
-use crate::spec::{AddressSpec, BindSpec, PortSpec};
+use crate::spec::{AddressSpec, BindSpec, PortSpec, RuntimeAccess};
 use crate::{span::Span, suggest};
 
 /// What the options of a line say about each of its addresses.
@@ -27,6 +28,7 @@ pub(crate) struct BindDraft {
     pub(crate) shards: Option<u32>,
     pub(crate) id: Option<u32>,
     pub(crate) unix_mode: Option<u32>,
+    pub(crate) access: RuntimeAccess,
 }
 
 /// What a bind option works on.
@@ -84,6 +86,7 @@ const fn removed(
 /// Every option of a `bind` line.
 pub(crate) static FAMILIES: &[Family<BindOption>] = &[
     Family { title: "Listening sockets", rows: listening::TABLE },
+    Family { title: "Runtime API", rows: runtime::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
     Family { title: "QUIC", rows: quic::TABLE },
 ];
@@ -99,22 +102,35 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
             .alert(line.span(1), "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.");
         return;
     };
-    let addresses = read_addresses(context, word);
+    let place = context.holder.describe();
+    let addresses = read_addresses(word, "bind", &place, context.around, &mut context.report);
+    context.draft.gaps.bind |= addresses.incomplete;
     let mut draft = BindDraft::default();
     let mut bind = BindContext {
         draft: &mut draft,
-        sockets: addresses.len(),
+        sockets: addresses.found.len(),
         around: context.around,
         earlier: &context.draft.spec.binds,
         errors: Vec::new(),
     };
-    let unread = read_options(&mut bind, line);
+    let unread = read_options(&mut bind, line, 2);
     let errors = bind.errors;
-    report(context, line, errors, &unread);
+    let head = format!("'bind {}' in section '{}'", line.text(1), context.holder.section.keyword());
+    report(
+        &Head { option: format!("{head} : "), unknown: format!("{head}: "), end: "" },
+        errors,
+        &unread,
+        &mut context.report,
+    );
     let span = line.whole();
-    for (address, text) in addresses {
-        let BindDraft { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode } = draft.clone();
-        context.draft.spec.binds.push(BindSpec {
+    context.draft.spec.binds.extend(addresses.found.into_iter().map(|place| draft.clone().at(span, place)));
+}
+
+impl BindDraft {
+    /// What the options say, for one address of the line.
+    fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
+        let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access } = self;
+        BindSpec {
             span,
             address,
             text,
@@ -127,39 +143,48 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
             shards,
             id,
             unix_mode,
-        });
+            access,
+        }
     }
 }
 
-/// Every address of the list, each port of a range for itself.
-fn read_addresses(context: &mut ProxyContext<'_>, word: &Word) -> Vec<(AddressSpec, String)> {
-    let mut found = Vec::new();
+/// The addresses of a line.
+struct Addresses {
+    found: Vec<(AddressSpec, String)>,
+    /// Some could not be read.
+    incomplete: bool,
+}
+
+/// Every address of the list, each port of a range for itself. `place` is where the line named `name` stands.
+fn read_addresses(
+    word: &Word,
+    name: &str,
+    place: &str,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) -> Addresses {
+    let mut addresses = Addresses { found: Vec::new(), incomplete: false };
     let list = word.text.strip_suffix(',').unwrap_or(&word.text);
     for (_, part) in address::split_list(list) {
-        match address::parse(part, &AddressRules::BIND, context.around.environment) {
-            Ok(spec) => expand(spec, part, &mut found),
+        match address::parse(part, &AddressRules::BIND, around.environment) {
+            Ok(spec) => expand(spec, part, &mut addresses.found),
+            Err(AddressError::NotSupported { .. }) => {
+                addresses.incomplete = true;
+                report.not_yet(word.span, &format!("{name} {part}"), place);
+            }
             Err(error) => {
-                context.draft.gaps.bind = true;
-                refuse(context, word.span, part, &error);
+                addresses.incomplete = true;
+                let mut diagnostic = Diagnostic::alert(word.span, format!("'{name}' : {error}"));
+                diagnostic.hint = error.hint().map(str::to_owned);
+                report.push(diagnostic);
             }
         }
     }
-    if found.len() > MAX_SOCKETS {
-        context.report.alert(word.span, format!("'bind' : more than {MAX_SOCKETS} sockets in '{}'", word.text));
-        found.clear();
+    if addresses.found.len() > MAX_SOCKETS {
+        report.alert(word.span, format!("'{name}' : more than {MAX_SOCKETS} sockets in '{}'", word.text));
+        addresses.found.clear();
     }
-    found
-}
-
-fn refuse(context: &mut ProxyContext<'_>, span: Span, part: &str, error: &AddressError) {
-    if matches!(error, AddressError::NotSupported { .. }) {
-        let place = context.holder.describe();
-        context.report.not_yet(span, &format!("bind {part}"), &place);
-        return;
-    }
-    let mut diagnostic = Diagnostic::alert(span, format!("'bind' : {error}"));
-    diagnostic.hint = error.hint().map(str::to_owned);
-    context.report.push(diagnostic);
+    addresses
 }
 
 fn expand(spec: AddressSpec, text: &str, found: &mut Vec<(AddressSpec, String)>) {
@@ -181,9 +206,9 @@ struct Unread {
     unknown: Vec<(String, Span, Option<&'static str>)>,
 }
 
-fn read_options(bind: &mut BindContext<'_>, line: &Line) -> Unread {
+fn read_options(bind: &mut BindContext<'_>, line: &Line, first: usize) -> Unread {
     let mut unread = Unread::default();
-    let mut at = 2;
+    let mut at = first;
     while let Some(word) = line.words.get(at) {
         at += 1;
         let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
@@ -216,19 +241,28 @@ fn count_unknown(words: &[Word]) -> usize {
     words.iter().take_while(|word| !rows(FAMILIES).any(|row| row.is(&word.text))).count()
 }
 
-fn report(context: &mut ProxyContext<'_>, line: &Line, errors: Vec<(Span, String)>, unread: &Unread) {
-    let head = format!("'bind {}' in section '{}'", line.text(1), context.holder.section.keyword());
+/// How messages about the options of a line begin and end: HAProxy has its own form for each kind of line.
+struct Head {
+    /// Before the sentence about an option.
+    option: String,
+    /// Before the sentence about a word that is none.
+    unknown: String,
+    /// Behind the sentence about an option.
+    end: &'static str,
+}
+
+fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mut Report<'_>) {
     for (span, message) in errors {
-        context.report.alert(span, format!("{head} : {message}"));
+        report.alert(span, format!("{}{message}{}", head.option, head.end));
     }
     for (word, span, known) in &unread.unknown {
-        let mut message = format!("{head}: unknown keyword '{word}'{}", did_you_mean(*known));
+        let mut message = format!("{}unknown keyword '{word}'{}", head.unknown, did_you_mean(*known));
         if known.is_none() {
             message.push('.');
         }
         let mut diagnostic = Diagnostic::alert(*span, message);
         diagnostic.hint = known.map(|known| format!("write '{known}'"));
-        context.report.push(diagnostic);
+        report.push(diagnostic);
     }
     let names = |list: &[(&'static str, Span)]| {
         let names: Vec<&str> = list.iter().map(|row| row.0).collect();
@@ -236,10 +270,32 @@ fn report(context: &mut ProxyContext<'_>, line: &Line, errors: Vec<(Span, String
     };
     if let Some((_, span)) = unread.not_yet.first() {
         let (names, verb) = names(&unread.not_yet);
-        context.report.alert(*span, format!("{head} : {names} {verb} not supported yet by Weir."));
+        report.alert(*span, format!("{}{names} {verb} not supported yet by Weir.", head.option));
     }
     if let Some((_, span)) = unread.tuning.first() {
         let (names, verb) = names(&unread.tuning);
-        context.report.diag(*span, format!("{head} : {names} {verb} accepted without effect in Weir."));
+        report.diag(*span, format!("{}{names} {verb} accepted without effect in Weir.", head.option));
     }
+}
+
+/// Reads a line that opens sockets of the process itself, such as `stats socket`: its name is `words` words long, and
+/// HAProxy puts its sentences about options between quotes. `earlier` are the addresses of lines before it.
+pub(crate) fn read_global(
+    line: &Line,
+    (name, words): (&str, usize),
+    earlier: &[BindSpec],
+    around: Surroundings<'_>,
+    out: &mut Report<'_>,
+) -> Vec<BindSpec> {
+    let Some(word) = line.words.get(words) else { return Vec::new() };
+    let addresses = read_addresses(word, name, "section 'global'", around, out);
+    let mut draft = BindDraft::default();
+    let mut bind =
+        BindContext { draft: &mut draft, sockets: addresses.found.len(), around, earlier, errors: Vec::new() };
+    let unread = read_options(&mut bind, line, words + 1);
+    let errors = bind.errors;
+    let head = Head { option: format!("'{name}' : '"), unknown: format!("'{name}' : "), end: "'" };
+    report(&head, errors, &unread, out);
+    let span = line.whole();
+    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
 }

@@ -8,6 +8,7 @@ mod log;
 mod lua;
 mod process;
 mod quic;
+mod runtime;
 mod tls;
 mod tune;
 mod vendor;
@@ -55,6 +56,7 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Process", rows: process::TABLE },
     Family { title: "Limits", rows: limits::TABLE },
+    Family { title: "Runtime API", rows: runtime::TABLE },
     Family { title: "Logs", rows: log::TABLE },
     Family { title: "Tuning", rows: tune::TABLE },
     Family { title: "TLS", rows: tls::TABLE },

@@ -86,10 +86,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Ignore QUIC clients whose source port is below 1024.",
     ),
     not_yet("pp2-never-send-local", "", "Send the client's addresses with PROXY v2 even where there is no client."),
-    not_yet("stats socket", "<address> [<option>...]", "Socket for the runtime API."),
-    not_yet("stats timeout", "<time>", "How long an idle runtime API connection stays."),
-    not_yet("stats maxconn", "<number>", "Connections that the runtime API takes at once."),
-    not_yet("stats calculate-max-counters", "{ on | off }", "Whether the counters of maxima are kept up to date."),
     tuning(
         "insecure-fork-wanted",
         "",
@@ -102,12 +98,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("numa-cpu-mapping", "[no]", "Stay on the first NUMA node by default."),
     tuning("stress-level", "<level>", "Developers' switch that stresses the internals."),
     tuning("force-cfg-parser-pause", "<time>", "Developers' pause while parsing."),
-    removed(
-        "stats bind-process",
-        "",
-        "Never chooses processes any more: there is one.",
-        "'stats bind-process' is not supported anymore.",
-    ),
     removed(
         "nbproc",
         "",

@@ -1,0 +1,59 @@
+//! What a listening address says about the runtime API that is reached through it (section 5.1). Elsewhere than on
+//! `stats socket` lines HAProxy accepts these words as well, and nothing comes of them.
+
+use super::{BindContext, BindOption, supported};
+use crate::document::Word;
+use crate::keyword::argument::Arity;
+use crate::spec::{RuntimeLevel, SeverityOutput};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[BindOption] = &[
+    supported(Arity::One, "level", "{ user | operator | admin }", "Rights on the runtime API.", level),
+    supported(
+        Arity::One,
+        "expose-fd",
+        "{ listeners }",
+        "Hands listening sockets to a successor through this socket.",
+        expose_fd,
+    ),
+    supported(
+        Arity::One,
+        "severity-output",
+        "{ none | number | string }",
+        "How the runtime API shows severities.",
+        severity_output,
+    ),
+];
+
+fn level(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'level' : missing level");
+        return;
+    };
+    match RuntimeLevel::from_name(&word.text) {
+        Some(level) => context.draft.access.level = Some(level),
+        None => context
+            .error(word.span, format!("'level' only supports 'user', 'operator', and 'admin' (got '{}')", word.text)),
+    }
+}
+
+fn expose_fd(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        None => context.error(keyword.span, "'expose-fd' : missing fd type"),
+        Some(word) if word.text == "listeners" => context.draft.access.expose_listeners = true,
+        Some(word) => {
+            context.error(word.span, format!("'expose-fd' only supports 'listeners' (got '{}')", word.text));
+        }
+    }
+}
+
+fn severity_output(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let text = value.map_or("", |word| &word.text);
+    match SeverityOutput::from_name(text) {
+        Some(output) => context.draft.access.severity_output = output,
+        None => context.error(
+            value.map_or(keyword.span, |word| word.span),
+            format!("'severity-output' only supports 'none', 'number', and 'string' (got '{text}')"),
+        ),
+    }
+}

@@ -1,0 +1,141 @@
+//! What is on its way to the reader of a connection: a buffer, and the socket behind it. Must never hold more than a
+//! piece of an answer whose maker asks [`Answer::relieve`] between two pieces.
+
+use std::fmt::{self, Write};
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use base::Buffer;
+use rt::net::Stream;
+
+/// The reader has gone, or has read nothing for too long: there is nobody to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub struct Answer {
+    stream: Stream,
+    waiting: Vec<u8>,
+    sent: usize,
+    /// How long a reader may read nothing.
+    pub(super) patience: Duration,
+    /// From this size on a piece is sent before the next one is made.
+    piece: usize,
+}
+
+impl Answer {
+    pub(super) fn new(stream: Stream, patience: Duration, piece: usize) -> Self {
+        Self { stream, waiting: Vec::new(), sent: 0, patience, piece }
+    }
+
+    /// Adds bytes.
+    pub fn push(&mut self, bytes: impl AsRef<[u8]>) {
+        self.waiting.extend_from_slice(bytes.as_ref());
+    }
+
+    /// What waits to be sent. For those who have to look at the end of it.
+    pub fn waiting(&self) -> &[u8] {
+        &self.waiting[self.sent..]
+    }
+
+    /// To be called between the pieces of a long answer: waits while as much as a piece has not been taken, and lets
+    /// others run.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn relieve(&mut self) -> Result<(), Gone> {
+        if self.waiting.len() < self.piece {
+            return Ok(());
+        }
+        self.flush().await?;
+        rt::yield_now().await;
+        Ok(())
+    }
+
+    /// Sends all that waits.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn flush(&mut self) -> Result<(), Gone> {
+        while self.sent < self.waiting.len() {
+            let (stream, bytes) = (&mut self.stream, &self.waiting[self.sent..]);
+            let slices = [std::io::IoSlice::new(bytes)];
+            let write = std::future::poll_fn(|cx| stream.poll_write_slices(cx, &slices, false));
+            match within(self.patience, write).await {
+                Some(Ok(count)) if count > 0 => self.sent += count,
+                _ => return Err(Gone),
+            }
+        }
+        self.waiting.clear();
+        self.sent = 0;
+        // A long answer leaves no memory behind with an idle connection.
+        self.waiting.shrink_to(self.piece);
+        Ok(())
+    }
+
+    /// Reads what the peer types into `buffer`; 0 at the end.
+    pub(super) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
+        let stream = &mut self.stream;
+        match within(self.patience, std::future::poll_fn(|cx| stream.poll_read(cx, buffer))).await {
+            Some(Ok(count)) => Ok(count),
+            Some(Err(_)) | None => Err(Gone),
+        }
+    }
+
+    /// Waits that long, unless the connection fails before.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn pause(&mut self, time: Duration) -> Result<(), Gone> {
+        let stream = &mut self.stream;
+        let failed = std::future::poll_fn(|cx| match stream.poll_hangup(cx) {
+            Poll::Ready(rt::net::Hangup::Error) => Poll::Ready(()),
+            // Half a connection is enough to take an answer.
+            Poll::Ready(rt::net::Hangup::PeerClosed) | Poll::Pending => Poll::Pending,
+        });
+        match within(time, failed).await {
+            Some(()) => Err(Gone),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the connection in order: what was typed and not read yet must not turn the end into a reset, which would
+    /// take the answer away from a peer that has not read it.
+    pub(super) async fn close(mut self) {
+        const LEFT_BEHIND: usize = 64;
+        if self.stream.shutdown_write().is_err() {
+            return;
+        }
+        let mut buffer = rt::buffer();
+        for _ in 0..LEFT_BEHIND {
+            buffer.clear();
+            match self.read(&mut buffer).await {
+                Ok(count) if count > 0 => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Write for Answer {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+/// The result of `future`, unless it takes longer.
+pub(super) async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut alarm = pin!(rt::sleep(time));
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(result) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(result));
+        }
+        alarm.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}

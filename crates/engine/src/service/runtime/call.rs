@@ -1,0 +1,119 @@
+//! One call of a command: its words, its payload, who calls, and where the answer goes. Must never know a command.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use config::spec::{RuntimeLevel, SeverityOutput};
+
+use super::Answer;
+
+/// What is printed before a line is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prompt {
+    /// Nothing, and the connection ends with the line.
+    #[default]
+    Single,
+    /// Nothing, and the connection goes on.
+    Silent,
+    /// `> `
+    Shown,
+}
+
+/// What a connection remembers from command to command.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversation {
+    /// What it may do.
+    pub level: RuntimeLevel,
+    /// Whether it may ask for the listening sockets.
+    pub expose_listeners: bool,
+    /// How severities are shown.
+    pub severity_output: SeverityOutput,
+    /// What is printed between commands, and whether there are several.
+    pub prompt: Prompt,
+    /// Whether the prompt shows the time since the start.
+    pub timed: bool,
+    /// `expert-mode on`
+    pub expert: bool,
+    /// `experimental-mode on`
+    pub experimental: bool,
+    /// `set timeout cli`: how long it may be silent.
+    pub timeout: Duration,
+    /// It said goodbye.
+    pub leaving: bool,
+}
+
+/// How severe a message is, by syslog's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Severity {
+    Alert = 1,
+    Error = 3,
+    Warning = 4,
+    Notice = 5,
+    Info = 6,
+}
+
+impl Severity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Alert => "alert",
+            Self::Error => "err",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// One call.
+pub struct Call<'a, S> {
+    /// What the commands of its table work on.
+    pub state: &'a S,
+    /// Every word, those of the command's name included.
+    pub words: &'a [String],
+    /// What stood behind `<<`.
+    pub payload: Option<&'a [u8]>,
+    /// What the connection remembers.
+    pub conversation: &'a mut Conversation,
+    /// Where the answer goes.
+    pub answer: &'a mut Answer,
+}
+
+impl<S> Call<'_, S> {
+    /// A word; empty where there is none.
+    pub fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", String::as_str)
+    }
+
+    /// Answers with a sentence, or some lines of them: the line is ended where it is not.
+    pub fn say(&mut self, severity: Severity, text: &str) {
+        let _ = match self.conversation.severity_output {
+            SeverityOutput::None => Ok(()),
+            SeverityOutput::Number => write!(self.answer, "[{}]: ", severity as u8),
+            SeverityOutput::Text => write!(self.answer, "[{}]: ", severity.name()),
+        };
+        self.answer.push(config::text::to_bytes(text));
+        if !text.ends_with('\n') {
+            self.answer.push("\n");
+        }
+    }
+
+    /// Answers with a fact.
+    pub fn inform(&mut self, text: &str) {
+        self.say(Severity::Info, text);
+    }
+
+    /// Answers that it cannot be done.
+    pub fn refuse(&mut self, text: &str) {
+        self.say(Severity::Error, text);
+    }
+
+    /// Whether the caller has this level; if not, says so.
+    pub fn permits(&mut self, level: RuntimeLevel) -> bool {
+        let permitted = self.conversation.level >= level;
+        if !permitted {
+            self.refuse("Permission denied");
+        }
+        permitted
+    }
+}

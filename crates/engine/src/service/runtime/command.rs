@@ -1,0 +1,124 @@
+//! The form of a table of commands, and the search in it. To add a command, write its function beside its kin and add a
+//! row to their table; help, permissions and the manual page follow from the row. Must never know a command.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use config::spec::RuntimeLevel;
+
+use super::{Call, Gone};
+
+mod basic;
+
+/// What has to be switched on before a command is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing.
+    Normal,
+    /// `expert-mode on`; help does not show it otherwise.
+    Expert,
+    /// `experimental-mode on`, likewise.
+    Experimental,
+}
+
+/// An answer that is made in pieces.
+pub type Pending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
+
+/// What a command does.
+pub enum Run<S: 'static> {
+    /// Answers at once, with an answer of bounded size.
+    Now(fn(&mut Call<'_, S>)),
+    /// Answers in pieces, or waits.
+    Gradual(for<'a> fn(&'a mut Call<'_, S>) -> Pending<'a>),
+}
+
+/// One row.
+pub struct Command<S: 'static> {
+    /// The words that call it.
+    pub name: &'static str,
+    /// How it is used; empty for one that help does not show.
+    pub usage: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Who may call it.
+    pub level: RuntimeLevel,
+    /// When.
+    pub mode: Mode,
+    /// What it does.
+    pub run: Run<S>,
+}
+
+impl<S: 'static> Command<S> {
+    /// A row that everybody may call.
+    pub const fn new(name: &'static str, usage: &'static str, doc: &'static str, run: Run<S>) -> Self {
+        Self { name, usage, doc, level: RuntimeLevel::User, mode: Mode::Normal, run }
+    }
+
+    /// The same for a level.
+    #[must_use]
+    pub const fn at(mut self, level: RuntimeLevel) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// The same for a mode.
+    #[must_use]
+    pub const fn in_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The words that call it.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.name.split(' ')
+    }
+
+    /// Whether the words call it; how many of them its name is.
+    fn matches(&self, words: &[String]) -> Option<usize> {
+        let mut length = 0;
+        for name in self.words() {
+            if words.get(length)?.as_str() != name {
+                return None;
+            }
+            length += 1;
+        }
+        Some(length)
+    }
+}
+
+/// Where commands are taken: tables, and what their commands work on.
+pub struct Desk<S: 'static> {
+    /// What the commands work on.
+    pub state: Rc<S>,
+    /// Every table but the one of the protocol itself, which each desk has.
+    pub tables: &'static [&'static [Command<S>]],
+}
+
+impl<S> Clone for Desk<S> {
+    fn clone(&self) -> Self {
+        Self { state: Rc::clone(&self.state), tables: self.tables }
+    }
+}
+
+/// What the protocol itself wants to know of the state.
+pub trait Served: Sized + 'static {
+    /// What `show version` answers.
+    fn version(&self) -> &str;
+
+    /// Seconds since the start of what is served.
+    fn uptime(&self) -> u64;
+}
+
+impl<S: Served> Desk<S> {
+    /// All rows, in no order.
+    pub fn commands(&self) -> impl Iterator<Item = &'static Command<S>> + use<S> {
+        self.tables.iter().copied().flatten().chain(basic::Basic::<S>::TABLE)
+    }
+
+    /// The row that words call: the one with the longest name.
+    pub fn find(&self, words: &[String]) -> Option<&'static Command<S>> {
+        let named = self.commands().filter_map(|row| Some((row.matches(words)?, row)));
+        named.max_by_key(|(length, _)| *length).map(|(_, row)| row)
+    }
+}

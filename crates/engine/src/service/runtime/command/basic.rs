@@ -1,0 +1,194 @@
+//! The commands that belong to the protocol: whoever is served, they are there. Must never touch what is served.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use config::spec::{RuntimeLevel, SeverityOutput};
+use config::units;
+
+use super::super::call::{Conversation, Prompt};
+use super::super::{Call, help};
+use super::{Command, Pending, Run, Served};
+
+/// Carries the table for one kind of state.
+pub(super) struct Basic<S>(PhantomData<S>);
+
+impl<S: Served> Basic<S> {
+    pub(super) const TABLE: &'static [Command<S>] = &[
+        Command::new("echo", "echo <text>", "print text to the output", Run::Now(echo)),
+        Command::new("experimental-mode", "", "allow commands that may still change", Run::Now(experimental_mode)),
+        Command::new("expert-mode", "", "allow commands that can do harm", Run::Now(expert_mode)),
+        Command::new("mcp-mode", "", "kept for scripts: has no effect", Run::Now(mcp_mode)),
+        Command::new("help", "help [<command>]", "list matching or all commands", Run::Now(help::help)),
+        Command::new(
+            "operator",
+            "operator",
+            "lower the level of the current CLI session to operator",
+            Run::Now(operator),
+        ),
+        Command::new(
+            "prompt",
+            "prompt [help | n | i | p | timed ]*",
+            "toggle interactive mode with prompt",
+            Run::Now(prompt),
+        ),
+        Command::new("quit", "quit", "disconnect", Run::Now(quit)),
+        Command::new(
+            "set severity-output",
+            "set severity-output [none|number|string]",
+            "set presence of severity level in feedback information",
+            Run::Now(set_severity_output),
+        ),
+        Command::new("set timeout", "set timeout [cli] <delay>", "change a timeout setting", Run::Now(set_timeout)),
+        Command::new(
+            "show cli level",
+            "show cli level",
+            "display the level of the current CLI session",
+            Run::Now(show_cli_level),
+        ),
+        Command::new("show version", "show version", "show version of the current process", Run::Now(show_version)),
+        Command::new("user", "user", "lower the level of the current CLI session to user", Run::Now(user)),
+        Command::new(
+            "wait",
+            "wait {-h|<delay_ms>} cond [args...]",
+            "wait the specified delay or condition (-h to see list)",
+            Run::Gradual(wait),
+        ),
+    ];
+}
+
+fn echo<S>(call: &mut Call<'_, S>) {
+    let text = call.words[1..].join(" ");
+    call.inform(&text);
+}
+
+fn switch<S>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &mut bool) {
+    if call.words.len() < 2 {
+        let state = if *of(call.conversation) { "ON" } else { "OFF" };
+        call.inform(&format!("{name} is {state}"));
+    } else if call.permits(RuntimeLevel::Admin) {
+        *of(call.conversation) = call.word(1) == "on";
+    }
+}
+
+fn experimental_mode<S>(call: &mut Call<'_, S>) {
+    switch(call, "experimental-mode", |conversation| &mut conversation.experimental);
+}
+
+fn expert_mode<S>(call: &mut Call<'_, S>) {
+    switch(call, "expert-mode", |conversation| &mut conversation.expert);
+}
+
+fn mcp_mode<S>(_: &mut Call<'_, S>) {}
+
+fn lower<S>(call: &mut Call<'_, S>, level: RuntimeLevel) {
+    call.conversation.level = call.conversation.level.min(level);
+}
+
+fn operator<S>(call: &mut Call<'_, S>) {
+    lower(call, RuntimeLevel::Operator);
+}
+
+fn user<S>(call: &mut Call<'_, S>) {
+    lower(call, RuntimeLevel::User);
+}
+
+fn quit<S>(call: &mut Call<'_, S>) {
+    call.conversation.leaving = true;
+}
+
+const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*
+Changes the default prompt and interactive mode. Available options:
+  help    display this help
+  n       set to single-command mode (no prompt, single command)
+  i       set to interactive mode only (no prompt, multi-command)
+  p       set to prompt+interactive mode (prompt + multi-command)
+  timed   toggle displaying the current date in the prompt
+Without any argument, toggles between n/i->p, p->n.
+";
+
+fn prompt<S>(call: &mut Call<'_, S>) {
+    if call.words.len() < 2 {
+        let shown = call.conversation.prompt == Prompt::Shown;
+        call.conversation.prompt = if shown { Prompt::Single } else { Prompt::Shown };
+    }
+    for at in 1..call.words.len() {
+        match call.word(at) {
+            "n" => call.conversation.prompt = Prompt::Single,
+            "i" => call.conversation.prompt = Prompt::Silent,
+            "p" => call.conversation.prompt = Prompt::Shown,
+            "timed" => {
+                call.conversation.prompt = Prompt::Shown;
+                call.conversation.timed = !call.conversation.timed;
+            }
+            _ => {
+                call.inform(PROMPT_HELP);
+                return;
+            }
+        }
+    }
+}
+
+fn set_severity_output<S>(call: &mut Call<'_, S>) {
+    match SeverityOutput::from_name(call.word(2)) {
+        Some(output) => call.conversation.severity_output = output,
+        None => call.refuse("one of 'none', 'number', 'string' is a required argument"),
+    }
+}
+
+fn set_timeout<S>(call: &mut Call<'_, S>) {
+    if call.word(2) != "cli" {
+        call.refuse("'set timeout' only supports 'cli'.");
+        return;
+    }
+    // Without a unit these are seconds.
+    let written = call.word(3);
+    let seconds = written.parse().ok().map(Duration::from_secs);
+    let time = seconds.or_else(|| units::milliseconds(written).ok().map(|time| Duration::from_millis(time.value)));
+    match time {
+        _ if written.is_empty() => call.refuse("Expects an integer value."),
+        Some(time) if !time.is_zero() => call.conversation.timeout = time,
+        _ => call.refuse("Invalid timeout value."),
+    }
+}
+
+fn show_cli_level<S>(call: &mut Call<'_, S>) {
+    let level = call.conversation.level.name();
+    call.answer.push(level);
+    call.answer.push("\n");
+}
+
+fn show_version<S: Served>(call: &mut Call<'_, S>) {
+    let version = call.state.version().to_owned();
+    call.inform(&version);
+}
+
+const WAIT_HELP: &str = "Usage: wait {-h|<duration>} [condition [args...]]
+  - '-h' displays this help
+  - <duration> is the maximum wait time, optionally suffixed by the unit among
+    'us', 'ms', 's', 'm', 'h', and 'd'. ; the default unit is milliseconds.
+  - <condition> indicates what to wait for, no longer than the specified
+    duration. Supported conditions are:
+    - <none> : by default, just sleep for the specified duration.
+";
+
+fn wait<'a, S>(call: &'a mut Call<'_, S>) -> Pending<'a> {
+    let time = match (call.word(1), call.word(2)) {
+        ("-h", _) => Err(WAIT_HELP),
+        ("", _) => Err("Expects a duration in milliseconds."),
+        (written, condition) => match units::milliseconds(written) {
+            Err(_) => Err("Invalid duration."),
+            Ok(_) if !condition.is_empty() => Err(WAIT_HELP),
+            Ok(time) => Ok(Duration::from_millis(time.value)),
+        },
+    };
+    Box::pin(async move {
+        match time {
+            Ok(time) => call.answer.pause(time).await,
+            Err(sentence) => {
+                call.refuse(sentence);
+                Ok(())
+            }
+        }
+    })
+}

@@ -1,0 +1,199 @@
+//! One connection of the runtime API: reads lines, calls commands, prints answers and prompts (management manual,
+//! section 9.3). Must never keep more of what is typed than a line and a payload of bounded size.
+
+use rt::net::Stream;
+
+use super::call::{Call, Conversation, Prompt};
+use super::command::{Command, Desk, Mode, Run, Served};
+use super::{Answer, Gone, help, line};
+
+/// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
+const MAX_PAYLOAD: usize = 128 * 1024;
+
+const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
+                             configuration to use a bigger command.\n";
+const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.max-payload-size' in the configuration \
+                                to use a bigger payload.\n";
+const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
+
+/// Serves a connection to its end.
+pub async fn serve<S: Served>(desk: Desk<S>, stream: Stream, conversation: Conversation) {
+    let answer = Answer::new(stream, conversation.timeout, rt::buffer_size());
+    let mut connection = Connection { desk, conversation, answer, typed: Vec::new(), ended: false };
+    // An error means that nobody listens any more.
+    if connection.converse().await.is_ok() {
+        connection.answer.close().await;
+    }
+}
+
+struct Connection<S: Served> {
+    desk: Desk<S>,
+    conversation: Conversation,
+    answer: Answer,
+    /// What was typed and not used yet.
+    typed: Vec<u8>,
+    /// Nothing more will be typed.
+    ended: bool,
+}
+
+/// How a search in what is typed went.
+enum Typed<T> {
+    Found(T),
+    /// It has not come, and will not.
+    Ended,
+    /// It is too long.
+    TooLong,
+}
+
+impl<S: Served> Connection<S> {
+    async fn converse(&mut self) -> Result<(), Gone> {
+        loop {
+            self.prompt("> ");
+            self.answer.flush().await?;
+            self.answer.patience = self.conversation.timeout;
+            let found = self.until(rt::buffer_size(), |typed| memchr::memchr(b'\n', typed)).await?;
+            let typed = match found {
+                Typed::Found(length) => self.take(length, length + 1),
+                Typed::Ended => return Ok(()),
+                Typed::TooLong => {
+                    self.answer.push(LINE_TOO_LONG);
+                    return self.answer.flush().await;
+                }
+            };
+            match line::announces_payload(&typed) {
+                None => self.line(&typed, None).await?,
+                Some((typed, marker)) => match self.payload(marker).await? {
+                    Typed::Found(payload) => self.line(typed, Some(&payload)).await?,
+                    Typed::Ended => return Ok(()),
+                    Typed::TooLong => {
+                        self.answer.push(PAYLOAD_TOO_LONG);
+                        return self.answer.flush().await;
+                    }
+                },
+            }
+            if self.conversation.leaving || self.conversation.prompt == Prompt::Single {
+                return self.answer.flush().await;
+            }
+        }
+    }
+
+    /// Reads the payload that a line announced.
+    async fn payload(&mut self, marker: &[u8]) -> Result<Typed<Vec<u8>>, Gone> {
+        if line::payload_end(&self.typed, marker).is_none() {
+            self.prompt("+ ");
+        }
+        let found = self.until(MAX_PAYLOAD, |typed| line::payload_end(typed, marker)).await?;
+        Ok(match found {
+            Typed::Found((length, all)) => Typed::Found(self.take(length, all)),
+            Typed::Ended => Typed::Ended,
+            Typed::TooLong => Typed::TooLong,
+        })
+    }
+
+    /// Reads on until `find` finds in what was typed, which must not be longer than `most` by then.
+    async fn until<T>(&mut self, most: usize, find: impl Fn(&[u8]) -> Option<T>) -> Result<Typed<T>, Gone> {
+        loop {
+            if let Some(found) = find(&self.typed) {
+                return Ok(Typed::Found(found));
+            }
+            if self.typed.len() >= most {
+                return Ok(Typed::TooLong);
+            }
+            if self.ended {
+                return Ok(Typed::Ended);
+            }
+            self.answer.flush().await?;
+            let mut buffer = rt::buffer();
+            self.ended = self.answer.read(&mut buffer).await? == 0;
+            self.typed.extend_from_slice(buffer.data());
+        }
+    }
+
+    /// Takes `length` bytes from the front of what was typed, and forgets `all`.
+    fn take(&mut self, length: usize, all: usize) -> Vec<u8> {
+        let taken = self.typed[..length].to_vec();
+        self.typed.drain(..all.min(self.typed.len()));
+        taken
+    }
+
+    fn prompt(&mut self, mark: &str) {
+        if self.conversation.prompt != Prompt::Shown {
+            return;
+        }
+        if self.conversation.timed {
+            let up = self.desk.state.uptime();
+            let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
+            self.answer.push(format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]"));
+        }
+        self.answer.push(mark);
+    }
+
+    /// Answers every command of a line. The payload belongs to the last.
+    async fn line(&mut self, typed: &[u8], payload: Option<&[u8]>) -> Result<(), Gone> {
+        let commands = line::commands(typed);
+        let last = commands.len().saturating_sub(1);
+        for (at, command) in commands.into_iter().enumerate() {
+            let payload = payload.filter(|_| at == last);
+            let words = line::words(command);
+            let mut call = Call {
+                state: &*self.desk.state,
+                words: words.as_deref().unwrap_or_default(),
+                payload,
+                conversation: &mut self.conversation,
+                answer: &mut self.answer,
+            };
+            if words.is_err() {
+                call.refuse(TOO_MANY_WORDS);
+            } else {
+                dispatch(&self.desk, &mut call).await?;
+            }
+            if self.conversation.leaving {
+                return Ok(());
+            }
+            self.answer.push("\n");
+            self.answer.relieve().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Finds the command, checks that it may be called, and calls it.
+async fn dispatch<S: Served>(desk: &Desk<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
+    if call.words.is_empty() {
+        return Ok(());
+    }
+    let Some(row) = desk.find(call.words) else {
+        let text = help::unknown(desk, call.words, call.conversation);
+        call.inform(&text);
+        return Ok(());
+    };
+    if row.name == "help" {
+        let text = help::matching(desk, &call.words[1..], call.conversation);
+        call.inform(&text);
+        return Ok(());
+    }
+    if let Some(sentence) = missing_mode(row, call.conversation) {
+        call.refuse(sentence);
+        return Ok(());
+    }
+    if !call.permits(row.level) {
+        return Ok(());
+    }
+    match row.run {
+        Run::Now(run) => {
+            run(call);
+            Ok(())
+        }
+        Run::Gradual(run) => run(call).await,
+    }
+}
+
+fn missing_mode<S>(row: &Command<S>, conversation: &Conversation) -> Option<&'static str> {
+    match row.mode {
+        Mode::Expert if !conversation.expert => Some("This command is restricted to expert mode only."),
+        Mode::Experimental if !conversation.experimental => {
+            Some("This command is restricted to experimental mode only.")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,88 @@
+//! Accepts connections to the runtime API, as many at a time as `stats maxconn` says. Must never read from one.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use rt::net::{Listener, ListeningSocket, Stream};
+
+use super::call::Conversation;
+use super::command::{Desk, Served};
+use super::connection;
+
+/// The connections that are open, over all sockets.
+#[derive(Debug)]
+pub struct Crowd {
+    most: u32,
+    open: Cell<u32>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Crowd {
+    /// Nobody yet, and `most` at most.
+    pub fn new(most: u32) -> Rc<Self> {
+        Rc::new(Self { most, open: Cell::new(0), waiting: RefCell::default() })
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> u32 {
+        self.open.get()
+    }
+}
+
+/// One of the crowd; dropping it lets the next one in.
+struct Place(Rc<Crowd>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+        for waker in self.0.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Accepts until `stopping` says so. Whoever calls this wakes the task then.
+pub async fn accept<S: Served>(
+    desk: Desk<S>,
+    socket: Arc<ListeningSocket>,
+    first: Conversation,
+    crowd: Rc<Crowd>,
+    stopping: impl Fn() -> bool,
+) {
+    let Ok(mut listener) = Listener::new(socket) else { return };
+    loop {
+        let ready = std::future::poll_fn(|cx| {
+            if stopping() {
+                return Poll::Ready(false);
+            }
+            if crowd.open() >= crowd.most {
+                listener.pause();
+                crowd.waiting.borrow_mut().push(cx.waker().clone());
+                return Poll::Pending;
+            }
+            if listener.is_paused() && listener.resume().is_err() {
+                return Poll::Ready(false);
+            }
+            listener.poll_acceptable(cx).map(|()| true)
+        });
+        if !ready.await {
+            return;
+        }
+        match listener.try_accept() {
+            Ok(Some((accepted, _))) => {
+                crowd.open.set(crowd.open() + 1);
+                let place = Place(Rc::clone(&crowd));
+                let desk = desk.clone();
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+                    connection::serve(desk, Stream::adopt(accepted), first).await;
+                    drop(place);
+                });
+            }
+            Ok(None) => {}
+            Err(_) => rt::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}

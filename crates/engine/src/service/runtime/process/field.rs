@@ -1,0 +1,139 @@
+//! Facts with a name and a kind, and the forms they are printed in: plain, typed, JSON (management manual, section
+//! 9.2). Must never know a fact.
+
+use std::fmt::{self, Write};
+
+/// The name of a fact and what a machine may make of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    /// As it is printed.
+    pub(super) name: &'static str,
+    /// Origin, nature, scope and persistence, one letter each (management manual, section 9.2).
+    pub(super) tags: &'static str,
+    /// What it is.
+    pub(super) doc: &'static str,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// There is none.
+    None,
+    U32(u32),
+    U64(u64),
+    Float(f64),
+    Text(String),
+}
+
+impl Value {
+    /// A count that is printed with 32 bits.
+    pub(super) fn count(value: u64) -> Self {
+        Self::U32(u32::try_from(value).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::U32(_) => "u32",
+            Self::U64(_) => "u64",
+            Self::Float(_) => "flt",
+            Self::Text(_) => "str",
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::U32(value) => value.fmt(out),
+            Self::U64(value) => value.fmt(out),
+            Self::Float(value) => value.fmt(out),
+            Self::Text(value) => value.fmt(out),
+        }
+    }
+}
+
+/// How facts are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Form {
+    /// `Name: value`, or a line of values between commas.
+    #[default]
+    Plain,
+    /// One a line, with kind and type.
+    Typed,
+    /// JSON.
+    Json,
+}
+
+/// `0.Name.1:POSV:str:value`, the place before the name being `prefix`, and the description where it is asked for.
+pub(super) fn typed(out: &mut impl Write, prefix: &str, at: usize, field: &Field, value: &Value, desc: bool) {
+    let _ = write!(out, "{prefix}{at}.{}.1:{}:{}:{value}", field.name, field.tags, value.kind());
+    describe(out, field, desc);
+}
+
+/// The description behind a value, and the end of its line.
+pub(super) fn describe(out: &mut impl Write, field: &Field, desc: bool) {
+    let _ = if desc { writeln!(out, ":\"{}\"", field.doc) } else { out.write_char('\n') };
+}
+
+/// The members of an object about a value; the caller opens and closes it.
+pub(super) fn json(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
+    let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"processNum\":1,\"tags\":{{", field.name);
+    let mut letters = field.tags.bytes();
+    let (origin, nature, scope) = (letters.next(), letters.next(), letters.next());
+    let _ = write!(
+        out,
+        "\"origin\":\"{}\",\"nature\":\"{}\",\"scope\":\"{}\"}},\"value\":{{\"type\":\"{}\",\"value\":",
+        name(ORIGINS, origin),
+        name(NATURES, nature),
+        name(SCOPES, scope),
+        value.kind()
+    );
+    let _ = match value {
+        Value::Text(text) => quoted(out, text),
+        number => write!(out, "{number}"),
+    };
+    let _ = out.write_char('}');
+}
+
+fn quoted(out: &mut impl Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    for character in text.chars() {
+        match character {
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            control if u32::from(control) < 0x20 => write!(out, "\\u{:04x}", u32::from(control))?,
+            other => out.write_char(other)?,
+        }
+    }
+    out.write_char('"')
+}
+
+fn name(table: &[(u8, &'static str)], letter: Option<u8>) -> &'static str {
+    table.iter().find(|row| Some(row.0) == letter).map_or("Unknown", |row| row.1)
+}
+
+const ORIGINS: &[(u8, &str)] =
+    &[(b'M', "Metric"), (b'S', "Status"), (b'K', "Key"), (b'C', "Config"), (b'P', "Product")];
+
+const NATURES: &[(u8, &str)] = &[
+    (b'A', "Age"),
+    (b'a', "Avg"),
+    (b'C', "Counter"),
+    (b'D', "Duration"),
+    (b'G', "Gauge"),
+    (b'L', "Limit"),
+    (b'M', "Max"),
+    (b'm', "Min"),
+    (b'N', "Name"),
+    (b'O', "Output"),
+    (b'R', "Rate"),
+    (b'T', "Time"),
+];
+
+const SCOPES: &[(u8, &str)] = &[(b'C', "Cluster"), (b'P', "Process"), (b'S', "Service"), (b'N', "System")];

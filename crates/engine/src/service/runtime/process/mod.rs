@@ -1,0 +1,125 @@
+//! The runtime API of the process that serves: its opened sockets, what its host tells it, and the tables of its
+//! commands. Must never open anything.
+
+mod activity;
+mod environment;
+mod field;
+mod info;
+mod sockets;
+
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use base::Moment;
+use policy::program::RuntimeSocket;
+use rt::net::ListeningSocket;
+
+use super::call::{Conversation, Prompt};
+use super::command::{Command, Desk, Served};
+use super::listener::{Crowd, accept};
+use crate::worker::Worker;
+
+/// Every command of the process, by family.
+const TABLES: &[&[Command<Worker>]] = &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE];
+
+impl Served for Worker {
+    fn version(&self) -> &str {
+        &self.shared.host.version
+    }
+
+    fn uptime(&self) -> u64 {
+        self.shared.host.uptime().as_secs()
+    }
+}
+
+/// One opened `stats socket`.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Its index in [`policy::program::Runtime::sockets`].
+    pub index: usize,
+    /// The socket.
+    pub socket: Arc<ListeningSocket>,
+}
+
+/// What the program that runs the engine knows of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// The version that `show version` and `show info` tell.
+    pub version: String,
+    /// `Release_date` of `show info`.
+    pub release_date: String,
+    /// The name of the node: `node`, else the host's.
+    pub node: String,
+    /// `description`.
+    pub description: Option<String>,
+    /// The environment of the configuration, as it was when it had been read: `NAME=value`.
+    pub environment: Vec<String>,
+    /// The process number.
+    pub pid: u32,
+    /// Warnings that were given at the start.
+    pub warnings: u64,
+    /// When the process began to serve; set by whoever asks first.
+    pub started: OnceLock<Moment>,
+    /// When the process was started, in seconds since 1970.
+    pub start_date: u64,
+    /// Milliseconds that the start took.
+    pub boot_time: u64,
+    /// What was said at the start.
+    pub startup_logs: String,
+}
+
+impl Host {
+    /// How long ago the process began.
+    pub fn uptime(&self) -> std::time::Duration {
+        rt::now().saturating_since(*self.started.get_or_init(rt::now))
+    }
+}
+
+/// Serves the runtime API on the calling worker. A socket closes when the process begins to stop.
+pub fn start(sockets: Vec<Opened>) {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let worker = &worker;
+    worker.shared.host.started.get_or_init(rt::now);
+    let runtime = &worker.shared.program.runtime;
+    let crowd = Crowd::new(runtime.maxconn);
+    for opened in sockets {
+        let Some(configured) = runtime.sockets.get(opened.index) else { continue };
+        let desk = Desk { state: Rc::clone(worker), tables: TABLES };
+        let first = conversation(configured, runtime.timeout);
+        let (socket, crowd, worker) = (opened.socket, Rc::clone(&crowd), Rc::clone(worker));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            worker.watch_stop().await;
+            accept(desk, socket, first, crowd, || worker.shared.is_stopping()).await;
+        });
+    }
+}
+
+/// What a connection to a socket may do at first.
+fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Conversation {
+    Conversation {
+        level: socket.level,
+        expose_listeners: socket.expose_listeners,
+        severity_output: socket.severity_output,
+        prompt: Prompt::Single,
+        timed: false,
+        expert: false,
+        experimental: false,
+        timeout,
+        leaving: false,
+    }
+}
+
+/// An address as the runtime API prints it.
+fn address(address: &policy::program::BindAddress) -> String {
+    use policy::program::BindAddress;
+    match address {
+        BindAddress::Inet(address) if address.is_ipv4() => format!("ipv4@{address}"),
+        BindAddress::Inet(address) => format!("ipv6@{address}"),
+        BindAddress::Unix(path) => format!("unix@{}", path.display()),
+        BindAddress::Abstract(name) => {
+            let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            format!("abns@{}", name[..end].escape_ascii())
+        }
+        BindAddress::Descriptor { fd, .. } => format!("sockpair@{fd}"),
+    }
+}
