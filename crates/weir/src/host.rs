@@ -5,7 +5,6 @@ use crate::version;
 use config::environment::Environment;
 use config::spec::GlobalSpec;
 use engine::service::runtime::Host;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the runtime API tells of this run.
 pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messages) -> Host {
@@ -17,7 +16,6 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messa
         environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         pid: std::process::id(),
         warnings: messages.warnings() as u64,
-        start_date: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         ..Host::default()
     }
 }

@@ -54,7 +54,7 @@ fn is_shown<S>(row: &Command<S>, conversation: &Conversation) -> bool {
 fn nearest<'a, S>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Command<S>> {
     for (at, word) in words.iter().enumerate() {
         let agrees = |row: &&Command<S>| row.words().nth(at) == Some(word.as_str());
-        if rows.iter().any(|row| agrees(row)) {
+        if rows.iter().any(agrees) {
             rows.retain(agrees);
             continue;
         }

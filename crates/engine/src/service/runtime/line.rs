@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn payloads_end_with_their_marker_on_a_line_of_its_own() {
-        let rows: &[(&str, &str, Option<(usize, usize)>)] = &[
+        let rows = [
             ("", "", None),
             ("\n", "", Some((0, 1))),
             ("a\nb\n\nrest", "", Some((4, 5))),
@@ -176,7 +176,7 @@ mod tests {
             ("a\r\n\r\n", "", Some((3, 5))),
         ];
         for (input, marker, expected) in rows {
-            assert_eq!(payload_end(input.as_bytes(), marker.as_bytes()), *expected, "{input:?}");
+            assert_eq!(payload_end(input.as_bytes(), marker.as_bytes()), expected, "{input:?}");
         }
     }
 }

@@ -385,7 +385,9 @@ const ROWS: &[Row] = &[
     }),
     row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |_| Value::U64(0)),
     row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |_| Value::U64(0)),
-    row("Start_time_sec", "MDPV", "Start time in seconds", |facts| Value::count(facts.host.start_date)),
+    row("Start_time_sec", "MDPV", "Start time in seconds", |facts| {
+        Value::count(facts.host.started().1.seconds.unsigned_abs())
+    }),
     row("Tainted", "SGPV", "Experimental features used", |_| Value::text("0")),
     row("TotalWarnings", "MCPV", "Total warnings issued", |facts| Value::count(facts.host.warnings)),
     row("MaxconnReached", "MCPV", "Number of times an accepted connection resulted in Maxconn being reached", |_| {

@@ -10,7 +10,7 @@ mod sockets;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use base::Moment;
+use base::{Moment, WallTime};
 use policy::program::RuntimeSocket;
 use rt::net::ListeningSocket;
 
@@ -59,9 +59,7 @@ pub struct Host {
     /// Warnings that were given at the start.
     pub warnings: u64,
     /// When the process began to serve; set by whoever asks first.
-    pub started: OnceLock<Moment>,
-    /// When the process was started, in seconds since 1970.
-    pub start_date: u64,
+    pub started: OnceLock<(Moment, WallTime)>,
     /// Milliseconds that the start took.
     pub boot_time: u64,
     /// What was said at the start.
@@ -69,9 +67,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// When the process began to serve.
+    pub fn started(&self) -> (Moment, WallTime) {
+        *self.started.get_or_init(|| (rt::now(), rt::wall()))
+    }
+
     /// How long ago the process began.
     pub fn uptime(&self) -> std::time::Duration {
-        rt::now().saturating_since(*self.started.get_or_init(rt::now))
+        rt::now().saturating_since(self.started().0)
     }
 }
 
@@ -79,7 +82,7 @@ impl Host {
 pub fn start(sockets: Vec<Opened>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let worker = &worker;
-    worker.shared.host.started.get_or_init(rt::now);
+    worker.shared.host.started();
     let runtime = &worker.shared.program.runtime;
     let crowd = Crowd::new(runtime.maxconn);
     for opened in sockets {
