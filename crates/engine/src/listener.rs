@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use policy::live::Entry;
+use policy::live::{Admission, Entry};
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket};
 
 use crate::session;
@@ -42,13 +42,16 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
             return;
         }
         for _ in 0..most {
-            let Some(slots) = enter(worker, place, listener, key).await else { return };
+            let Some((slots, admission)) = enter(worker, place, listener, key).await else { return };
             match listener.try_accept() {
-                Ok(Some(accepted)) => dispatch(worker, place, accepted, slots),
+                Ok(Some(accepted)) => {
+                    admission.confirm();
+                    dispatch(worker, place, accepted, slots);
+                }
                 Ok(None) => break,
                 Err(_) => {
                     // Out of descriptors or memory: whoever is connected goes on, the others wait in the backlog.
-                    drop(slots);
+                    drop((slots, admission));
                     listener.pause();
                     rt::sleep(std::time::Duration::from_millis(100)).await;
                     if listener.resume().is_err() {
@@ -95,17 +98,38 @@ async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
     .await
 }
 
-/// Takes the places that a connection needs, and waits for them where there are none. `None`: the process stops.
-async fn enter(worker: &Worker, place: &Listening, listener: &mut Listener, key: u64) -> Option<Entry> {
+/// Takes the places that a connection needs, and waits for them where there are none, or until the rates let it in.
+/// `None`: the process stops.
+async fn enter<'a>(
+    worker: &'a Worker,
+    place: &Listening,
+    listener: &mut Listener,
+    key: u64,
+) -> Option<(Entry, Admission<'a>)> {
     let live = &worker.shared.live;
     let mut paused = false;
+    let mut timer = None;
     let entry = std::future::poll_fn(|cx| {
         if worker.shared.is_stopping() {
             return Poll::Ready(None);
         }
-        let entry = live.enter_or_park(place.frontend, place.bind, key, cx.waker());
-        if entry.is_some() {
-            return Poll::Ready(entry);
+        let entered = loop {
+            let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
+            match live.admit(place.frontend, rt::now(), key, cx.waker()) {
+                Ok(admission) => break Some((entry, admission)),
+                // Nobody holds a place while it waits for time to pass.
+                Err(next) => {
+                    drop(entry);
+                    let timer = timer.get_or_insert_with(rt::Timer::new);
+                    timer.arm(next);
+                    if timer.poll_expired(cx).is_pending() {
+                        break None;
+                    }
+                }
+            }
+        };
+        if entered.is_some() {
+            return Poll::Ready(entered);
         }
         if !paused {
             paused = true;

@@ -13,6 +13,7 @@ mod half_close;
 mod maxconn;
 mod panics;
 mod queueing;
+mod rates;
 mod retries;
 mod reuse;
 mod stopping;

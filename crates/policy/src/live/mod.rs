@@ -6,6 +6,7 @@ mod entrance;
 mod gate;
 mod queue;
 mod ramp;
+mod rate;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -13,8 +14,10 @@ mod tests;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
+pub use rate::{Admission, Throttle};
 
 use crate::program::{Program, Proxy};
+use config::spec::RatesSpec;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,7 +34,7 @@ impl Live {
     /// Fresh state: nothing is connected, nothing is queued.
     pub fn new(program: &Program) -> Self {
         Self {
-            process: Arc::new(ProcessState { gate: Gate::new(program.global.maxconn) }),
+            process: Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates)),
             proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy))).collect(),
         }
     }
@@ -41,12 +44,25 @@ impl Live {
 #[derive(Debug)]
 pub struct ProcessState {
     gate: Gate,
+    connections_a_second: Throttle,
+    sessions_a_second: Throttle,
+}
+
+impl ProcessState {
+    fn new(maxconn: u32, rates: &RatesSpec) -> Self {
+        Self {
+            gate: Gate::new(maxconn),
+            connections_a_second: Throttle::new(rates.connections),
+            sessions_a_second: Throttle::new(rates.sessions),
+        }
+    }
 }
 
 /// One proxy's live state.
 #[derive(Debug)]
 pub struct ProxyState {
     frontend: Gate,
+    sessions_a_second: Throttle,
     /// By bind index; `None` where a line has no `maxconn` of its own.
     binds: Vec<Option<Gate>>,
     backend: backend::Backend,
@@ -57,6 +73,7 @@ impl ProxyState {
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         Self {
             frontend: Gate::new(proxy.frontend.as_ref().map_or(0, |frontend| frontend.maxconn)),
+            sessions_a_second: Throttle::new(proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second)),
             binds: binds.map(|bind| bind.maxconn.map(Gate::new)).collect(),
             backend: backend::Backend::new(proxy),
         }

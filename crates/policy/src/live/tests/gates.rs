@@ -3,7 +3,7 @@
 use super::*;
 
 fn process(bound: u32) -> Arc<ProcessState> {
-    Arc::new(ProcessState { gate: Gate::new(bound) })
+    Arc::new(ProcessState::new(bound, &RatesSpec::default()))
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn limits_that_change_lose_nobody() {
 #[test]
 fn every_parked_worker_gets_in_and_never_too_many_at_once() {
     for (bound, workers, rounds) in [(1, 2, 20_000), (2, 6, 5_000)] {
-        let process = Arc::new(ProcessState { gate: Gate::new(bound) });
+        let process = Arc::new(ProcessState::new(bound, &RatesSpec::default()));
         let (inside, parked) = (AtomicU32::new(0), AtomicU32::new(0));
         let work = |worker: u64| {
             let mut dice = Dice(worker);
@@ -255,7 +255,7 @@ fn every_parked_worker_gets_in_and_never_too_many_at_once() {
 /// A release and a parking at the same moment, round after round, and nobody else who could make up for a mistake.
 #[test]
 fn a_release_is_not_missed_by_who_parks_at_that_moment() {
-    let process = Arc::new(ProcessState { gate: Gate::new(1) });
+    let process = Arc::new(ProcessState::new(1, &RatesSpec::default()));
     let rounds = 20_000;
     let turn = AtomicUsize::new(0);
     let start = Instant::now();
