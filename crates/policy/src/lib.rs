@@ -6,6 +6,7 @@ pub mod balance;
 pub mod compile;
 pub mod live;
 pub mod log_format;
+pub mod processors;
 pub mod program;
 
 pub use compile::{Limits, Resolver, compile};

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use base::{Key, Moment};
+use base::{Key, Moment, ProcessorSet};
 
 use crate::driver::Driver;
 use crate::epoll::Poller;
@@ -29,8 +29,8 @@ use crate::{WorkerId, current, process, sys};
 pub struct Config {
     /// Number of workers, at least 1.
     pub workers: usize,
-    /// Bind each worker to one of the cores that the process may use, in turn.
-    pub pin: bool,
+    /// The processors of each worker; those that it does not name, or names with `None`, run wherever the process may.
+    pub processors: Vec<Option<ProcessorSet>>,
     /// Bytes of a [`crate::buffer`].
     pub buffer_size: usize,
     /// Buffers that a worker keeps while nobody uses them.
@@ -44,7 +44,14 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         let (max_events, run_queue_depth) = (256, 512);
-        Config { workers: 1, pin: false, buffer_size: 16 * 1024, buffers_kept: 1024, max_events, run_queue_depth }
+        Config {
+            workers: 1,
+            processors: Vec::new(),
+            buffer_size: 16 * 1024,
+            buffers_kept: 1024,
+            max_events,
+            run_queue_depth,
+        }
     }
 }
 
@@ -74,15 +81,13 @@ fn open_descriptors() -> io::Result<Descriptors> {
 }
 
 fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result<()> {
-    let cores = if config.pin { process::available_cores() } else { Vec::new() };
-    let core_of = |worker: usize| cores.get(worker % cores.len().max(1)).copied();
     let mut threads = Vec::new();
     let mut result = Ok(());
     for remote in &shared.remotes[1..] {
         let (config, remote, main) = (config.clone(), Arc::clone(remote), Arc::clone(main));
-        let (shared_by_thread, core) = (Arc::clone(shared), core_of(usize::from(remote.worker)));
+        let shared_by_thread = Arc::clone(shared);
         let builder = thread::Builder::new().name(format!("worker {}", remote.worker));
-        match builder.spawn(move || run_worker(&config, remote, shared_by_thread, core, &main)) {
+        match builder.spawn(move || run_worker(&config, remote, shared_by_thread, &main)) {
             Ok(thread) => threads.push(thread),
             Err(error) => {
                 result = Err(error);
@@ -92,7 +97,7 @@ fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result
         }
     }
     if result.is_ok() {
-        result = run_worker(config, Arc::clone(&shared.remotes[0]), Arc::clone(shared), core_of(0), main);
+        result = run_worker(config, Arc::clone(&shared.remotes[0]), Arc::clone(shared), main);
     }
     for thread in threads {
         let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked")));
@@ -103,13 +108,7 @@ fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result
 
 /// One worker from start to end. However it ends, the others are told to stop: a runtime with a dead worker would
 /// leave connections unanswered.
-fn run_worker(
-    config: &Config,
-    remote: Arc<Remote>,
-    shared: Arc<Shared>,
-    core: Option<usize>,
-    main: &Main,
-) -> io::Result<()> {
+fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &Main) -> io::Result<()> {
     struct StopOthers(Arc<Shared>);
     impl Drop for StopOthers {
         fn drop(&mut self) {
@@ -117,8 +116,9 @@ fn run_worker(
         }
     }
     let _stop_others = StopOthers(Arc::clone(&shared));
-    if let Some(core) = core {
-        process::pin_to(core)?;
+    if let Some(Some(processors)) = config.processors.get(usize::from(remote.worker)) {
+        // Slower, perhaps, but no reason not to serve: a processor may have been switched off since somebody looked.
+        let _ = process::bind_to(processors);
     }
     let driver = Driver::Epoll(Poller::new(Arc::clone(&remote), config.max_events)?);
     let worker = Worker::new(Parts {

@@ -22,6 +22,7 @@ mod output;
 pub mod process;
 mod random;
 mod recycle;
+pub mod rights;
 pub mod signal;
 pub mod sim;
 mod source;

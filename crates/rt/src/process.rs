@@ -1,4 +1,4 @@
-//! The life of the process: going to the background, limits, cores, identity, children.
+//! The life of the process: going to the background, limits, processors, accounts, children. What it gives up: [`crate::rights`].
 //!
 //! Nothing here may be called from a task that others wait for: some of these calls take milliseconds.
 
@@ -6,8 +6,9 @@ use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::ExitStatus;
+
+use base::ProcessorSet;
 
 use crate::sys;
 
@@ -159,17 +160,17 @@ pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     sys::process::set_descriptor_limit(soft, hard)
 }
 
-/// The cores that this process may run on, in order; empty when the kernel does not tell.
-pub fn available_cores() -> Vec<usize> {
+/// The processors that this thread may run on; empty when the kernel does not tell.
+pub fn available_processors() -> ProcessorSet {
     sys::process::affinity().unwrap_or_default()
 }
 
-/// Binds this thread to one core.
+/// Binds this thread to some processors. Threads that it starts later inherit that.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` for a core that does not exist.
-pub fn pin_to(core: usize) -> io::Result<()> {
-    sys::process::set_affinity(core)
+/// The kernel's; `InvalidInput` when none of them can be used.
+pub fn bind_to(processors: &ProcessorSet) -> io::Result<()> {
+    sys::process::set_affinity(processors)
 }
 
 /// This process's number.
@@ -198,34 +199,9 @@ pub fn group_by_name(name: &str) -> io::Result<Option<u32>> {
     sys::process::group_by_name(name)
 }
 
-/// Gives up privileges: first the other groups, then the group, then the user, as far as they are given. Call it
-/// before the workers start.
-///
-/// # Errors
-/// The kernel's, for want of a privilege. The process is in an unknown state then, and should end.
-pub fn change_identity(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
-    if user.is_none() && group.is_none() {
-        return Ok(());
-    }
-    if is_superuser() {
-        sys::process::set_groups(&[])?;
-    }
-    if let Some(group) = group {
-        sys::process::set_group(group)?;
-    }
-    if let Some(user) = user {
-        sys::process::set_user(user)?;
-    }
-    Ok(())
-}
-
-/// Makes `directory` the root of the file system and enters it.
-///
-/// # Errors
-/// The kernel's, for want of a privilege or of the directory.
-pub fn change_root(directory: &Path) -> io::Result<()> {
-    std::os::unix::fs::chroot(directory)?;
-    std::env::set_current_dir("/")
+/// The user and the group that this process acts as.
+pub fn identity() -> (u32, u32) {
+    (sys::process::effective_user(), sys::process::effective_group())
 }
 
 /// Sets the name that tools show for this thread; the kernel keeps 15 bytes.
@@ -241,12 +217,4 @@ pub fn set_name(name: &str) {
 /// The kernel's.
 pub fn signal_on_parents_end(signal: crate::Signal) -> io::Result<()> {
     sys::process::signal_on_parents_end(signal.number())
-}
-
-/// Allows core dumps, which a change of identity forbids (`set-dumpable`).
-///
-/// # Errors
-/// The kernel's.
-pub fn set_dumpable(on: bool) -> io::Result<()> {
-    sys::process::set_dumpable(on)
 }

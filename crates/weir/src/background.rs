@@ -23,10 +23,18 @@ pub fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<Starter
         messages.alert(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
         return Err(Refused);
     }
-    if let Err(error) = detach_standard_streams() {
-        messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));
-        return Err(Refused);
-    }
-    messages.silence();
     Ok(starter)
+}
+
+/// Lets go of the terminal, once everything that could go wrong has been said there.
+///
+/// # Errors
+/// When it cannot be done.
+pub fn leave_terminal(messages: &mut Messages) -> Result<(), Refused> {
+    detach_standard_streams().map_err(|error| {
+        messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));
+        Refused
+    })?;
+    messages.silence();
+    Ok(())
 }

@@ -4,13 +4,16 @@
 use crate::arguments::Settings;
 use crate::host;
 use crate::messages::Messages;
+use crate::processors;
 use crate::resolve::{SystemResolver, disable_unresolved};
+use crate::rights::{self, Rights};
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use config::environment::Environment;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use policy::Limits;
+use policy::processors::Plan;
 use policy::program::Program;
 
 /// A configuration that can be served.
@@ -23,6 +26,10 @@ pub struct Prepared {
     pub sources: Sources,
     /// The environment as the text left it.
     pub environment: Environment,
+    /// How many threads serve it, and where they run.
+    pub threads: Plan,
+    /// What is given up before it is served.
+    pub rights: Rights,
 }
 
 /// The configuration cannot be used; why has been said.
@@ -63,6 +70,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let mut resolver = SystemResolver { ipv4_only: settings.ipv4_only };
     let mut found = Vec::new();
     apply(&mut spec, settings);
+    let threads = processors::settle(&mut spec.global, messages)?;
+    let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         for server in disable_unresolved(&mut spec, &mut resolver) {
             let sentence = format!(
@@ -83,7 +92,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources, environment })
+    Ok(Prepared { program, spec, sources, environment, threads, rights })
 }
 
 /// What the command line changes in what was written.
@@ -105,7 +114,7 @@ fn limits(spec: &Spec, settings: &Settings) -> Limits {
     let most = spec.global.fd_hard_limit.unwrap_or(1 << 20);
     Limits {
         descriptors: soft.max(hard.min(most)),
-        processors: u32::try_from(rt::process::available_cores().len()).unwrap_or(1).max(1),
+        processors: u32::try_from(rt::process::available_processors().len()).unwrap_or(1).max(1),
         maxconn: settings.maxconn,
         memory: settings.memory,
     }

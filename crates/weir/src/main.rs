@@ -12,8 +12,11 @@ mod listeners;
 mod load;
 mod messages;
 mod process;
+mod processors;
 mod resolve;
+mod rights;
 mod serve;
+mod topology;
 mod version;
 
 use arguments::{Command, UsageError};

@@ -6,7 +6,7 @@ use crate::listeners;
 use crate::load::{self, Prepared, Refused};
 use crate::messages::Messages;
 use crate::serve::{self, Service};
-use crate::{background, dump, files, host, libraries};
+use crate::{background, dump, files, host, libraries, rights};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -74,8 +74,9 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
 
 /// From a checked configuration to the end of the process.
 fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources, environment } = prepared;
+    let Prepared { program, spec, sources, environment, threads, rights } = prepared;
     raise_descriptors(&program.global, messages)?;
+    limit_memory(settings.memory, &program.global, messages)?;
     let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port);
     let listeners::Sockets { proxies: sockets, runtime } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
@@ -109,13 +110,35 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
     let host = host::describe(&spec.global, &environment, messages);
-    let service = Service { program, sockets, runtime, host, starter, companion: None, ends_gently: false };
+    rights::give_up(&rights, messages)?;
+    if starter.is_some() {
+        background::leave_terminal(messages)?;
+    }
+    let processors = threads.bindings;
+    let service = Service { program, sockets, runtime, host, processors, starter, companion: None, ends_gently: false };
     serve::serve(service, messages)
 }
 
 /// Writes the number of this process, in place of what the file held.
 pub fn write_pid(path: &Path) -> std::io::Result<()> {
     std::fs::write(path, format!("{}\n", std::process::id()))
+}
+
+/// `-m`: what is allocated beyond that many megabytes ends the process.
+fn limit_memory(
+    megabytes: Option<u64>,
+    global: &policy::program::Global,
+    messages: &mut Messages,
+) -> Result<(), Refused> {
+    let Some(megabytes) = megabytes else { return Ok(()) };
+    let Err(error) = rt::rights::limit_memory(megabytes.saturating_mul(1 << 20)) else { return Ok(()) };
+    let sentence = format!("Cannot limit the memory to {megabytes} MB : {}", files::reason(&error));
+    if global.strict_limits {
+        messages.alert(&sentence);
+        return Err(Refused);
+    }
+    messages.warning(&sentence);
+    Ok(())
 }
 
 /// Raises the soft limit on descriptors to what the program needs.

@@ -1,6 +1,6 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::{LogSpec, RatesSpec, RuntimeSpec};
+use super::{LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,6 +13,10 @@ pub struct GlobalSpec {
     pub maxpipes: Option<u32>,
     /// `nbthread`.
     pub nbthread: Option<u32>,
+    /// Thread groups and processors.
+    pub processors: ProcessorsSpec,
+    /// What the process gives up before it serves.
+    pub rights: RightsSpec,
     /// `daemon`.
     pub daemon: bool,
     /// `pidfile`.

@@ -6,7 +6,9 @@ mod bind;
 mod global;
 mod limits;
 mod log;
+mod processors;
 mod proxy;
+mod rights;
 mod runtime;
 mod server;
 
@@ -15,10 +17,12 @@ pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use log::{LogFormatSpec, LogLevel, LogSpec, LogTargetSpec, SyslogFormat};
+pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
     BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
     SpliceSpec, TimeoutsSpec,
 };
+pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::ServerSpec;
 

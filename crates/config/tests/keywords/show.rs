@@ -46,7 +46,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
-        expose_experimental, maxpipes,
+        expose_experimental, maxpipes, processors, rights,
     } but { logs, tune, rates, runtime });
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
     changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, without_maxima } but { sockets });

@@ -8,6 +8,7 @@ pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod pipe;
 pub(crate) mod process;
+pub(crate) mod rights;
 pub(crate) mod signal;
 pub(crate) mod socket;
 

@@ -5,6 +5,9 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use base::ProcessorSet;
+use base::processors::MOST_PROCESSORS;
+
 use super::check;
 
 /// Forks. In the child only the calling thread lives on.
@@ -80,25 +83,25 @@ pub(crate) fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(drop)
 }
 
-/// The cores that this thread may run on.
-pub(crate) fn affinity() -> io::Result<Vec<usize>> {
+/// The processors that this thread may run on.
+pub(crate) fn affinity() -> io::Result<ProcessorSet> {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
     // SAFETY: `set` is valid for the size that is given.
     check(unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &mut set) })?;
+    let numbers = 0..MOST_PROCESSORS.min(libc::CPU_SETSIZE as u32);
     // SAFETY: the macro's function only reads `set`, and the numbers are below its size.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect())
+    Ok(numbers.filter(|number| unsafe { libc::CPU_ISSET(*number as usize, &set) }).collect())
 }
 
-/// Binds this thread to one core.
-pub(crate) fn set_affinity(core: usize) -> io::Result<()> {
-    if core >= libc::CPU_SETSIZE as usize {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
+/// Binds this thread to some processors.
+pub(crate) fn set_affinity(processors: &ProcessorSet) -> io::Result<()> {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the core's number is below the set's size.
-    unsafe { libc::CPU_SET(core, &mut set) };
+    for number in processors.iter().take_while(|number| *number < libc::CPU_SETSIZE as u32) {
+        // SAFETY: the number is below the set's size.
+        unsafe { libc::CPU_SET(number as usize, &mut set) };
+    }
     // SAFETY: `set` is valid for the size that is given.
     check(unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &set) }).map(drop)
 }
@@ -116,6 +119,17 @@ pub(crate) fn set_group(group: u32) -> io::Result<()> {
 pub(crate) fn set_user(user: u32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::setuid(user) }).map(drop)
+}
+
+/// Number of groups besides the first one.
+pub(crate) fn group_count() -> usize {
+    // SAFETY: a length of 0 asks for the number alone; nothing is written.
+    usize::try_from(unsafe { libc::getgroups(0, std::ptr::null_mut()) }).unwrap_or(0)
+}
+
+pub(crate) fn effective_group() -> u32 {
+    // SAFETY: no pointers are passed; the call cannot fail.
+    unsafe { libc::getegid() }
 }
 
 pub(crate) fn effective_user() -> u32 {

@@ -3,6 +3,7 @@
 use crate::rt;
 use crate::support::*;
 use rt::{Signal, process};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn signals_are_delivered_and_counted() {
@@ -26,16 +27,40 @@ fn a_process_is_never_killed_by_a_group_number() {
 }
 
 #[test]
-fn cores_can_be_pinned() {
-    let cores = process::available_cores();
-    assert!(!cores.is_empty());
+fn threads_can_be_bound() {
+    let all = process::available_processors();
+    let first = all.iter().take(1).collect();
     std::thread::spawn(move || {
-        process::pin_to(cores[0]).unwrap();
-        assert_eq!(process::available_cores(), [cores[0]]);
+        process::bind_to(&first).unwrap();
+        assert_eq!(process::available_processors(), first);
     })
     .join()
     .unwrap();
-    assert!(process::pin_to(usize::MAX).is_err());
+    assert!(process::bind_to(&[1023].into_iter().collect()).is_err());
+}
+
+#[test]
+fn workers_run_where_they_are_told() {
+    let all = process::available_processors();
+    let alone = all.iter().skip(1).chain(all.iter()).take(1).collect();
+    let config = rt::Config { workers: 2, processors: vec![None, Some(alone)], ..rt::Config::default() };
+    // Worker 0 borrows a thread, so that the test's own stays free.
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&seen);
+    let main: rt::Main = Arc::new(move |worker| {
+        let notes = Arc::clone(&notes);
+        Box::pin(async move {
+            let mut notes = notes.lock().unwrap();
+            notes.push((worker, process::available_processors()));
+            if notes.len() == 2 {
+                rt::stop();
+            }
+        })
+    });
+    std::thread::spawn(move || rt::run(&config, main).unwrap()).join().unwrap();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_by_key(|(worker, _)| *worker);
+    assert_eq!(seen, [(0, all), (1, alone)]);
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         sockets: sockets.proxies,
         runtime: sockets.runtime,
         host: Host::default(),
+        processors: Vec::new(),
         starter: None,
         companion,
         ends_gently: true,

@@ -5,5 +5,6 @@ mod check;
 mod command_line;
 mod condition;
 mod demonstration;
+mod rights;
 mod serve;
 mod support;

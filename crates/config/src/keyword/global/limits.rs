@@ -1,4 +1,4 @@
-//! Limits of the process, threads and processors (section 3.2).
+//! Limits of the process (section 3.2).
 
 use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -8,7 +8,6 @@ use crate::keyword::argument::{leading_number, lenient};
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("maxconn", "<number>", "Connections of clients that the process takes at once.", maxconn),
-    supported("nbthread", "<number>", "Number of threads, one worker each.", nbthread),
     supported("ulimit-n", "<number>", "Number of descriptors to ask the system for.", ulimit_n),
     supported(
         "fd-hard-limit",
@@ -17,15 +16,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         fd_hard_limit,
     ),
     supported("nosplice", "", "Never let the kernel move bytes between sockets.", nosplice),
-    not_yet("thread-hard-limit", "<number>", "Most threads to start, whether counted or configured."),
-    not_yet(
-        "cpu-map",
-        "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...] [...]",
-        "Which processor each thread runs on.",
-    ),
-    not_yet("cpu-policy", "<policy> [threads-per-core { 1 | auto }]", "How threads are spread over the processors."),
-    not_yet("cpu-set", "<directive>...", "Which processors may be used at all."),
-    not_yet("cpu-affinity", "<affinity>", "How closely threads are bound to processors."),
     supported("maxconnrate", "<number>", "New connections a second.", maxconnrate),
     supported("maxsessrate", "<number>", "New sessions a second.", maxsessrate),
     not_yet("maxsslconn", "<number>", "TLS connections at once."),
@@ -44,9 +34,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("nopoll", "", "Do not use poll; Weir never does."),
     tuning("nokqueue", "", "Do not use kqueue; Weir never does."),
     tuning("noevports", "", "Do not use event ports; Weir never does."),
-    tuning("max-threads-per-group", "<number>", "Size of a thread group; Weir has no thread groups."),
-    tuning("thread-group", "<group> [<thread-range>...]", "Threads of a group; Weir has no thread groups."),
-    tuning("thread-groups", "<number>", "Number of thread groups; Weir has no thread groups."),
 ];
 
 /// The one argument of a limit that may be written once. HAProxy calls the second time an alert and goes on.
@@ -90,23 +77,6 @@ fn fd_hard_limit(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = once(context, line, known) else { return };
     let value = lenient(word, "fd-hard-limit", &mut context.report);
     context.spec.fd_hard_limit = u64::try_from(value).ok().filter(|&value| value > 0);
-}
-
-fn nbthread(context: &mut GlobalContext<'_>, line: &Line) {
-    if context.report.too_many(line, 2, "nbthread") {
-        return;
-    }
-    let text = line.text(1);
-    let (value, clean) = leading_number(text);
-    let message = match (u32::try_from(value), clean) {
-        (_, false) => format!("'nbthread' passed a missing or unparsable integer value in '{text}'"),
-        (Ok(threads @ 1..=1024), true) => {
-            context.spec.nbthread = Some(threads);
-            return;
-        }
-        _ => format!("'nbthread' value must be between 1 and 1024 (was {value})"),
-    };
-    context.report.alert(line.span(1), message);
 }
 
 fn nosplice(context: &mut GlobalContext<'_>, line: &Line) {

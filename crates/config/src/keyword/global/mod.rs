@@ -7,7 +7,9 @@ mod limits;
 mod log;
 mod lua;
 mod process;
+mod processors;
 mod quic;
+mod rights;
 mod runtime;
 mod tls;
 mod tune;
@@ -56,6 +58,8 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Process", rows: process::TABLE },
     Family { title: "Limits", rows: limits::TABLE },
+    Family { title: "Threads and processors", rows: processors::TABLE },
+    Family { title: "Rights", rows: rights::TABLE },
     Family { title: "Runtime API", rows: runtime::TABLE },
     Family { title: "Logs", rows: log::TABLE },
     Family { title: "Tuning", rows: tune::TABLE },

@@ -1,0 +1,110 @@
+//! How many threads there are and on which processors they run (configuration manual, sections 3.1 and 3.2).
+
+use base::ProcessorSet;
+
+/// What `global` says about threads and processors, `nbthread` aside.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProcessorsSpec {
+    /// `thread-groups`, from 1.
+    pub thread_groups: Option<u32>,
+    /// `max-threads-per-group`, from 1; default 16.
+    pub max_threads_per_group: Option<u32>,
+    /// `thread-group` lines: the group's number and how many threads it gets. The last one of a group counts.
+    pub groups: Vec<(u32, u32)>,
+    /// `thread-hard-limit`.
+    pub thread_hard_limit: Option<u32>,
+    /// `cpu-map` lines in their order: each replaces the earlier ones where they overlap.
+    pub maps: Vec<CpuMapSpec>,
+    /// `cpu-policy`.
+    pub policy: Option<CpuPolicy>,
+    /// `cpu-policy … threads-per-core 1`.
+    pub one_thread_per_core: bool,
+    /// `cpu-affinity`.
+    pub affinity: CpuAffinity,
+    /// `cpu-set` directives in their order.
+    pub sets: Vec<CpuSetSpec>,
+    /// `no numa-cpu-mapping`.
+    pub no_numa_mapping: bool,
+}
+
+/// One `cpu-map` line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CpuMapSpec {
+    /// `auto:`: the threads (or the groups) get one processor each, in order.
+    pub auto: bool,
+    /// Groups, bit 0 for group 1.
+    pub groups: u64,
+    /// Threads of each group, bit 0 for thread 1; `None` for all of them.
+    pub threads: Option<u64>,
+    /// The processors.
+    pub processors: ProcessorSet,
+}
+
+/// `cpu-policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuPolicy {
+    /// All processors, one group.
+    None,
+    /// The first NUMA node that has processors.
+    FirstUsableNode,
+    /// A group for so many core complexes (processors that share their last cache).
+    Ccx(u32),
+    /// A group for so many clusters (similar processors of a complex).
+    Clusters(u32),
+    /// Complexes without those clusters that are clearly slower than the next better ones.
+    Performance,
+    /// Complexes without those clusters that are clearly faster than the next slower ones.
+    Efficiency,
+    /// The smallest and slowest cluster alone.
+    Resource,
+}
+
+/// `cpu-affinity`: how closely a thread is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CpuAffinity {
+    /// To its group, or to a core where each has one thread.
+    #[default]
+    Auto,
+    /// To all hardware threads of a core.
+    Core,
+    /// To all processors of its group.
+    Group {
+        /// Groups that share a set of processors may each use all of it.
+        loose: bool,
+    },
+    /// To one hardware thread.
+    Thread,
+    /// To all processors that share a last cache.
+    Ccx,
+}
+
+/// One directive of `cpu-set`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CpuSetSpec {
+    /// `reset`: forgets what the process was restricted to when it was started.
+    Reset,
+    /// `only-…` and `drop-…`.
+    Restrict {
+        /// `only-…`.
+        only: bool,
+        /// What the numbers count.
+        unit: CpuUnit,
+        /// The numbers.
+        numbers: ProcessorSet,
+    },
+}
+
+/// What `cpu-set` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuUnit {
+    /// Processors, as the system counts them.
+    Cpu,
+    /// NUMA nodes.
+    Node,
+    /// Clusters of similar processors.
+    Cluster,
+    /// Cores.
+    Core,
+    /// Hardware threads within their core.
+    Thread,
+}

@@ -1,0 +1,187 @@
+//! On how many threads a program runs, and on which processors each of them (configuration manual, "nbthread",
+//! "thread-groups", "cpu-map", "cpu-policy", "cpu-set", "cpu-affinity").
+//!
+//! Weir's threads share everything, so a thread group is only a name for some of them: what "cpu-map" counts by, and
+//! whose processors a policy chooses together. Must never ask the system: the topology is an argument.
+
+mod bind;
+mod select;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+pub use topology::{Processor, Topology};
+
+use base::ProcessorSet;
+use config::spec::{CpuAffinity, CpuPolicy, ProcessorsSpec};
+use select::Choice;
+
+/// Most thread groups.
+const MOST_GROUPS: u32 = 32;
+/// Most threads of a group.
+const MOST_OF_GROUP: u32 = 64;
+/// `max-threads-per-group` where none is written.
+const GROUP_SIZE: u32 = 16;
+
+/// How many threads, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Threads of each group; their sum is the number of threads.
+    pub groups: Vec<u32>,
+    /// The processors of each thread; none leaves it to the system.
+    pub bindings: Vec<Option<ProcessorSet>>,
+    /// What is worth a notice.
+    pub notices: Vec<String>,
+    /// What is most likely not what was meant.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The number of threads.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.groups.iter().sum()
+    }
+}
+
+/// Plans the threads of a program. `threads` is what `nbthread` says.
+///
+/// # Errors
+/// HAProxy's sentence about groups that get no thread.
+pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) -> Result<Plan, String> {
+    let usable = select::usable(spec, topology);
+    let mut plan = Plan::default();
+    if !spec.maps.is_empty() && spec.policy.is_some() {
+        plan.notices.push("cpu-policy is ignored when cpu-map is set.".into());
+    }
+    if spec.thread_groups.is_some() && spec.max_threads_per_group.is_some() {
+        plan.notices.push(
+            "max-threads-per-group is used to automatically calculate the optimal number of thread groups. It is \
+             ignored when thread-groups is set."
+                .into(),
+        );
+    }
+    let choice = if spec.maps.is_empty() && !spec.no_numa_mapping {
+        let policy = spec.policy.unwrap_or(CpuPolicy::Performance);
+        select::choose(spec, policy, threads, topology, usable)
+    } else {
+        Choice::All(usable)
+    };
+    let pools = match choice {
+        Choice::All(usable) => {
+            let threads = wanted(spec, threads, topology, &usable, &mut plan.warnings);
+            plan.groups = sizes(spec, threads)?;
+            vec![usable; plan.groups.len()]
+        }
+        Choice::Groups(groups) => {
+            let mut left = spec.thread_hard_limit.unwrap_or(u32::MAX);
+            for (threads, _) in &groups {
+                let threads = (*threads).min(left);
+                left -= threads;
+                plan.groups.extend((threads > 0).then_some(threads));
+            }
+            groups.into_iter().map(|(_, pool)| pool).collect()
+        }
+    };
+    let one_pool = pools.windows(2).all(|pair| pair[0] == pair[1]);
+    let leaves_all = one_pool && pools.first().is_some_and(|pool| *pool == topology.allowed);
+    let is_bound = !leaves_all || !matches!(spec.affinity, CpuAffinity::Auto | CpuAffinity::Group { .. });
+    plan.bindings = bind::by_affinity(spec, topology, &plan.groups, &pools);
+    warn_of_competition(&mut plan, &pools);
+    if !(is_bound || spec.one_thread_per_core) {
+        // The system's own restriction says the same.
+        plan.bindings.fill(None);
+    }
+    if !spec.maps.is_empty() {
+        plan.bindings = bind::by_map(&spec.maps, &plan.groups);
+        warn_of_map(&mut plan);
+    }
+    Ok(plan)
+}
+
+/// The number of threads where no policy has decided it by its groups.
+fn wanted(
+    spec: &ProcessorsSpec,
+    threads: Option<u32>,
+    topology: &Topology,
+    usable: &ProcessorSet,
+    warnings: &mut Vec<String>,
+) -> u32 {
+    let limit = spec.thread_hard_limit.unwrap_or(u32::MAX);
+    if let Some(threads) = threads.filter(|threads| *threads > limit) {
+        warnings.push(format!(
+            "nbthread forced to a higher value ({threads}) than the configured thread-hard-limit ({limit}), enforcing \
+             the limit. Please fix either value to remove this warning."
+        ));
+    }
+    let threads = threads.unwrap_or_else(|| select::threads_of(spec, topology, usable));
+    let most = match spec.thread_groups {
+        Some(groups) => groups * MOST_OF_GROUP,
+        None => MOST_GROUPS * group_size(spec),
+    };
+    threads.min(limit).min(most).max(1)
+}
+
+fn group_size(spec: &ProcessorsSpec) -> u32 {
+    spec.max_threads_per_group.unwrap_or(GROUP_SIZE).clamp(1, MOST_OF_GROUP)
+}
+
+/// Splits threads into groups: those of `thread-group` lines first, the others evenly.
+fn sizes(spec: &ProcessorsSpec, threads: u32) -> Result<Vec<u32>, String> {
+    let count = spec.thread_groups.unwrap_or_else(|| threads.div_ceil(group_size(spec)));
+    let mut sizes = vec![None; count as usize];
+    let mut left = threads;
+    for (group, size) in &spec.groups {
+        if let Some(place) = sizes.get_mut(*group as usize - 1) {
+            let size = (*size).min(left);
+            left -= size;
+            *place = Some(size);
+        }
+    }
+    let mut open = sizes.iter().filter(|size| size.is_none()).count() as u32;
+    if open > left {
+        return Err(format!(
+            "More unassigned thread-groups ({open}) than threads ({left}). Please reduce thread-groups"
+        ));
+    }
+    // Threads that are left over when no group is open are not started, as in HAProxy.
+    for size in sizes.iter_mut().filter(|size| size.is_none()) {
+        let share = left.div_ceil(open).min(MOST_OF_GROUP);
+        *size = Some(share);
+        left -= share;
+        open -= 1;
+    }
+    Ok(sizes.into_iter().flatten().filter(|size| *size > 0).collect())
+}
+
+fn warn_of_competition(plan: &mut Plan, pools: &[ProcessorSet]) {
+    let processors = pools.iter().fold(ProcessorSet::EMPTY, |all, pool| all.union(pool)).len();
+    warn_of_crowd(&mut plan.warnings, plan.groups.iter().sum::<u32>() as usize, processors);
+}
+
+fn warn_of_crowd(warnings: &mut Vec<String>, threads: usize, processors: usize) {
+    if processors > 0 && threads > processors {
+        warnings.push(format!(
+            "This configuration binds {threads} threads to a total of {processors} CPUs via cpu-map directives. This \
+             means that some threads will compete for the same CPU, which will cause severe performance degradation. \
+             Please fix either the 'cpu-map' directives or set the global 'nbthread' value accordingly."
+        ));
+    }
+}
+
+/// Warns when some threads are bound and others not, or when more are bound than there are processors for them.
+fn warn_of_map(plan: &mut Plan) {
+    let bound = plan.bindings.iter().flatten().count();
+    let free = plan.bindings.len() - bound;
+    let first = |is_bound: bool| plan.bindings.iter().position(|set| set.is_some() == is_bound);
+    if let (Some(first_bound), Some(first_free)) = (first(true), first(false)) {
+        plan.warnings.push(format!(
+            "Found {bound} thread(s) mapped to a CPU and {free} thread(s) not mapped to any CPU. This will result in \
+             some threads being randomly assigned to the same CPU, which will occasionally cause severe performance \
+             degradation. First thread bound is {first_bound} and first thread not bound is {first_free}. Please \
+             either bind all threads or none (maybe some cpu-map directives are missing?)."
+        ));
+    }
+    let all = plan.bindings.iter().flatten().fold(ProcessorSet::EMPTY, |all, set| all.union(set));
+    warn_of_crowd(&mut plan.warnings, bound, all.len());
+}

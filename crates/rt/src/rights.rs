@@ -1,0 +1,154 @@
+//! What the process gives up for good: its user, its view of the file system, capabilities, memory.
+//!
+//! Nothing here may be called once workers run: most of it holds for the calling thread and those that it starts.
+
+use std::io;
+use std::path::Path;
+
+use crate::process::is_superuser;
+use crate::sys;
+
+/// A capability of Linux, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Capability {
+    /// CAP_SETGID.
+    SetGroup = 6,
+    /// CAP_SETUID.
+    SetUser = 7,
+    /// CAP_NET_BIND_SERVICE: ports below 1024.
+    NetBindService = 10,
+    /// CAP_NET_ADMIN: among others, foreign addresses.
+    NetAdmin = 12,
+    /// CAP_NET_RAW: among others, foreign addresses.
+    NetRaw = 13,
+    /// CAP_SYS_ADMIN: among others, name spaces.
+    SysAdmin = 21,
+}
+
+fn bits(capabilities: &[Capability]) -> u64 {
+    capabilities.iter().fold(0, |bits, capability| bits | 1 << *capability as u32)
+}
+
+/// Whether this thread has all of `capabilities`, or may give them to itself.
+///
+/// # Errors
+/// The kernel's.
+pub fn has(capabilities: &[Capability]) -> io::Result<bool> {
+    let (_, permitted) = sys::rights::capabilities()?;
+    Ok(permitted & bits(capabilities) == bits(capabilities))
+}
+
+/// Leaves this process those of `kept` that it has, in force, and no others.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_only(kept: &[Capability]) -> io::Result<()> {
+    let (_, permitted) = sys::rights::capabilities()?;
+    sys::rights::set_capabilities(permitted & bits(kept))
+}
+
+/// Leaves the groups that the process was started with. `false` where that is not permitted.
+pub fn leave_other_groups() -> bool {
+    sys::process::set_groups(&[]).is_ok() || sys::process::group_count() == 0
+}
+
+/// Changes the group.
+///
+/// # Errors
+/// The kernel's, for want of a privilege.
+pub fn change_group(group: u32) -> io::Result<()> {
+    sys::process::set_group(group)
+}
+
+/// Changes the user, and keeps `kept` capabilities across the change as far as the process has them.
+///
+/// # Errors
+/// The kernel's, for want of a privilege. The process is in an unknown state then, and should end.
+pub fn change_user(user: u32, kept: &[Capability]) -> io::Result<()> {
+    if kept.is_empty() {
+        return sys::process::set_user(user);
+    }
+    let (_, permitted) = sys::rights::capabilities()?;
+    sys::rights::keep_capabilities()?;
+    sys::rights::set_capabilities(permitted & (bits(kept) | bits(&[Capability::SetUser])))?;
+    sys::process::set_user(user)?;
+    keep_only(kept)
+}
+
+/// Makes `directory` the root of the file system and enters it. Without the right to, the process does it in a user
+/// name space of its own.
+///
+/// # Errors
+/// The kernel's, for want of a privilege or of the directory.
+pub fn change_root(directory: &Path) -> io::Result<()> {
+    if !is_superuser() {
+        sys::rights::enter_user_namespace()?;
+    }
+    std::os::unix::fs::chroot(directory)?;
+    std::env::set_current_dir("/")
+}
+
+/// Makes an empty directory that has no name any more the root of the file system.
+///
+/// # Errors
+/// The kernel's, for want of a privilege or of a place for the directory.
+pub fn change_root_to_nothing() -> io::Result<()> {
+    let directory = fresh_directory()?;
+    let entered = std::env::set_current_dir(&directory);
+    std::fs::remove_dir(&directory)?;
+    entered?;
+    change_root(Path::new("."))
+}
+
+/// Makes a directory that nobody else may enter.
+fn fresh_directory() -> io::Result<std::path::PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    const ATTEMPTS: u32 = 100;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700);
+    for _ in 0..ATTEMPTS {
+        let path = std::env::temp_dir().join(format!("weir.{:016x}", sys::clock::seed()));
+        match builder.create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| path),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// No program that this process executes from now on gets rights that the process lacks.
+///
+/// # Errors
+/// The kernel's.
+pub fn forbid_new_privileges() -> io::Result<()> {
+    sys::rights::forbid_new_privileges()
+}
+
+/// Bounds the memory for data, in bytes. Where it is exceeded, the process ends.
+///
+/// # Errors
+/// The kernel's, for want of a privilege.
+pub fn limit_memory(bytes: u64) -> io::Result<()> {
+    sys::rights::set_limit(libc::RLIMIT_DATA, bytes)
+}
+
+/// Lets a crash leave a core of any size, which limits and the change of the user may forbid. What is not permitted is
+/// left as it is.
+///
+/// # Errors
+/// The kernel's, when the process may not be marked.
+pub fn allow_cores() -> io::Result<()> {
+    for resource in [libc::RLIMIT_FSIZE, libc::RLIMIT_CORE] {
+        let _ = sys::rights::set_limit(resource, libc::RLIM_INFINITY);
+    }
+    sys::process::set_dumpable(true)
+}
+
+/// Lets no crash leave a core.
+///
+/// # Errors
+/// The kernel's.
+pub fn forbid_cores() -> io::Result<()> {
+    sys::process::set_dumpable(false)
+}

@@ -1,0 +1,25 @@
+//! Plans the threads of this run on this machine. Must never bind a thread: the workers bind themselves.
+
+use crate::load::Refused;
+use crate::messages::Messages;
+use crate::topology;
+use config::spec::GlobalSpec;
+use policy::processors::{Plan, plan};
+use std::path::Path;
+
+/// Decides how many threads there are and where each of them runs, and writes their number into `global`, where
+/// everything that depends on it looks.
+///
+/// # Errors
+/// When the threads do not fit the groups; what is wrong has been said.
+pub fn settle(global: &mut GlobalSpec, messages: &mut Messages) -> Result<Plan, Refused> {
+    let topology = topology::read(Path::new(topology::DEVICES), rt::process::available_processors());
+    let plan = plan(&global.processors, global.nbthread, &topology).map_err(|sentence| {
+        messages.alert(&sentence);
+        Refused
+    })?;
+    plan.notices.iter().for_each(|sentence| messages.notice(sentence));
+    plan.warnings.iter().for_each(|sentence| messages.warning(sentence));
+    global.nbthread = Some(plan.threads());
+    Ok(plan)
+}

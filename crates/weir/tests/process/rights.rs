@@ -1,0 +1,120 @@
+//! What the process gives up before it serves. Most of it needs the rights of the superuser to begin with; without
+//! them a test says so and passes.
+
+use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, weir};
+use std::path::Path;
+
+/// Starts a process with these lines in `global`, and asks it something.
+fn serving(folder: &Folder, global: &str) -> Running {
+    let port = free_port();
+    let lonely = format!("frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n");
+    let file = folder.write("rights.cfg", &format!("global\n{global}\n{DEFAULTS}{lonely}"));
+    let running = Running::weir(&["-db", "-f", &file]);
+    assert_eq!(exchange(&mut connect(port), &get("/")).0, 503);
+    running
+}
+
+fn status(running: &Running, field: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", running.id())).expect("it lives");
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
+    line.trim_start_matches(':').split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn is_superuser() -> bool {
+    let is = rustix::process::geteuid().is_root();
+    if !is {
+        eprintln!("skipped: only the superuser can give up being it");
+    }
+    is
+}
+
+#[test]
+fn user_group_and_capabilities_are_given_up_and_the_jail_is_empty() {
+    if !is_superuser() {
+        return;
+    }
+    let folder = Folder::new();
+    let running = serving(&folder, "    uid 12345\n    gid 23456\n    setcap cap_net_raw\n    chroot auto");
+    assert_eq!(status(&running, "Uid"), "12345 12345 12345 12345");
+    assert_eq!(status(&running, "Gid"), "23456 23456 23456 23456");
+    assert_eq!(status(&running, "Groups"), "");
+    assert_eq!(status(&running, "CapPrm"), format!("{:016x}", 1 << 13));
+    assert_eq!(status(&running, "CapEff"), format!("{:016x}", 1 << 13));
+    let root = std::fs::read_link(format!("/proc/{}/root", running.id())).expect("a root");
+    assert!(root.to_string_lossy().ends_with("(deleted)"), "{root:?}");
+}
+
+#[test]
+fn without_capabilities_a_new_user_has_none() {
+    if !is_superuser() {
+        return;
+    }
+    let folder = Folder::new();
+    let running = serving(&folder, "    uid 12345");
+    assert_eq!(status(&running, "CapPrm"), "0000000000000000");
+    assert_eq!(status(&running, "Groups"), "", "the groups of the superuser are left");
+    let root = std::fs::read_link(format!("/proc/{}/root", running.id())).expect("a root");
+    assert_eq!(root, Path::new("/"));
+}
+
+#[test]
+fn the_jail_is_the_directory_that_is_named() {
+    if !is_superuser() {
+        return;
+    }
+    let folder = Folder::new();
+    let running = serving(&folder, &format!("    chroot {}\n    user root", folder.text()));
+    let root = std::fs::read_link(format!("/proc/{}/root", running.id())).expect("a root");
+    assert_eq!(root, Path::new(folder.text()));
+    let said = {
+        running.send(rustix::process::Signal::TERM);
+        running.finish()
+    };
+    assert_eq!(said.stderr, "", "nothing is wrong with that");
+}
+
+#[test]
+fn a_jail_that_is_not_there_keeps_the_process_from_serving() {
+    let folder = Folder::new();
+    let port = free_port();
+    let text =
+        format!("global\n    chroot {}/none\n{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n", folder.text());
+    let file = folder.write("rights.cfg", &text);
+    for flags in [&["-db"][..], &["-D"]] {
+        let finished = weir([flags, &["-f", &file]].concat());
+        assert_eq!(finished.code(), Some(1), "{flags:?}");
+        assert!(finished.stderr.contains(&format!("Cannot chroot({}/none)", folder.text())), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn whoever_keeps_all_rights_is_told() {
+    if !is_superuser() {
+        return;
+    }
+    let folder = Folder::new();
+    let running = serving(&folder, "");
+    running.send(rustix::process::Signal::TERM);
+    let said = running.finish().stderr;
+    assert!(said.contains("without any 'chroot'") && said.contains("'user' nor 'uid'"), "{said}");
+}
+
+#[test]
+fn threads_run_on_their_processors() {
+    let folder = Folder::new();
+    let running = serving(&folder, "    nbthread 1\n    cpu-map 1/all 0");
+    assert_eq!(status(&running, "Cpus_allowed_list"), "0");
+}
+
+#[test]
+fn memory_is_limited() {
+    let folder = Folder::new();
+    let port = free_port();
+    let lonely = format!("frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n");
+    let file = folder.write("memory.cfg", &format!("{DEFAULTS}{lonely}"));
+    let running = Running::weir(&["-db", "-m", "300", "-f", &file]);
+    assert_eq!(exchange(&mut connect(port), &get("/")).0, 503);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.id())).expect("it lives");
+    let data = limits.lines().find(|line| line.starts_with("Max data size")).expect("a line");
+    assert!(data.contains(&(300 << 20).to_string()), "{data}");
+}
