@@ -101,7 +101,7 @@ fn encode_requests(input: &[u8]) -> Duration {
         for _ in 0..ROUNDS {
             out.clear();
             let connection = ConnectionLine::for_request(&head, true);
-            let edits = Edits { connection, framing: head.framing, version: head.version() };
+            let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
             assert!(encode_request(black_box(&head), &edits, &mut out).is_ok());
             black_box(out.data());
         }
@@ -116,7 +116,7 @@ fn encode_responses() -> Duration {
         for _ in 0..ROUNDS {
             out.clear();
             let connection = ConnectionLine::for_response(head.version(), head.version(), true);
-            let edits = Edits { connection, framing: head.framing, version: head.version() };
+            let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
             assert!(encode_response(black_box(&head), &edits, &mut out).is_ok());
             black_box(out.data());
         }

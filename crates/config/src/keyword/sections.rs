@@ -226,6 +226,7 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Spec {
+        global::finish(&mut self.global, self.around, &mut self.report);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         number(&mut self.proxies);
         let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global)).collect();

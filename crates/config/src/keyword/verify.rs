@@ -2,12 +2,12 @@
 //! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
 
 use super::Surroundings;
-use super::place::noun;
+use super::place::{Side, noun};
 use super::proxy::ProxyDraft;
 use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
-use crate::spec::{AddressSpec, GlobalSpec, LogFormatSpec, Mode, ProxyKind, SocketKind};
+use crate::spec::{AddressSpec, GlobalSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec, SocketKind};
 use std::collections::HashMap;
 
 /// Judges all proxies.
@@ -187,11 +187,36 @@ impl Proxy<'_> {
         if draft.spec.monitor_uri.is_some() && self.faces_clients() {
             self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
         }
-        if draft.spec.forwardfor.is_some() {
-            self.warn(format!("'option forwardfor' ignored for {noun} '{name}' as it requires HTTP mode."));
+        for (option, side, is_on) in HTTP_OPTIONS {
+            let concerned = match side {
+                Side::Both => true,
+                Side::Front => self.faces_clients(),
+                Side::Back => draft.spec.kind != ProxyKind::Frontend,
+            };
+            if concerned && is_on(&draft.spec) {
+                self.warn(format!("'option {option}' ignored for {noun} '{name}' as it requires HTTP mode."));
+            }
         }
     }
 }
+
+/// Options that HAProxy misses HTTP mode for, in the order of its warnings: name, side, and whether a proxy has it.
+type HttpOption = (&'static str, Side, fn(&ProxySpec) -> bool);
+
+const HTTP_OPTIONS: &[HttpOption] = &[
+    ("http-buffer-request", Side::Both, |proxy| proxy.http.buffer_request),
+    ("http-drop-request-trailers", Side::Back, |proxy| proxy.http.drop_request_trailers),
+    ("http-drop-response-trailers", Side::Front, |proxy| proxy.http.drop_response_trailers),
+    ("http-ignore-probes", Side::Front, |proxy| proxy.http.ignore_probes),
+    ("accept-unsafe-violations-in-http-request", Side::Front, |proxy| proxy.http.accept_unsafe_request),
+    ("accept-unsafe-violations-in-http-response", Side::Back, |proxy| proxy.http.accept_unsafe_response),
+    ("http-use-proxy-header", Side::Front, |proxy| proxy.http.use_proxy_header),
+    ("http-pretend-keepalive", Side::Back, |proxy| proxy.http.pretend_keepalive),
+    ("disable-h2-upgrade", Side::Front, |proxy| proxy.http.disable_h2_upgrade),
+    ("forwarded", Side::Back, |proxy| proxy.http.forwarded.is_some()),
+    ("forwardfor", Side::Both, |proxy| proxy.forwardfor.is_some()),
+    ("originalto", Side::Both, |proxy| proxy.http.originalto.is_some()),
+];
 
 const fn kind_name(kind: ProxyKind) -> &'static str {
     match kind {

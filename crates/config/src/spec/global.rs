@@ -1,6 +1,6 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::{LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
+use super::{GlobalHttpSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +55,8 @@ pub struct GlobalSpec {
     pub expose_experimental: bool,
     /// The runtime API.
     pub runtime: RuntimeSpec,
+    /// What holds for HTTP everywhere.
+    pub http: GlobalHttpSpec,
     /// The `tune.*` keywords that have an effect.
     pub tune: TuneSpec,
 }
@@ -70,6 +72,8 @@ pub struct TuneSpec {
     pub http_maxhdr: Option<u32>,
     /// `tune.http.logurilen`, bytes; default 1024.
     pub http_logurilen: Option<u32>,
+    /// `tune.http.cookielen`, bytes of a captured cookie; default 63.
+    pub http_cookielen: Option<u32>,
     /// `tune.maxaccept`: connections accepted in a row; -1 means no limit.
     pub maxaccept: Option<i32>,
     /// `tune.idle-pool.shared`; default on.

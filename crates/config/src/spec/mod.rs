@@ -4,6 +4,7 @@
 mod address;
 mod bind;
 mod global;
+mod http;
 mod limits;
 mod log;
 mod processors;
@@ -15,6 +16,7 @@ mod server;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
+pub use http::{ForwardedSpec, GlobalHttpSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use log::{LogFormatSpec, LogLevel, LogSpec, LogTargetSpec, SyslogFormat};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};

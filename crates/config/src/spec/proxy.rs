@@ -1,6 +1,6 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
-use super::{BindSpec, LogFormatSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
+use super::{BindSpec, HttpSpec, LogFormatSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -125,8 +125,6 @@ pub struct OptionsSpec {
     pub dontlognull: bool,
     /// `option redispatch`: interval; `None` off. 1 = every retry, -1 = the last one.
     pub redispatch: Option<i32>,
-    /// `option http-ignore-probes`.
-    pub http_ignore_probes: bool,
     /// `option splice-*`.
     pub splice: SpliceSpec,
     /// `option clitcpka`.
@@ -135,6 +133,8 @@ pub struct OptionsSpec {
     pub srvtcpka: bool,
     /// `option nolinger`.
     pub nolinger: bool,
+    /// `option independent-streams`.
+    pub independent_streams: bool,
 }
 
 /// `errorfile`.
@@ -193,6 +193,8 @@ pub struct ProxySpec {
     pub close_mode: CloseMode,
     /// `option forwardfor`.
     pub forwardfor: Option<ForwardForSpec>,
+    /// The other options about HTTP.
+    pub http: HttpSpec,
     /// `monitor-uri`.
     pub monitor_uri: Option<String>,
     /// `errorfile`, one a status, the last one written.

@@ -3,8 +3,9 @@
 
 use std::fmt::{Debug, Write as _};
 use weir_config::spec::{
-    AddressSpec, BindSpec, ErrorFileSpec, GlobalSpec, HostSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec,
-    ProxySpec, RatesSpec, RuntimeAccess, RuntimeSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, LogSpec, OptionsSpec,
+    PortSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, RuntimeAccess, RuntimeSpec, ServerSpec, SocketKind, Spec,
+    TimeoutsSpec, TuneSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -47,11 +48,14 @@ fn global(global: &GlobalSpec, out: &mut String) {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes, processors, rights,
-    } but { logs, tune, rates, runtime });
+    } but { logs, http, tune, rates, runtime });
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
     changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, without_maxima } but { sockets });
+    changed!(out, &global.http, default.http, GlobalHttpSpec {
+        err_codes, fail_codes, case_adjust, accept_payload_with_any_method, keep_insecure_transfer_encoding,
+    } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
-        bufsize, maxrewrite, http_maxhdr, http_logurilen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
+        bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, pipesize, maxpollevents,
     } but {});
 }
@@ -89,6 +93,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         http_reuse,
         close_mode,
         forwardfor,
+        http,
         monitor_uri,
         error_files,
         options,
@@ -112,6 +117,11 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "http_reuse", http_reuse, &Default::default());
     field(out, "close_mode", close_mode, &Default::default());
     field(out, "forwardfor", forwardfor, &None);
+    changed!(out, http, HttpSpec::default(), HttpSpec {
+        originalto, forwarded, send_name_header, restrict_names, buffer_request, drop_request_trailers,
+        drop_response_trailers, ignore_probes, accept_unsafe_request, accept_unsafe_response, use_proxy_header,
+        pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
+    } but {});
     field(out, "monitor_uri", monitor_uri, &None);
     field(out, "log_format", log_format, &Default::default());
     field(out, "log_tag", log_tag, &None);
@@ -120,7 +130,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         tunnel, check,
     } but {});
     changed!(out, options, OptionsSpec::default(), OptionsSpec {
-        abortonclose, dontlognull, redispatch, http_ignore_probes, splice, clitcpka, srvtcpka, nolinger,
+        abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams,
     } but {});
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {

@@ -234,7 +234,7 @@ fn encode_head(facts: &SharedFacts, close_server: bool, head: &mut Buffer) -> Re
             (true, Version::Http10) | (false, Version::Http11) => ConnectionLine::Nothing,
         }
     };
-    let edits = Edits { connection, framing: request.framing, version: request.version() };
+    let edits = Edits { connection, framing: request.framing, version: request.version(), ..Edits::default() };
     h1::encode_request(request, &edits, head)
 }
 

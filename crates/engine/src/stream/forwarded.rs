@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use policy::program::{ForwardFor, Proxy};
+use policy::program::{AddressField, Proxy};
 
 use crate::session::Session;
 use crate::worker::SharedFacts;
 
 /// `option forwardfor` of the frontend and the backend; the backend's field name wins.
 pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
-    let (front, back) = (session.proxy().forwardfor.as_ref(), backend.forwardfor.as_ref());
+    let (front, back) = (session.proxy().http.forwardfor.as_ref(), backend.http.forwardfor.as_ref());
     let Some(chosen) = back.or(front) else { return };
     let Some(client) = session.source() else { return };
     let both = [front, back];
@@ -29,7 +29,7 @@ pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
     }
 }
 
-fn is_excepted(rule: &ForwardFor, client: IpAddr) -> bool {
+fn is_excepted(rule: &AddressField, client: IpAddr) -> bool {
     match (rule.except, client) {
         (Some((IpAddr::V4(network), bits)), IpAddr::V4(client)) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
@@ -61,7 +61,7 @@ mod tests {
             ("0.0.0.0", 0, "::1", false),
         ] {
             let except = Some((network.parse().expect("network"), bits));
-            let rule = ForwardFor { except, header: "x-forwarded-for".into(), if_none: false };
+            let rule = AddressField { except, header: "x-forwarded-for".into(), if_none: false };
             assert_eq!(is_excepted(&rule, client.parse().expect("client")), wanted, "{network}/{bits} {client}");
         }
     }

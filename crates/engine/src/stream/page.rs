@@ -50,7 +50,7 @@ fn compose(page: &[u8], request: &Head, keep: bool) -> Option<Answer> {
         _ => ConnectionLine::Nothing,
     };
     let mut out = rt::large_buffer();
-    let edits = Edits { connection, framing: head.framing, version: head.version() };
+    let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
     h1::encode_response(&head, &edits, &mut out).ok()?;
     let mut bytes = out.data().to_vec();
     if request.known_method() != Method::Head {

@@ -5,6 +5,7 @@ mod address;
 mod backend;
 mod errors;
 mod frontend;
+mod http;
 mod limits;
 mod log;
 #[cfg(test)]
@@ -12,7 +13,7 @@ pub(crate) mod tests;
 
 pub use limits::Limits;
 
-use crate::program::{ForwardFor, Global, Options, Program, Proxy, SocketBuffers, Timeouts};
+use crate::program::{Global, Options, Program, Proxy, SocketBuffers, Timeouts};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::Span;
 use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
@@ -20,6 +21,7 @@ use config::text;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::h1::Spelling;
 
 /// Looks names up.
 pub trait Resolver {
@@ -39,9 +41,14 @@ pub fn compile(
 ) -> Option<Program> {
     let mut compiler = Compiler { resolver, out, failed: false };
     let global = compiler.global(spec, limits);
+    let spelling = http::spelling(&spec.global);
     let mut servers = 0;
-    let mut proxies: Vec<Proxy> =
-        spec.proxies.iter().enumerate().map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global)).collect();
+    let mut proxies: Vec<Proxy> = spec
+        .proxies
+        .iter()
+        .enumerate()
+        .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
+        .collect();
     for proxy in &mut proxies {
         for server in proxy.backend.iter_mut().flat_map(|backend| &mut backend.servers) {
             server.serial = servers;
@@ -90,6 +97,7 @@ impl Compiler<'_> {
             maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
+            http: http::global(written),
             maxaccept: usize::try_from(tune.maxaccept.unwrap_or(4)).unwrap_or(usize::MAX),
             maxpollevents: tune.maxpollevents.unwrap_or(200) as usize,
             idle_pool_shared: tune.idle_pool_shared.unwrap_or(true),
@@ -108,7 +116,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn proxy(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Proxy {
+    fn proxy(
+        &mut self,
+        spec: &Spec,
+        index: usize,
+        written: &ProxySpec,
+        global: &Global,
+        spelling: Option<&Arc<Spelling>>,
+    ) -> Proxy {
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
         Proxy {
@@ -123,11 +138,7 @@ impl Compiler<'_> {
             timeouts: timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,
-            forwardfor: written.forwardfor.as_ref().map(|forwardfor| ForwardFor {
-                except: forwardfor.except,
-                header: forwardfor.header.as_deref().unwrap_or("x-forwarded-for").to_ascii_lowercase().into(),
-                if_none: forwardfor.if_none,
-            }),
+            http: http::http(written, spelling),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             errors: errors::pages(&written.error_files),
             logs: self.logs(&written.logs, &spec.global),
@@ -159,10 +170,10 @@ fn timeouts(written: &TimeoutsSpec) -> Timeouts {
 fn options(written: &OptionsSpec, global: &GlobalSpec) -> Options {
     Options {
         dontlognull: written.dontlognull,
-        http_ignore_probes: written.http_ignore_probes,
         splice: if global.nosplice { SpliceSpec::default() } else { written.splice },
         clitcpka: written.clitcpka,
         srvtcpka: written.srvtcpka,
         nolinger: written.nolinger,
+        independent_streams: written.independent_streams,
     }
 }

@@ -41,6 +41,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         http_reuse: HttpReuse::default(),
         close_mode: CloseMode::default(),
         forwardfor: None,
+        http: HttpSpec::default(),
         monitor_uri: None,
         error_files: Vec::new(),
         options: OptionsSpec::default(),

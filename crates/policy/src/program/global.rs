@@ -1,6 +1,6 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
-use super::LogTarget;
+use super::{GlobalHttp, LogTarget};
 use config::spec::RatesSpec;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct Global {
     pub maxhdr: usize,
     /// `tune.http.logurilen`, bytes.
     pub logurilen: usize,
+    /// What holds for HTTP.
+    pub http: GlobalHttp,
     /// `tune.maxaccept`: connections that a worker accepts in a row; `usize::MAX` for "no limit".
     pub maxaccept: usize,
     /// `tune.maxpollevents`: events that are taken from the kernel in one turn.

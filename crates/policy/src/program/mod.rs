@@ -5,6 +5,7 @@
 mod address;
 mod errors;
 mod global;
+mod http;
 mod limits;
 mod log;
 mod proxy;
@@ -13,9 +14,10 @@ mod runtime;
 pub use address::{BindAddress, ServerAddress, ServerPort};
 pub use errors::ErrorPages;
 pub use global::{Global, SocketBuffers};
+pub use http::{AddressField, GlobalHttp, Http};
 pub use limits::{BackendLimits, FrontendLimits};
 pub use log::{LogAddress, LogTarget, Sample};
-pub use proxy::{Backend, Bind, ForwardFor, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
+pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use runtime::{Runtime, RuntimeSocket};
 
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
-use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, LogTarget, ServerAddress};
+use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, LogTarget, ServerAddress};
 use config::spec::{BalanceSpec, CloseMode, HttpReuse, LogFormatSpec, Mode, ProxyKind, SpliceSpec};
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
@@ -43,17 +42,6 @@ impl Timeouts {
     }
 }
 
-/// `option forwardfor`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForwardFor {
-    /// `except`: clients of this network and prefix length get no field.
-    pub except: Option<(IpAddr, u8)>,
-    /// The field's name, lower case.
-    pub header: Box<str>,
-    /// `if-none`: only where the request has no such field.
-    pub if_none: bool,
-}
-
 /// `option redispatch`: when a retry may go to another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redispatch {
@@ -70,8 +58,6 @@ pub enum Redispatch {
 pub struct Options {
     /// `option dontlognull`.
     pub dontlognull: bool,
-    /// `option http-ignore-probes`.
-    pub http_ignore_probes: bool,
     /// `option splice-*`; all off with the global `nosplice`.
     pub splice: SpliceSpec,
     /// `option clitcpka`.
@@ -80,6 +66,8 @@ pub struct Options {
     pub srvtcpka: bool,
     /// `option nolinger`.
     pub nolinger: bool,
+    /// `option independent-streams`.
+    pub independent_streams: bool,
 }
 
 /// One proxy.
@@ -107,8 +95,8 @@ pub struct Proxy {
     pub options: Options,
     /// Its own close mode; [`Proxy::close_mode_with`] combines a frontend's and a backend's.
     pub close_mode: CloseMode,
-    /// `option forwardfor`.
-    pub forwardfor: Option<ForwardFor>,
+    /// The options about HTTP.
+    pub http: Http,
     /// `monitor-uri`.
     pub monitor_uri: Option<Box<[u8]>>,
     /// The answers to errors.

@@ -3,6 +3,7 @@
 //! Whatever the head holds, no more than one of content-length and transfer-encoding goes out, and it says what
 //! [`Edits`] says.
 
+use super::Spelling;
 use super::settle::{decimal, elements, write_decimal};
 use crate::http::fields::Field;
 use crate::http::head::Span;
@@ -90,6 +91,10 @@ pub struct Edits<'a> {
     pub framing: Framing,
     /// The version of the start line. A message of an older version than HTTP/1.1 keeps the one it came with.
     pub version: Version,
+    /// A field that goes behind everything, the Connection field included: a lower-case name and a value.
+    pub last: Option<(&'a [u8], &'a [u8])>,
+    /// How the names of fields are written; lower case where nothing else is said.
+    pub spelling: Option<&'a Spelling>,
 }
 
 impl Edits<'_> {
@@ -128,16 +133,24 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
         return Err(Overflow);
     }
     let upgrade = if let ConnectionLine::Upgrade(value) = edits.connection { value.len() } else { 0 };
-    let most = head.fields.used() + upgrade + 160;
+    let last = edits.last.map_or(0, |(name, value)| name.len() + value.len() + 4);
+    let most = head.fields.used() + upgrade + last + 160;
     let written = out.write(most, |room| {
-        let mut writer = Writer { room, at: 0, run: Span::default(), fields: &head.fields };
+        let mut writer = Writer { room: &mut *room, at: 0, run: Span::default(), fields: &head.fields };
         if !head.line.is_empty() && head.version == edits.version {
             writer.run = head.line;
         } else {
             write_start_line(head, edits.version, is_request, &mut writer)?;
         }
         write_fields(head, edits, is_request, &mut writer)?;
-        writer.finish()
+        if let Some((name, value)) = edits.last {
+            write_last(name, value, &mut writer)?;
+        }
+        let length = writer.finish()?;
+        if let Some(spelling) = edits.spelling {
+            spelling.apply(&mut room[..length]);
+        }
+        Some(length)
     });
     if written { Ok(()) } else { Err(Overflow) }
 }
@@ -215,6 +228,18 @@ fn write_fields(head: &Head, edits: &Edits<'_>, is_request: bool, writer: &mut W
             Some(())
         }
     }
+}
+
+/// A field that is no field of the head. It cannot end its line early.
+#[cold]
+fn write_last(name: &[u8], value: &[u8], writer: &mut Writer<'_>) -> Option<()> {
+    if name.iter().chain(value).any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        return Some(());
+    }
+    for part in [name, b": ", value, b"\r\n"] {
+        writer.put(part)?;
+    }
+    Some(())
 }
 
 /// Whether a content-length or transfer-encoding field says what is to be said, and nothing has said it yet.

@@ -18,13 +18,15 @@ fn parsed(input: &[u8]) -> Head {
 
 fn request(head: &Head, connection: ConnectionLine<'_>, framing: Framing) -> String {
     let mut out = Vec::new();
-    encode_request(head, &Edits { connection, framing, version: head.version() }, &mut out).expect("room");
+    encode_request(head, &Edits { connection, framing, version: head.version(), ..Edits::default() }, &mut out)
+        .expect("room");
     String::from_utf8(out).expect("text")
 }
 
 fn response(head: &Head, connection: ConnectionLine<'_>, framing: Framing) -> String {
     let mut out = Vec::new();
-    encode_response(head, &Edits { connection, framing, version: head.version() }, &mut out).expect("room");
+    encode_response(head, &Edits { connection, framing, version: head.version(), ..Edits::default() }, &mut out)
+        .expect("room");
     String::from_utf8(out).expect("text")
 }
 

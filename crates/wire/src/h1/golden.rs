@@ -79,7 +79,7 @@ fn forward(input: &[u8], limits: &Limits) -> String {
         Ok(Parse::Complete { .. }) => {
             let keep = head.version() == Version::Http11 || head.framing != Framing::Chunked;
             let connection = ConnectionLine::for_request(&head, keep);
-            let edits = Edits { connection, framing: head.framing, version: head.version() };
+            let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
             let mut out = Vec::new();
             encode_request(&head, &edits, &mut out).expect("a vector has room");
             show(&out)
@@ -116,7 +116,7 @@ fn answer(ask: &[u8], input: &[u8], closes: bool, limits: &Limits) -> String {
         } else {
             ConnectionLine::for_response(request.version(), head.version(), !closes)
         };
-        let edits = Edits { connection, framing: head.framing, version: head.version() };
+        let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
         encode_response(&head, &edits, &mut out).expect("a vector has room");
         if !interim || tunnel {
             let body = match head.framing {

@@ -22,6 +22,7 @@ mod response;
 #[cfg(test)]
 mod scan_tests;
 mod settle;
+mod spelling;
 mod target;
 
 pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
@@ -30,3 +31,4 @@ pub use error::{ChunkError, RequestError, ResponseError, Violation};
 pub use parse::{Limits, Parse, Scan};
 pub use request::parse_request;
 pub use response::{RequestContext, parse_response};
+pub use spelling::Spelling;

@@ -17,11 +17,22 @@ pub struct Limits {
     pub accept_unsafe: bool,
     /// `h1-accept-payload-with-any-method`.
     pub accept_payload_with_any_method: bool,
+    /// `h1-do-not-close-on-insecure-transfer-encoding`.
+    pub keep_insecure_transfer_encoding: bool,
+    /// `option http-use-proxy-header`: Proxy-Connection stays in requests to a proxy, and in the answers to them.
+    pub keep_proxy_connection: bool,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { max_fields: 101, max_head: 16384 - 1024, accept_unsafe: false, accept_payload_with_any_method: false }
+        Limits {
+            max_fields: 101,
+            max_head: 16384 - 1024,
+            accept_unsafe: false,
+            accept_payload_with_any_method: false,
+            keep_insecure_transfer_encoding: false,
+            keep_proxy_connection: false,
+        }
     }
 }
 

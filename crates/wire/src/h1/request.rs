@@ -174,7 +174,8 @@ fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
     let length = settle::content_length(&mut head.fields)?;
     // The unsafe option leaves Transfer-Encoding of requests alone: it would open the door to smuggling.
     let coding = settle::transfer_encoding(&mut head.fields, false)?;
-    (head.connection, head.upgrade) = settle::connection(&mut head.fields, true)?;
+    let to_proxy = limits.keep_proxy_connection && !matches!(head.target(), [b'/' | b'*', ..]);
+    (head.connection, head.upgrade) = settle::connection(&mut head.fields, true, to_proxy)?;
     if let Some(value) = head.fields.known(Name::Expect) {
         head.expect_continue = value.eq_ignore_ascii_case(b"100-continue");
     }
@@ -186,8 +187,7 @@ fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
             if length.is_some() {
                 head.fields.remove_known(Name::ContentLength);
             }
-            // A sender that says both, or chunks in HTTP/1.0, must not get another request in (RFC 9112 section 6.1).
-            head.connection.close |= length.is_some() || head.version == Version::Http10;
+            head.connection.close |= is_insecure(head.version, length, limits);
             Framing::Chunked
         }
         (_, Some(length)) => Framing::Length(length),
@@ -205,6 +205,12 @@ fn finish(head: &mut Head, limits: &Limits) -> Result<(), Violation> {
         return Err(Violation::UnexpectedBody);
     }
     Ok(())
+}
+
+/// A sender that says both a length and chunks, or chunks in HTTP/1.0, must not get another message in (RFC 9112 section
+/// 6.1), unless somebody vouches for all agents.
+pub(super) fn is_insecure(version: Version, length: Option<u64>, limits: &Limits) -> bool {
+    version == Version::Http10 || (length.is_some() && !limits.keep_insecure_transfer_encoding)
 }
 
 fn check_web_socket(head: &Head) -> Result<(), Violation> {

@@ -2,7 +2,7 @@
 
 use super::error::{Broken, ResponseError, Violation};
 use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
-use super::request::{is_http, is_modern, keep_version, skip_blanks, version_length, write_version};
+use super::request::{is_http, is_insecure, is_modern, keep_version, skip_blanks, version_length, write_version};
 use super::settle::{self, Coding};
 use crate::http::head::Span;
 use crate::http::{self, Framing, Head, Name, Version};
@@ -97,13 +97,13 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
 fn finish(head: &mut Head, limits: &Limits, request: &RequestContext) -> Result<(), Violation> {
     let length = settle::content_length(&mut head.fields)?;
     let coding = settle::transfer_encoding(&mut head.fields, limits.accept_unsafe)?;
-    let (connection, upgrade) = settle::connection(&mut head.fields, false)?;
+    let (connection, upgrade) = settle::connection(&mut head.fields, false, limits.keep_proxy_connection)?;
     head.connection = connection;
     if coding == Coding::Chunked {
         if length.is_some() {
             head.fields.remove_known(Name::ContentLength);
         }
-        head.connection.close |= length.is_some() || head.version == Version::Http10;
+        head.connection.close |= is_insecure(head.version, length, limits);
     }
     if coding == Coding::Empty {
         head.fields.remove_known(Name::ContentLength);

@@ -96,12 +96,18 @@ pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Co
 /// Reads Connection, and settles it with what belongs to this hop alone: nominated fields, Keep-Alive, Proxy-Connection
 /// and TE (but `trailers`) go, Upgrade stays when Connection asks for it and loses `h2c`. Tells the options and whether
 /// an upgrade is left.
-pub(super) fn connection(fields: &mut Fields, is_request: bool) -> Result<(ConnectionOptions, bool), Violation> {
+pub(super) fn connection(
+    fields: &mut Fields,
+    is_request: bool,
+    keep_proxy_connection: bool,
+) -> Result<(ConnectionOptions, bool), Violation> {
     if let Some(options) = single_option(fields) {
         return Ok((options, false));
     }
     fields.remove_known(Name::KeepAlive);
-    fields.remove_known(Name::ProxyConnection);
+    if !keep_proxy_connection {
+        fields.remove_known(Name::ProxyConnection);
+    }
     let te = te(fields);
     let mut options = ConnectionOptions::default();
     if fields.names.has(Name::Connection) {

@@ -156,6 +156,16 @@ impl Fields {
         self.list[at] = field;
     }
 
+    /// Puts text behind the value of the last field of that lower-case name. False: there is none.
+    pub fn extend_last(&mut self, name: &[u8], text: &[u8]) -> bool {
+        let Some(index) = self.list.iter().rposition(|field| self.name_of(field) == name) else { return false };
+        let mut value = self.value_of(&self.list[index]).to_vec();
+        value.extend_from_slice(text);
+        value.iter_mut().filter(|byte| matches!(**byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
+        self.set_value(index, &value);
+        true
+    }
+
     /// Keeps the fields for which `keep`, given name and value, says so; tells how many went.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> usize {
         let before = self.list.len();
@@ -358,6 +368,15 @@ mod tests {
         assert_eq!(fields.remove_all(b"x-a"), 0);
         fields.prepend(b"First", b"");
         assert_eq!(list(&fields), pairs(&[("first", ""), ("host", "a.b"), ("x-b", "2"), ("x-c", "4")]));
+    }
+
+    #[test]
+    fn extends_the_last_of_a_name() {
+        let mut fields = sample();
+        assert!(fields.extend_last(b"x-a", b",4\r\nevil: 1"));
+        assert!(!fields.extend_last(b"x-c", b"5"));
+        assert_eq!(list(&fields)[3], ("x-a".to_owned(), "3,4  evil: 1".to_owned()));
+        assert_eq!(list(&fields)[1], ("x-a".to_owned(), "1".to_owned()));
     }
 
     #[test]

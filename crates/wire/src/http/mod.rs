@@ -4,6 +4,7 @@
 
 pub mod error_pages;
 pub(crate) mod fields;
+pub mod forwarded;
 pub(crate) mod head;
 mod method;
 pub(crate) mod name;

@@ -1,6 +1,7 @@
 //! Keywords of the `global` section, by family. Owns their dispatch; the meaning of each is in its family's file.
 
 mod debugging;
+mod http1;
 mod http2;
 mod httpclient;
 mod limits;
@@ -64,6 +65,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Logs", rows: log::TABLE },
     Family { title: "Tuning", rows: tune::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
+    Family { title: "HTTP/1 and statuses", rows: http1::TABLE },
     Family { title: "HTTP/1 and HTTP/2", rows: http2::TABLE },
     Family { title: "QUIC", rows: quic::TABLE },
     Family { title: "Lua", rows: lua::TABLE },
@@ -85,6 +87,12 @@ pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surrounding
         let mut context = GlobalContext { spec, report: report.reborrow(), around, negated };
         read_line(&mut context, &line);
     }
+}
+
+/// Reads what is only known to be wanted once every `global` section was read: files.
+pub(crate) fn finish(spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+    let mut context = GlobalContext { spec, report: report.reborrow(), around, negated: false };
+    http1::read_case_adjust_file(&mut context);
 }
 
 fn read_line(context: &mut GlobalContext<'_>, line: &Line) {

@@ -57,16 +57,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("external-check", "[preserve-env]", "Allows health checks that run a program."),
     not_yet("close-spread-time", "<time>", "Time over which a soft stop spreads the closing of idle connections."),
     not_yet("warn-blocked-traffic-after", "<time>", "Time after which a task that blocks its thread is reported."),
-    not_yet("http-err-codes", "[+-]<range>[,...] [...]", "Status codes that count as errors of the client."),
-    not_yet("http-fail-codes", "[+-]<range>[,...] [...]", "Status codes that count as failures of the server."),
-    not_yet("h1-case-adjust", "<from> <to>", "Spelling of one header name towards bogus HTTP/1 applications."),
-    not_yet("h1-case-adjust-file", "<file>", "Spellings of header names towards bogus HTTP/1 applications."),
-    not_yet("h1-accept-payload-with-any-method", "", "Accept a body with GET, HEAD and DELETE from HTTP/1.0 clients."),
-    not_yet(
-        "h1-do-not-close-on-insecure-transfer-encoding",
-        "",
-        "Keep the connection after a message with both Transfer-Encoding and Content-Length.",
-    ),
     not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
     not_yet(
         "harden.reject-privileged-ports.tcp",

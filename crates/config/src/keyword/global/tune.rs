@@ -11,6 +11,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.maxrewrite", "<number>", "Bytes of a buffer kept free for rewriting headers.", maxrewrite),
     supported("tune.http.maxhdr", "<number>", "Header fields that a message may have.", http_maxhdr),
     supported("tune.http.logurilen", "<number>", "Bytes of a request line that a log line shows.", http_logurilen),
+    supported("tune.http.cookielen", "<number>", "Longest captured cookie.", http_cookielen),
     supported("tune.maxaccept", "<number>", "Connections accepted in a row; -1 lifts the limit.", maxaccept),
     supported("tune.maxpollevents", "<number>", "Events fetched from the kernel at once.", maxpollevents),
     supported(
@@ -42,7 +43,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets."),
     not_yet("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client."),
     not_yet("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server."),
-    not_yet("tune.http.cookielen", "<number>", "Longest captured cookie."),
     not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
     not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
     not_yet(
@@ -196,6 +196,12 @@ fn http_logurilen(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = argument(context, line) else { return };
     let value = lenient(word, "tune.http.logurilen", &mut context.report);
     context.spec.tune.http_logurilen = u32::try_from(value).ok();
+}
+
+fn http_cookielen(context: &mut GlobalContext<'_>, line: &Line) {
+    let Some(word) = argument(context, line) else { return };
+    let value = lenient(word, "tune.http.cookielen", &mut context.report);
+    context.spec.tune.http_cookielen = u32::try_from(value).ok();
 }
 
 fn maxaccept(context: &mut GlobalContext<'_>, line: &Line) {

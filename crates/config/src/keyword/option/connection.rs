@@ -27,7 +27,13 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(fixed(ANY), "tcpka", "", "TCP keep-alive on both sides.", tcpka),
     tuning(switch(FRONT), "tcp-smart-accept", "", "Lets the kernel delay the acknowledgement of the handshake."),
     tuning(switch(BACK), "tcp-smart-connect", "", "Lets the kernel delay the acknowledgement towards servers."),
-    not_yet(switch(ANY), "independent-streams", "", "The two directions do not refresh each other's timeouts."),
+    supported(
+        switch(ANY),
+        "independent-streams",
+        "",
+        "What is sent to a side does not refresh the time it has to send something.",
+        independent_streams,
+    ),
     not_yet(
         switch(FRONT),
         "idle-close-on-response",
@@ -74,6 +80,10 @@ fn tcpka(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn nolinger(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.options.nolinger = on);
+}
+
+fn independent_streams(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.options.independent_streams = on);
 }
 
 fn splice_auto(context: &mut ProxyContext<'_>, line: &Line) {

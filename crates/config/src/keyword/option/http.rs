@@ -1,11 +1,12 @@
 //! Options about HTTP messages.
 
+use super::address_fields::{forwarded, forwardfor, originalto};
 use super::{OptionKeyword, boolean, fixed, no_only, not_yet, removed, supported, switch, tuning};
+use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK, FRONT};
 use crate::keyword::proxy::ProxyContext;
-use crate::spec::{CloseMode, ForwardForSpec};
-use std::net::{IpAddr, Ipv4Addr};
+use crate::spec::{CloseMode, RestrictNames};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
@@ -16,12 +17,19 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         "Tells servers the client's address in X-Forwarded-For.",
         forwardfor,
     ),
-    not_yet(no_only(BACK), "forwarded", "[<argument>...]", "Tells servers about the client in Forwarded (RFC 7239)."),
-    not_yet(
+    supported(
+        no_only(BACK),
+        "forwarded",
+        "[<argument>...]",
+        "Tells servers about the client in Forwarded (RFC 7239).",
+        forwarded,
+    ),
+    supported(
         fixed(ANY),
         "originalto",
         "[except <network>] [header <name>]",
         "Tells servers the address that the client connected to.",
+        originalto,
     ),
     supported(no_only(ANY), "http-keep-alive", "", "Keeps connections open on both sides (default).", http_keep_alive),
     supported(
@@ -33,45 +41,98 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     ),
     supported(no_only(ANY), "httpclose", "", "Closes both connections after each answer.", httpclose),
     tuning(switch(ANY), "http-no-delay", "", "Sends without waiting for more; Weir decides by what is at hand."),
-    not_yet(switch(ANY), "http-buffer-request", "", "Waits for the body before the rules."),
-    not_yet(switch(BACK), "http-drop-request-trailers", "", "Drops the trailers of requests."),
-    not_yet(switch(FRONT), "http-drop-response-trailers", "", "Drops the trailers of responses."),
-    not_yet(switch(FRONT), "http-ignore-probes", "", "Says nothing to connections that close without a request."),
-    not_yet(switch(BACK), "http-pretend-keepalive", "", "Promises a server keep-alive, yet closes."),
-    not_yet(
+    supported(
+        switch(ANY),
+        "http-buffer-request",
+        "",
+        "Waits for the body, or as much of it as a buffer holds, before a server is looked for.",
+        buffer_request,
+    ),
+    supported(switch(BACK), "http-drop-request-trailers", "", "Drops the trailers of requests.", drop_request_trailers),
+    supported(
+        switch(FRONT),
+        "http-drop-response-trailers",
+        "",
+        "Drops the trailers of responses.",
+        drop_response_trailers,
+    ),
+    supported(
+        switch(FRONT),
+        "http-ignore-probes",
+        "",
+        "Says nothing to connections that close without a request.",
+        ignore_probes,
+    ),
+    supported(
+        switch(BACK),
+        "http-pretend-keepalive",
+        "",
+        "Does not tell servers that their connection is closed behind the answer.",
+        pretend_keepalive,
+    ),
+    supported(
         fixed(ANY),
         "http-restrict-req-hdr-names",
         "{ preserve | delete | reject }",
         "What happens to requests with odd header names.",
+        restrict_names,
     ),
-    not_yet(switch(FRONT), "http-use-proxy-header", "", "Uses Proxy-Connection."),
-    not_yet(fixed(FRONT), "accept-invalid-http-request", "", "Older name of accept-unsafe-violations-in-http-request."),
-    not_yet(
+    supported(
+        switch(FRONT),
+        "http-use-proxy-header",
+        "",
+        "Leaves Proxy-Connection to clients and servers that speak through a proxy.",
+        use_proxy_header,
+    ),
+    supported(
+        fixed(FRONT),
+        "accept-invalid-http-request",
+        "",
+        "Older name of accept-unsafe-violations-in-http-request.",
+        accept_invalid_request,
+    ),
+    supported(
         fixed(BACK),
         "accept-invalid-http-response",
         "",
         "Older name of accept-unsafe-violations-in-http-response.",
+        accept_invalid_response,
     ),
-    not_yet(switch(FRONT), "accept-unsafe-violations-in-http-request", "", "Tolerates malformed requests."),
-    not_yet(switch(BACK), "accept-unsafe-violations-in-http-response", "", "Tolerates malformed responses."),
+    supported(
+        switch(FRONT),
+        "accept-unsafe-violations-in-http-request",
+        "",
+        "Tolerates malformed requests.",
+        accept_unsafe_request,
+    ),
+    supported(
+        switch(BACK),
+        "accept-unsafe-violations-in-http-response",
+        "",
+        "Tolerates malformed responses.",
+        accept_unsafe_response,
+    ),
     not_yet(switch(BACK), "checkcache", "", "Refuses responses that a cache would store with a cookie."),
-    not_yet(
+    supported(
         switch(FRONT),
         "disable-h2-upgrade",
         "",
         "Does not switch to HTTP/2 when an HTTP/1 connection starts with its preface.",
+        disable_h2_upgrade,
     ),
-    not_yet(
+    supported(
         switch(FRONT),
         "h1-case-adjust-bogus-client",
         "",
         "Spells header names towards clients as h1-case-adjust says.",
+        adjust_case_client,
     ),
-    not_yet(
+    supported(
         switch(BACK),
         "h1-case-adjust-bogus-server",
         "",
         "Spells header names towards servers as h1-case-adjust says.",
+        adjust_case_server,
     ),
     removed(
         "forceclose",
@@ -111,89 +172,82 @@ fn close_mode(context: &mut ProxyContext<'_>, line: &Line, mode: CloseMode) {
     });
 }
 
-fn forwardfor(context: &mut ProxyContext<'_>, line: &Line) {
-    let mut forwardfor = ForwardForSpec { except: None, header: None, if_none: false };
-    let mut at = 2;
-    while let Some(word) = line.words.get(at) {
-        match word.text.as_str() {
-            "except" => {
-                let Some(network) = network(line.text(at + 1)) else {
-                    context
-                        .report
-                        .alert(line.span(at + 1), "'option forwardfor except' expects <address>[/mask] as argument.");
-                    return;
-                };
-                forwardfor.except = Some(network);
-                at += 2;
-            }
-            "header" => {
-                let Some(name) = line.words.get(at + 1) else {
-                    context
-                        .report
-                        .alert(line.span(at + 1), "'option forwardfor header' expects <header_name> as argument.");
-                    return;
-                };
-                forwardfor.header = Some(name.text.clone());
-                at += 2;
-            }
-            "if-none" => {
-                forwardfor.if_none = true;
-                at += 1;
-            }
-            _ => {
-                context.report.alert(
-                    word.span,
-                    "'option forwardfor' only supports optional values: 'except', 'header' and 'if-none'.",
-                );
-                return;
-            }
-        }
-    }
-    context.draft.spec.forwardfor = Some(forwardfor);
+fn buffer_request(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.buffer_request = on);
 }
 
-/// An address and the length of its network's prefix; a mask in dotted form counts as well if it is one run of ones.
-fn network(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, mask) = match text.split_once('/') {
-        Some((address, mask)) => (address, Some(mask)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    let length = match mask {
-        None => bits,
-        Some(mask) => match mask.parse::<u8>() {
-            Ok(length) => length,
-            Err(_) => {
-                let mask = u32::from(mask.parse::<Ipv4Addr>().ok()?);
-                u8::try_from(mask.leading_ones()).ok().filter(|_| mask.count_ones() == mask.leading_ones())?
-            }
-        },
-    };
-    (length <= bits).then_some((address, length))
+fn drop_request_trailers(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.drop_request_trailers = on);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::network;
+fn drop_response_trailers(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.drop_response_trailers = on);
+}
 
-    #[test]
-    fn networks() {
-        let rows = [
-            ("127.0.0.1", Some(("127.0.0.1", 32))),
-            ("127.0.0.0/8", Some(("127.0.0.0", 8))),
-            ("10.0.0.0/255.255.0.0", Some(("10.0.0.0", 16))),
-            ("10.0.0.0/255.0.255.0", None),
-            ("::1", Some(("::1", 128))),
-            ("2001:db8::/32", Some(("2001:db8::", 32))),
-            ("::1/129", None),
-            ("10.0.0.0/33", None),
-            ("x", None),
-            ("", None),
-        ];
-        for (text, expected) in rows {
-            let expected = expected.map(|(address, length)| (address.parse().unwrap(), length));
-            assert_eq!(network(text), expected, "{text}");
+fn ignore_probes(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.ignore_probes = on);
+}
+
+fn pretend_keepalive(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.pretend_keepalive = on);
+}
+
+fn use_proxy_header(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.use_proxy_header = on);
+}
+
+fn accept_unsafe_request(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.accept_unsafe_request = on);
+}
+
+fn accept_unsafe_response(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.accept_unsafe_response = on);
+}
+
+fn disable_h2_upgrade(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.disable_h2_upgrade = on);
+}
+
+fn adjust_case_client(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.adjust_case_client = on);
+}
+
+fn adjust_case_server(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.adjust_case_server = on);
+}
+
+/// The older names warn, and do what the newer ones do.
+fn accept_invalid_request(context: &mut ProxyContext<'_>, line: &Line) {
+    deprecated(context, line, "accept-unsafe-violations-in-http-request");
+    accept_unsafe_request(context, line);
+}
+
+fn accept_invalid_response(context: &mut ProxyContext<'_>, line: &Line) {
+    deprecated(context, line, "accept-unsafe-violations-in-http-response");
+    accept_unsafe_response(context, line);
+}
+
+fn deprecated(context: &mut ProxyContext<'_>, line: &Line, newer: &str) {
+    let message = format!("option '{}' is deprecated. please use 'option {newer}' if absolutely needed.", line.text(1));
+    context.report.push(Diagnostic::warning(line.span(1), message).with_form(Form::ParsingTight));
+}
+
+fn restrict_names(context: &mut ProxyContext<'_>, line: &Line) {
+    const EXPECTED: &str = "option 'http-restrict-req-hdr-names' expects 'preserve', 'reject' or 'delete' option.";
+    let restrict = match line.words.get(2).map(|word| word.text.as_str()) {
+        Some("preserve") => RestrictNames::Preserve,
+        Some("delete") => RestrictNames::Delete,
+        Some("reject") => RestrictNames::Reject,
+        Some(other) => {
+            context.report.alert(line.span(2), format!("invalid parameter '{other}'. {EXPECTED}"));
+            return;
         }
+        None => {
+            context.report.alert(line.span(2), format!("missing parameter. {EXPECTED}"));
+            return;
+        }
+    };
+    if !context.report.too_many(line, 3, "option") {
+        context.draft.spec.http.restrict_names = restrict;
     }
 }

@@ -1,5 +1,6 @@
 //! `option …`, by family. Owns the dispatch and what `no` and `default` mean in front of it.
 
+mod address_fields;
 mod checks;
 mod connection;
 mod http;

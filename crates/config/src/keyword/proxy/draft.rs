@@ -6,7 +6,7 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
+    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, HttpSpec, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
     ProxyLimitsSpec, ProxySpec, TimeoutsSpec,
 };
 use std::collections::HashMap;
@@ -77,6 +77,7 @@ impl ProxyDraft {
             http_reuse: HttpReuse::default(),
             close_mode: CloseMode::default(),
             forwardfor: None,
+            http: HttpSpec::default(),
             monitor_uri: None,
             error_files: Vec::new(),
             options: OptionsSpec::default(),
@@ -138,6 +139,7 @@ impl ProxyDraft {
         }
         if self.spec.mode == Mode::Tcp {
             self.spec.forwardfor = None;
+            self.spec.http = HttpSpec::default();
             self.spec.monitor_uri = None;
         }
         self.spec

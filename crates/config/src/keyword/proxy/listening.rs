@@ -16,6 +16,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Options of the servers declared after it.",
         default_server,
     ),
+    supported(BACK, "http-send-name-header", "<name>", "Header that tells a server its name.", http_send_name_header),
     not_yet(
         SERVER,
         "server-template",
@@ -41,4 +42,25 @@ fn server(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn default_server(context: &mut ProxyContext<'_>, line: &Line) {
     server::read_defaults(context, line);
+}
+
+/// Header names that would break the framing or the routing of every request.
+const NOT_A_NAME_HEADER: &[&str] = &["host", "content-length", "transfer-encoding", "connection"];
+
+fn http_send_name_header(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(name) = line.words.get(1).filter(|word| !word.text.is_empty()) else {
+        context.report.alert(line.span(1), "'http-send-name-header' requires a header string.");
+        return;
+    };
+    if NOT_A_NAME_HEADER.iter().any(|forbidden| name.text.eq_ignore_ascii_case(forbidden)) {
+        let message = format!("'{}' cannot be used as header name for 'http-send-name-header' directive.", name.text);
+        context.report.alert(name.span, message);
+        return;
+    }
+    if !name.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)) {
+        let message = format!("'http-send-name-header' : '{}' is not the name of a header.", name.text);
+        context.report.alert(name.span, message);
+        return;
+    }
+    context.draft.spec.http.send_name_header = Some(name.text.clone());
 }

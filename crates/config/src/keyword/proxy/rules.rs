@@ -3,7 +3,7 @@
 use super::{ProxyContext, ProxyKeyword, group, not_yet};
 use crate::document::Line;
 use crate::keyword::place::places::{
-    ANY, BACK, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_SECTION, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
+    ANY, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_SECTION, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
 };
 use crate::keyword::{filter, rule};
 
@@ -89,7 +89,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(BACK_ONLY_EVERYWHERE, "use-fcgi-app", "<section>", "FastCGI application behind the servers."),
     not_yet(ANY, "ssl-f-use", "[<option> <value>]...", "Certificate of the frontend."),
     not_yet(FRONT_SECTION, "crt", "<file>", "Certificate of the frontend, by its former name."),
-    not_yet(BACK, "http-send-name-header", "[<name>]", "Header that tells a server its name."),
 ];
 
 fn http_request(context: &mut ProxyContext<'_>, line: &Line) {

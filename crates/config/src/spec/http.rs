@@ -1,0 +1,183 @@
+//! What proxies and the process do to HTTP messages and connections (configuration manual, sections 3.1 and 4): the
+//! options that have no other home. Must never say what a message holds.
+
+use crate::span::Spanned;
+use std::net::IpAddr;
+
+/// `option originalto`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginalToSpec {
+    /// `except`: network and prefix length.
+    pub except: Option<(IpAddr, u8)>,
+    /// `header`: the field's name; default `x-original-to`.
+    pub header: Option<String>,
+}
+
+/// `option forwarded`: which parameters of RFC 7239 are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct ForwardedSpec {
+    pub proto: bool,
+    pub host: bool,
+    pub by: bool,
+    pub by_port: bool,
+    /// `for`.
+    pub r#for: bool,
+    pub for_port: bool,
+}
+
+/// `option http-restrict-req-hdr-names`: what happens to requests whose header names hold something else than letters,
+/// digits and dashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RestrictNames {
+    /// Nothing.
+    #[default]
+    Preserve,
+    /// Those fields are removed.
+    Delete,
+    /// The request is refused with 403.
+    Reject,
+}
+
+/// A proxy's options about HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpSpec {
+    /// `option originalto`.
+    pub originalto: Option<OriginalToSpec>,
+    /// `option forwarded`.
+    pub forwarded: Option<ForwardedSpec>,
+    /// `http-send-name-header`.
+    pub send_name_header: Option<String>,
+    /// `option http-restrict-req-hdr-names`.
+    pub restrict_names: RestrictNames,
+    /// `option http-buffer-request`.
+    pub buffer_request: bool,
+    /// `option http-drop-request-trailers`.
+    pub drop_request_trailers: bool,
+    /// `option http-drop-response-trailers`.
+    pub drop_response_trailers: bool,
+    /// `option http-ignore-probes`.
+    pub ignore_probes: bool,
+    /// `option accept-unsafe-violations-in-http-request`.
+    pub accept_unsafe_request: bool,
+    /// `option accept-unsafe-violations-in-http-response`.
+    pub accept_unsafe_response: bool,
+    /// `option http-use-proxy-header`.
+    pub use_proxy_header: bool,
+    /// `option http-pretend-keepalive`.
+    pub pretend_keepalive: bool,
+    /// `option disable-h2-upgrade`.
+    pub disable_h2_upgrade: bool,
+    /// `option h1-case-adjust-bogus-client`.
+    pub adjust_case_client: bool,
+    /// `option h1-case-adjust-bogus-server`.
+    pub adjust_case_server: bool,
+}
+
+/// What the `global` section says about HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GlobalHttpSpec {
+    /// `http-err-codes`; `None`: 400 to 499.
+    pub err_codes: Option<StatusCodes>,
+    /// `http-fail-codes`; `None`: 500 to 599 but 501 and 505.
+    pub fail_codes: Option<StatusCodes>,
+    /// `h1-case-adjust` and the file of `h1-case-adjust-file`: names in lower case, and as they are to be written.
+    pub case_adjust: Vec<(String, String)>,
+    /// `h1-case-adjust-file`: the last one.
+    pub case_adjust_file: Option<Spanned<String>>,
+    /// `h1-accept-payload-with-any-method`.
+    pub accept_payload_with_any_method: bool,
+    /// `h1-do-not-close-on-insecure-transfer-encoding`.
+    pub keep_insecure_transfer_encoding: bool,
+}
+
+/// A set of status codes from 100 to 599.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct StatusCodes {
+    bits: [u64; 8],
+}
+
+impl StatusCodes {
+    /// The first code that can be in a set.
+    pub const FIRST: u16 = 100;
+    /// The last one.
+    pub const LAST: u16 = 599;
+
+    /// What counts as an error of the client unless `http-err-codes` says otherwise.
+    pub fn errors() -> Self {
+        let mut codes = Self::default();
+        codes.set(400, 499, true);
+        codes
+    }
+
+    /// What counts as a failure of the server unless `http-fail-codes` says otherwise.
+    pub fn failures() -> Self {
+        let mut codes = Self::default();
+        codes.set(500, 599, true);
+        codes.set(501, 501, false);
+        codes.set(505, 505, false);
+        codes
+    }
+
+    /// Whether a status is in the set.
+    #[inline]
+    pub fn contains(&self, status: u16) -> bool {
+        let Some(at) = status.checked_sub(Self::FIRST).map(usize::from) else { return false };
+        self.bits.get(at / 64).is_some_and(|word| word & (1 << (at % 64)) != 0)
+    }
+
+    /// Puts the codes from `low` to `high` in or takes them out; what no set can hold is left out.
+    pub fn set(&mut self, low: u16, high: u16, inside: bool) {
+        for status in low.max(Self::FIRST)..=high.min(Self::LAST) {
+            let at = usize::from(status - Self::FIRST);
+            let bit = 1 << (at % 64);
+            if inside {
+                self.bits[at / 64] |= bit;
+            } else {
+                self.bits[at / 64] &= !bit;
+            }
+        }
+    }
+
+    /// The ranges of codes in the set, ascending.
+    pub fn ranges(&self) -> Vec<(u16, u16)> {
+        let mut ranges: Vec<(u16, u16)> = Vec::new();
+        for status in (Self::FIRST..=Self::LAST).filter(|status| self.contains(*status)) {
+            match ranges.last_mut() {
+                Some(last) if last.1 + 1 == status => last.1 = status,
+                _ => ranges.push((status, status)),
+            }
+        }
+        ranges
+    }
+}
+
+impl std::fmt::Debug for StatusCodes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, (low, high)) in self.ranges().into_iter().enumerate() {
+            write!(formatter, "{}{low}-{high}", if index > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_codes() {
+        assert_eq!(format!("{:?}", StatusCodes::errors()), "400-499");
+        assert_eq!(format!("{:?}", StatusCodes::failures()), "500-500,502-504,506-599");
+        let mut codes = StatusCodes::errors();
+        codes.set(450, 450, false);
+        codes.set(500, 500, true);
+        assert_eq!(codes.ranges(), [(400, 449), (451, 500)]);
+        for (status, inside) in [(0, false), (99, false), (400, true), (450, false), (500, true), (611, false)] {
+            assert_eq!(codes.contains(status), inside, "{status}");
+        }
+        codes.set(0, u16::MAX, true);
+        assert_eq!(codes.ranges(), [(100, 599)]);
+        assert!(!codes.contains(600) && !codes.contains(u16::MAX));
+    }
+}

@@ -1,0 +1,189 @@
+//! The answer's head: read, judged, written anew, and what it says about both connections. Interim answers go on on the
+//! way. Must never touch a body.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use conn::flow::{Moved, Step};
+use wire::h1::{self, ConnectionLine, Edits, Parse, RequestContext, Scan};
+use wire::http::{Framing, Method, Version};
+
+use super::{Answer, End, Exchange, Upload, cut, failed};
+use crate::facts::{Cause, Phase};
+use crate::stream::request::fits;
+
+impl Exchange<'_> {
+    /// Reads the answer's head. True: it opens a tunnel.
+    pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        self.down_step = Step::AwaitsSource;
+        self.flush_interim(cx)?;
+        loop {
+            if self.input.capacity() == 0 {
+                self.input = rt::buffer();
+            }
+            match self.link.stream.poll_read(cx, &mut self.input) {
+                Poll::Pending => {
+                    if self.input.is_empty() {
+                        self.input = Buffer::empty();
+                    }
+                    return Ok(false);
+                }
+                Poll::Ready(Ok(read)) if read > 0 => {
+                    self.answered = true;
+                    self.server_active = rt::now();
+                    if self.parse_heads()? {
+                        return self.begin_answer();
+                    }
+                    self.flush_interim(cx)?;
+                }
+                Poll::Ready(_) => return self.server_gone(),
+            }
+        }
+    }
+
+    /// The server's link ended before its answer's head did.
+    fn server_gone(&self) -> Result<bool, End> {
+        if !self.input.is_empty() {
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
+        match (self.answered, self.terms.reused, self.terms.replayable) {
+            (true, ..) => failed(Cause::Server, Phase::Headers, 502),
+            (false, true, true) => Err(End::Replay),
+            (false, true, false) => Err(End::Silent),
+            (false, false, _) => failed(Cause::Server, Phase::Headers, 502),
+        }
+    }
+
+    /// Writes what there is of interim answers.
+    fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        if !self.down.head_pending() {
+            return Ok(());
+        }
+        let mut moved = Moved::default();
+        let flushed = self.down.poll_flush(cx, &mut self.client.stream, &mut moved);
+        if moved.written > 0 {
+            self.client_active = rt::now();
+            self.facts.borrow_mut().bytes_out += moved.written as u64;
+        }
+        match flushed {
+            Poll::Ready(Err(_)) => cut(Cause::Client, Phase::Data, 400),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Parses what is there; interim answers go on. True: the final head is complete.
+    fn parse_heads(&mut self) -> Result<bool, End> {
+        let facts = &mut *self.facts.borrow_mut();
+        let method = facts.request.known_method();
+        let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
+        loop {
+            let parsed = h1::parse_response(
+                self.input.data(),
+                &self.terms.limits,
+                &context,
+                &mut self.scan,
+                &mut facts.response,
+            );
+            match parsed {
+                Err(_) => return failed(Cause::Proxy, Phase::Headers, 502),
+                Ok(Parse::Partial) => {
+                    if self.input.len() >= self.terms.limits.max_head {
+                        return failed(Cause::Proxy, Phase::Headers, 502);
+                    }
+                    if self.input.room() == 0 {
+                        self.input.compact();
+                    }
+                    return Ok(false);
+                }
+                Ok(Parse::Complete { consumed }) if !fits(&facts.response, consumed, self.terms.limits.max_head) => {
+                    return failed(Cause::Proxy, Phase::Headers, 502);
+                }
+                Ok(Parse::Complete { consumed }) => {
+                    self.input.consume(consumed);
+                    self.scan = Scan::default();
+                    let status = facts.response.status();
+                    if !(100..200).contains(&status) || status == 101 {
+                        return Ok(true);
+                    }
+                    // HTTP/1.0 knows no interim answers.
+                    if facts.request.version() == Version::Http11 {
+                        let edits = Edits {
+                            framing: Framing::None,
+                            connection: ConnectionLine::Nothing,
+                            version: Version::Http11,
+                            ..Edits::default()
+                        };
+                        if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
+                            return failed(Cause::Proxy, Phase::Headers, 502);
+                        }
+                    }
+                    facts.response.clear();
+                    if self.input.is_empty() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Encodes the answer's head and starts its body. True: it opens a tunnel.
+    fn begin_answer(&mut self) -> Result<bool, End> {
+        let facts = &mut *self.facts.borrow_mut();
+        let status = facts.response.status();
+        facts.timings.response = Some(rt::now());
+        facts.status = i32::from(status);
+        let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
+        let tunnel = connect || (status == 101 && facts.request.upgrade);
+        if status == 101 && !tunnel {
+            facts.timings.response = None;
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
+        let framing = if tunnel { Framing::None } else { facts.response.framing };
+        let modern = facts.request.version() == Version::Http11;
+        let chunked = framing == Framing::Chunked && modern;
+        let delimited = match framing {
+            Framing::UntilClose => false,
+            // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
+            Framing::Chunked => modern && facts.response.version() == Version::Http11,
+            Framing::None | Framing::Length(_) => true,
+        };
+        self.keep_client &= delimited && !tunnel && !self.session.is_stopping();
+        let kept = match facts.response.version() {
+            Version::Http11 => !facts.response.connection.close,
+            Version::Http10 => facts.response.connection.keep_alive && !facts.response.connection.close,
+        };
+        self.reusable = kept && !self.terms.close_server && framing != Framing::UntilClose && !tunnel;
+        let upgrade = facts.response.first(b"upgrade").unwrap_or_default().to_vec();
+        let version = facts.response.version();
+        let both_modern = modern && version == Version::Http11;
+        let connection = match (tunnel, self.keep_client) {
+            (true, _) if status == 101 => ConnectionLine::Upgrade(&upgrade),
+            (true, _) => ConnectionLine::Nothing,
+            (false, true) if both_modern => ConnectionLine::Nothing,
+            (false, true) => ConnectionLine::KeepAlive,
+            (false, false) if version == Version::Http10 => ConnectionLine::Nothing,
+            (false, false) => ConnectionLine::Close,
+        };
+        let sent = if framing == Framing::Chunked && !modern { Framing::UntilClose } else { framing };
+        let edits = Edits { connection, framing: sent, version, ..Edits::default() };
+        let interim = self.down.head_mut().len();
+        if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
+        if tunnel {
+            return Ok(true);
+        }
+        self.down.closes = !self.keep_client && self.upload == Upload::Done;
+        let body = std::mem::replace(&mut self.input, Buffer::empty());
+        if self.down.start(body, framing, chunked).is_err() {
+            self.down.head_mut().truncate(interim);
+            facts.timings.response = None;
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
+        if self.terms.splice_response {
+            self.down.splice();
+        }
+        self.answer = Answer::Flowing;
+        Ok(false)
+    }
+}

@@ -1,0 +1,125 @@
+//! What ends an exchange that does not come to its end by itself: time, and a client that leaves. Must never move a byte.
+
+use std::task::{Context, Poll};
+
+use base::moment::Moment;
+use conn::flow::Step;
+use rt::net::Hangup;
+
+use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
+use crate::facts::{Cause, Outcome, Phase};
+
+impl Exchange<'_> {
+    /// Looks at the client and at the time; arms the timer for what comes next.
+    pub(super) fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            let now = rt::now();
+            let mut next: Option<Moment> = None;
+            let mut until = |moment: Moment| next = Some(next.map_or(moment, |next| next.min(moment)));
+            if let Some(limit) = self.terms.client
+                && self.waits_for_client()
+            {
+                let deadline = self.client_active + limit;
+                if now >= deadline {
+                    return Poll::Ready(self.client_expired());
+                }
+                until(deadline);
+            }
+            if let Some(limit) = self.terms.server
+                && self.waits_for_server()
+            {
+                let deadline = self.server_active + limit;
+                if now >= deadline {
+                    return Poll::Ready(self.server_expired());
+                }
+                until(deadline);
+            }
+            if self.down.is_bulk() {
+                let deadline = self.server_active + BULK_PAUSE;
+                if now >= deadline {
+                    self.down.lower_mark(&mut self.link.stream);
+                    return self.poll(cx);
+                }
+                until(deadline);
+            }
+            if self.up.is_bulk() {
+                let deadline = self.client_active + BULK_PAUSE;
+                if now >= deadline {
+                    self.up.lower_mark(&mut self.client.stream);
+                    return self.poll(cx);
+                }
+                until(deadline);
+            }
+            if self.answer != Answer::Done && !self.half_closed {
+                let watch = self.began + WATCH_AFTER;
+                if now >= watch || self.client.stream.is_registered() {
+                    if let Poll::Ready(hangup) = self.client.stream.poll_hangup(cx)
+                        && let Some(end) = self.client_gone(hangup)
+                    {
+                        return Poll::Ready(end);
+                    }
+                } else {
+                    until(watch);
+                }
+            }
+            self.client.timer.arm(next);
+            if self.client.timer.poll_expired(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn waits_for_client(&self) -> bool {
+        let reads = self.upload != Upload::Done && self.up_step == Step::AwaitsSource;
+        let writes = match self.answer {
+            Answer::Awaited => self.down.head_pending(),
+            Answer::Flowing => self.down_step == Step::AwaitsSink,
+            Answer::Done => false,
+        };
+        reads || writes
+    }
+
+    fn waits_for_server(&self) -> bool {
+        let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
+        let reads = match self.answer {
+            Answer::Awaited => self.upload != Upload::Flowing,
+            Answer::Flowing => self.down_step == Step::AwaitsSource,
+            Answer::Done => false,
+        };
+        writes || reads
+    }
+
+    fn client_expired(&self) -> End {
+        let (phase, status) = match self.answer {
+            Answer::Awaited => (Phase::Headers, 400),
+            Answer::Flowing => (Phase::Data, 0),
+            Answer::Done => (Phase::Last, 0),
+        };
+        End::Failed { outcome: Outcome::new(Cause::ClientTimeout, phase), status, page: status > 0 }
+    }
+
+    fn server_expired(&self) -> End {
+        let (phase, status) = match self.answer {
+            Answer::Awaited => (Phase::Headers, 504),
+            Answer::Flowing | Answer::Done => (Phase::Data, 0),
+        };
+        End::Failed { outcome: Outcome::new(Cause::ServerTimeout, phase), status, page: status > 0 }
+    }
+
+    /// The client closed its direction or is gone altogether.
+    fn client_gone(&mut self, hangup: Hangup) -> Option<End> {
+        let awaited = self.answer == Answer::Awaited;
+        let phase = match hangup {
+            // A request whose body is not complete is cut short; its flow tells.
+            Hangup::PeerClosed if self.upload == Upload::Flowing => return None,
+            Hangup::PeerClosed if !self.terms.abort_on_close => {
+                self.half_closed = true;
+                return None;
+            }
+            Hangup::PeerClosed if awaited => Phase::Headers,
+            Hangup::PeerClosed | Hangup::Error => Phase::Data,
+        };
+        let status = if awaited { 400 } else { 0 };
+        Some(End::Failed { outcome: Outcome::new(Cause::Client, phase), status, page: status > 0 })
+    }
+}

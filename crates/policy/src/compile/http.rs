@@ -1,0 +1,63 @@
+//! A proxy's options about HTTP. Must never look at a message.
+
+use crate::program::{AddressField, GlobalHttp, Http};
+use config::spec::{GlobalSpec, ProxySpec, StatusCodes};
+use config::text;
+use std::sync::Arc;
+use wire::h1::Spelling;
+
+/// `tune.http.cookielen` unless it is written.
+const COOKIELEN: usize = 63;
+
+/// The spellings of `h1-case-adjust`; `None` where there are none.
+pub(super) fn spelling(global: &GlobalSpec) -> Option<Arc<Spelling>> {
+    let pairs = global.http.case_adjust.iter().map(|(from, to)| (text::to_bytes(from), text::to_bytes(to)));
+    let spelling: Spelling = pairs.collect();
+    (!spelling.is_empty()).then(|| Arc::new(spelling))
+}
+
+/// One proxy's.
+pub(super) fn http(written: &ProxySpec, spelling: Option<&Arc<Spelling>>) -> Http {
+    let name = |written: Option<&String>, usual: &str| -> Box<str> {
+        written.map_or(usual, |name| name).to_ascii_lowercase().into()
+    };
+    let http = &written.http;
+    Http {
+        forwardfor: written.forwardfor.as_ref().map(|field| AddressField {
+            except: field.except,
+            header: name(field.header.as_ref(), "x-forwarded-for"),
+            if_none: field.if_none,
+        }),
+        originalto: http.originalto.as_ref().map(|field| AddressField {
+            except: field.except,
+            header: name(field.header.as_ref(), "x-original-to"),
+            if_none: false,
+        }),
+        forwarded: http.forwarded,
+        send_name_header: http.send_name_header.as_ref().map(|name| name.to_ascii_lowercase().into_bytes().into()),
+        restrict_names: http.restrict_names,
+        buffer_request: http.buffer_request,
+        drop_request_trailers: http.drop_request_trailers,
+        drop_response_trailers: http.drop_response_trailers,
+        ignore_probes: http.ignore_probes,
+        accept_unsafe_request: http.accept_unsafe_request,
+        accept_unsafe_response: http.accept_unsafe_response,
+        use_proxy_header: http.use_proxy_header,
+        pretend_keepalive: http.pretend_keepalive,
+        disable_h2_upgrade: http.disable_h2_upgrade,
+        client_spelling: spelling.filter(|_| http.adjust_case_client).cloned(),
+        server_spelling: spelling.filter(|_| http.adjust_case_server).cloned(),
+    }
+}
+
+/// What holds everywhere.
+pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
+    let http = &written.http;
+    GlobalHttp {
+        err_codes: http.err_codes.unwrap_or_else(StatusCodes::errors),
+        fail_codes: http.fail_codes.unwrap_or_else(StatusCodes::failures),
+        accept_payload_with_any_method: http.accept_payload_with_any_method,
+        keep_insecure_transfer_encoding: http.keep_insecure_transfer_encoding,
+        cookielen: written.tune.http_cookielen.map_or(COOKIELEN, |bytes| bytes as usize),
+    }
+}

@@ -1,0 +1,75 @@
+//! Header names in the spelling that a bogus HTTP/1 application insists on (`h1-case-adjust`). Only the case of letters
+//! changes, so names are rewritten where they lie. Must never change anything else.
+
+/// Names and how they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spelling {
+    /// Lower case and as it is to be written, sorted.
+    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Spelling {
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Rewrites the names in whole lines `name: value`, CR LF behind each; what is no field (a start line, the empty
+    /// line) has no colon before its first blank and stays.
+    pub fn apply(&self, lines: &mut [u8]) {
+        let mut at = 0;
+        while let Some(line) = lines.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            let length = memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1);
+            let stop = memchr::memchr3(b':', b' ', b'\r', &line[..length]);
+            if let Some(end) = stop.filter(|end| line[*end] == b':') {
+                let name = &mut line[..end];
+                if let Ok(found) = self.names.binary_search_by(|pair| (*pair.0).cmp(&*name)) {
+                    name.copy_from_slice(&self.names[found].1);
+                }
+            }
+            at += length;
+        }
+    }
+}
+
+/// Pairs that differ in more than their case are left out.
+impl<F: AsRef<[u8]>, T: AsRef<[u8]>> FromIterator<(F, T)> for Spelling {
+    fn from_iter<I: IntoIterator<Item = (F, T)>>(pairs: I) -> Self {
+        let mut names: Vec<(Box<[u8]>, Box<[u8]>)> = pairs
+            .into_iter()
+            .filter(|(from, to)| from.as_ref().eq_ignore_ascii_case(to.as_ref()))
+            .map(|(from, to)| (from.as_ref().into(), to.as_ref().into()))
+            .collect();
+        names.sort();
+        Self { names }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_rewritten_and_nothing_else_is() {
+        let spelling: Spelling =
+            [("host", "Host"), ("x-a", "X-A"), ("get", "GeT"), ("http/1", "hTTP/1"), ("bad", "bade")]
+                .into_iter()
+                .collect();
+        let rows: &[(&str, &str)] = &[
+            (
+                "GET /host:x-a HTTP/1.1\r\nhost: host: x-a\r\nx-a: 1\r\nx-ab: 2\r\n\r\n",
+                "GET /host:x-a HTTP/1.1\r\nHost: host: x-a\r\nX-A: 1\r\nx-ab: 2\r\n\r\n",
+            ),
+            ("host:\r\nx-a: \r\nbad: 1\r\n", "Host:\r\nX-A: \r\nbad: 1\r\n"),
+            ("0\r\nx-a: 1\r\n\r\n", "0\r\nX-A: 1\r\n\r\n"),
+            ("get a:b HTTP/1.1\r\n\r\n", "get a:b HTTP/1.1\r\n\r\n"),
+            ("host: 1", "Host: 1"),
+            ("", ""),
+        ];
+        for (text, expected) in rows {
+            let mut bytes = text.as_bytes().to_vec();
+            spelling.apply(&mut bytes);
+            assert_eq!(String::from_utf8_lossy(&bytes), *expected);
+        }
+    }
+}
