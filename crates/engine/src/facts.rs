@@ -3,7 +3,7 @@
 
 use base::moment::WallTime;
 use policy::live::Counts;
-use policy::log_format::Timings;
+use policy::log_format::{Endpoint, Timings};
 use wire::http::Head;
 
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
@@ -114,6 +114,8 @@ pub struct Facts {
     pub backend: Option<usize>,
     /// Index of the server in its backend.
     pub server: Option<usize>,
+    /// Where the connection to the server comes from, if the log wants to know.
+    pub backend_source: Endpoint,
     /// Connection attempts that failed before the last one.
     pub retries: u32,
     /// The last attempt went to another server.

@@ -10,6 +10,7 @@ pub mod worker;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use listener::Listening;
 use worker::{Shared, Worker};
@@ -47,10 +48,18 @@ pub fn stop(shared: &Arc<Shared>) {
     }
 }
 
-/// Waits until no session is left. For worker 0.
+/// How long the end of the process waits for the servers of rings to take the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Waits until no session is left and the log has been sent. For worker 0.
 pub async fn drained() {
     let Some(worker) = rt::local::<Worker>() else { return };
     std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
+    let deadline = rt::now() + LAST_LINES;
+    // Other workers send their last lines at the end of the turn that ended their last sessions.
+    while worker.shared.log_targets.is_behind() && rt::now() < deadline {
+        rt::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Removes idle links on which something happened.
@@ -69,7 +78,7 @@ async fn purge(worker: Rc<Worker>) {
     let program = Arc::clone(&worker.shared.program);
     let servers = || program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers);
     let Some(shortest) = servers().map(|server| server.pool_purge_delay).min() else { return };
-    let step = shortest.max(std::time::Duration::from_millis(100));
+    let step = shortest.max(Duration::from_millis(100));
     let mut due: Vec<_> = servers().map(|server| rt::now() + server.pool_purge_delay).collect();
     loop {
         rt::sleep(step).await;

@@ -45,7 +45,7 @@ fn main() {
         ("tcplog", LogFormatSpec::Tcp, &plain),
         ("default", LogFormatSpec::Default, &plain),
     ] {
-        let format = LogFormat::predefined(format, Mode::Http);
+        let format = LogFormat::predefined(&format, Mode::Http);
         let mut line = Vec::new();
         let start = Instant::now();
         for _ in 0..ROUNDS {

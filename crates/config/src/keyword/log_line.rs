@@ -6,7 +6,7 @@ use crate::address::{self, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
 use crate::environment::Environment;
-use crate::span::Span;
+use crate::span::{Span, Spanned};
 use crate::spec::{AddressSpec, LogLevel, LogSpec, LogTargetSpec, SocketKind, SyslogFormat};
 use std::collections::VecDeque;
 
@@ -59,11 +59,26 @@ const FORMATS: &[(&str, SyslogFormat)] = &[
     ("raw", SyslogFormat::Raw),
 ];
 
+/// The format of that name.
+pub(crate) fn syslog_format(name: &str) -> Option<SyslogFormat> {
+    FORMATS.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+/// The name of a format that looks like that.
+pub(crate) fn nearest_format(name: &str) -> Option<&'static str> {
+    crate::suggest::nearest(name, FORMATS.iter().map(|row| row.0))
+}
+
+/// Whether lines can be sent to such an address over a connection.
+pub(crate) fn can_take_lines(address: &AddressSpec) -> bool {
+    matches!(address, AddressSpec::Inet { .. })
+}
+
 /// Bytes of a line when `len` is not written.
 const DEFAULT_LENGTH: u32 = 1024;
 
 /// Targets that HAProxy knows and Weir does not yet.
-const TARGETS_NOT_YET: &[&str] = &["ring@", "backend@"];
+const TARGETS_NOT_YET: &[&str] = &["backend@"];
 
 /// Reads the line behind a possible `no`. `None` if something is wrong, which has been said then.
 pub(crate) fn read(line: &Line, asker: &Asker<'_>, report: &mut Report<'_>) -> Option<Entry> {
@@ -116,8 +131,12 @@ fn read_target(word: &Word, asker: &Asker<'_>, report: &mut Report<'_>) -> Optio
         report.not_yet(word.span, &format!("log {}", word.text), asker.place);
         return None;
     }
+    if let Some(name) = word.text.strip_prefix("ring@") {
+        return Some(LogTargetSpec::Ring(Spanned::new(name.to_owned(), word.span)));
+    }
     match address::parse(&word.text, &AddressRules::LOG, asker.environment) {
         Ok(AddressSpec::Descriptor { fd, .. }) => Some(LogTargetSpec::Descriptor(fd)),
+        Ok(spec) if stream(&spec) && can_take_lines(&spec) => Some(LogTargetSpec::Stream(spec)),
         Ok(spec) if stream(&spec) => {
             report.not_yet(word.span, &format!("log {}", word.text), asker.place);
             None
@@ -171,15 +190,15 @@ fn read_options(
     if next(words, "format") {
         let word = value(words);
         let text = word.map_or("", |word| &word.text);
-        let Some(row) = FORMATS.iter().find(|row| row.0 == text) else {
-            let known = crate::suggest::nearest(text, FORMATS.iter().map(|row| row.0));
+        let Some(format) = syslog_format(text) else {
+            let known = nearest_format(text);
             let mut diagnostic =
                 Diagnostic::alert(word.map_or(end, |word| word.span), format!("log : unknown log format '{text}'"));
             diagnostic.hint = known.map(|known| format!("write '{known}'"));
             report.push(diagnostic);
             return None;
         };
-        log.format = Some(row.1);
+        log.format = Some(format);
     }
     if next(words, "sample") {
         let word = value(words);

@@ -12,6 +12,7 @@ pub mod catalogue;
 mod elsewhere;
 mod error_page;
 mod filter;
+mod format;
 mod global;
 mod log_line;
 mod negation;

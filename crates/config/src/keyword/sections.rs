@@ -8,7 +8,7 @@ use super::{DEFAULT_BUFSIZE, SpecOptions, Surroundings, global, is_name_characte
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
 use crate::span::{Span, Spanned};
-use crate::spec::{GlobalSpec, Spec};
+use crate::spec::{GlobalSpec, SectionsSpec, Spec};
 use std::collections::{HashMap, HashSet};
 
 /// A `defaults` section.
@@ -29,6 +29,7 @@ struct Reader<'a> {
     around: Surroundings<'a>,
     report: Report<'a>,
     global: GlobalSpec,
+    content: SectionsSpec,
     defaults: Vec<Defaults>,
     proxies: Vec<ProxyDraft>,
     /// The first proxy of each name.
@@ -42,6 +43,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         around,
         report: Report::new(out),
         global: GlobalSpec::default(),
+        content: SectionsSpec::default(),
         defaults: Vec::new(),
         proxies: Vec::new(),
         names: HashMap::new(),
@@ -64,7 +66,7 @@ impl Reader<'_> {
             "listen" => self.read_proxy(section, Kind::Listen),
             "backend" => self.read_proxy(section, Kind::Backend),
             name => match section::find(name) {
-                Some(row) => section::read(row, section, &mut self.report),
+                Some(row) => section::read(row, section, &mut self.content, self.around, &mut self.report),
                 None => {
                     let message = format!("unknown keyword '{name}' out of section.");
                     self.report.alert(section.line.span(0), message);
@@ -228,9 +230,10 @@ impl Reader<'_> {
     fn finish(mut self) -> Spec {
         global::finish(&mut self.global, self.around, &mut self.report);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
+        verify::rings(&self.proxies, &self.global, &self.content.rings, self.around, &mut self.report);
         number(&mut self.proxies);
         let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global)).collect();
-        Spec { global: self.global, proxies }
+        Spec { global: self.global, sections: self.content, proxies }
     }
 }
 

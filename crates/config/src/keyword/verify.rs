@@ -2,12 +2,15 @@
 //! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
 
 use super::Surroundings;
+use super::log_line::Entry;
 use super::place::{Side, noun};
 use super::proxy::ProxyDraft;
 use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
-use crate::spec::{AddressSpec, GlobalSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec, SocketKind};
+use crate::spec::{
+    AddressSpec, GlobalSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RingSpec, SocketKind,
+};
 use std::collections::HashMap;
 
 /// Judges all proxies.
@@ -137,7 +140,7 @@ impl Proxy<'_> {
         let draft = self.draft;
         let Some(chosen) = draft.format.as_ref().filter(|_| self.faces_clients() && !draft.gaps.mode) else { return };
         let fallback = match chosen.format {
-            LogFormatSpec::Http => "tcplog",
+            LogFormatSpec::Http | LogFormatSpec::Https => "tcplog",
             LogFormatSpec::HttpClf => "tcplog clf",
             _ => return,
         };
@@ -217,6 +220,37 @@ const HTTP_OPTIONS: &[HttpOption] = &[
     ("forwardfor", Side::Both, |proxy| proxy.forwardfor.is_some()),
     ("originalto", Side::Both, |proxy| proxy.http.originalto.is_some()),
 ];
+/// Every ring that a `log` line names must be there.
+pub(super) fn rings(
+    proxies: &[ProxyDraft],
+    global: &GlobalSpec,
+    rings: &[RingSpec],
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) {
+    let of_global = global.logs.iter().map(|log| ("global section".to_owned(), log));
+    let of_proxies = proxies.iter().flat_map(|draft| {
+        draft.logs.iter().filter_map(|entry| match entry {
+            Entry::Own(log) => Some((format!("proxy section '{}'", draft.spec.name.value), &**log)),
+            Entry::Global(_) | Entry::Clear => None,
+        })
+    });
+    for (place, log) in of_global.chain(of_proxies) {
+        let LogTargetSpec::Ring(name) = &log.target else { continue };
+        if rings.iter().any(|ring| ring.name == name.value) {
+            continue;
+        }
+        let message = format!(
+            "log directive declared in {place} in file '{}' at line {} uses unknown ring named '{}'.",
+            around.sources.file(name.span).map_or("", |file| &file.name),
+            name.span.line,
+            name.value
+        );
+        let hint = crate::suggest::nearest(&name.value, rings.iter().map(|ring| ring.name.as_str()))
+            .map_or_else(|| format!("add a section 'ring {}'", name.value), |known| format!("write 'ring@{known}'"));
+        report.push(Diagnostic::alert(name.span, message).with_form(Form::Bare).with_hint(hint));
+    }
+}
 
 const fn kind_name(kind: ProxyKind) -> &'static str {
     match kind {

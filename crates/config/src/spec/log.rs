@@ -1,7 +1,7 @@
 //! `log` lines and formats (configuration manual, sections 3.1, 4.2 "log" and 8).
 
 use super::AddressSpec;
-use crate::span::Span;
+use crate::span::{Span, Spanned};
 
 /// Syslog severities, most severe first; the number is the syslog code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +39,10 @@ pub enum LogTargetSpec {
     Address(AddressSpec),
     /// `stdout`, `stderr` or `fd@n`: descriptor number.
     Descriptor(i32),
+    /// `ring@`: the name of a `ring` section.
+    Ring(Spanned<String>),
+    /// `tcp@`: a syslog server by TCP, through a ring of its own.
+    Stream(AddressSpec),
 }
 
 /// One `log` line.
@@ -63,15 +67,36 @@ pub struct LogSpec {
 }
 
 /// Which format a proxy's lines take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogFormatSpec {
-    /// Neither `option httplog` nor `option tcplog`: "Connect from …".
+    /// None of the options, and no format: "Connect from …".
     #[default]
     Default,
     /// `option tcplog`.
     Tcp,
+    /// `option tcplog clf`.
+    TcpClf,
     /// `option httplog`.
     Http,
     /// `option httplog clf`.
     HttpClf,
+    /// `option httpslog`.
+    Https,
+    /// `log-format`: its text.
+    Custom(Spanned<String>),
+}
+
+/// What else a proxy says about its lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogLinesSpec {
+    /// `log-format-sd`: structured data in the headers of RFC 5424.
+    pub structured_data: Option<Spanned<String>>,
+    /// `error-log-format`: the format of connections that brought no valid request.
+    pub error: Option<Spanned<String>>,
+    /// `option dontlog-normal`.
+    pub dontlog_normal: bool,
+    /// `option log-separate-errors`.
+    pub separate_errors: bool,
+    /// `option logasap`.
+    pub as_soon_as_possible: bool,
 }

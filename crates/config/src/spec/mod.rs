@@ -10,6 +10,7 @@ mod log;
 mod processors;
 mod proxy;
 mod rights;
+mod ring;
 mod runtime;
 mod server;
 
@@ -18,13 +19,14 @@ pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
 pub use http::{ForwardedSpec, GlobalHttpSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
-pub use log::{LogFormatSpec, LogLevel, LogSpec, LogTargetSpec, SyslogFormat};
+pub use log::{LogFormatSpec, LogLevel, LogLinesSpec, LogSpec, LogTargetSpec, SyslogFormat};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
     BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
     SpliceSpec, TimeoutsSpec,
 };
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
+pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::ServerSpec;
 
@@ -33,6 +35,15 @@ pub use server::ServerSpec;
 pub struct Spec {
     /// The `global` sections, merged.
     pub global: GlobalSpec,
+    /// The sections that are neither `global` nor proxies.
+    pub sections: SectionsSpec,
     /// Every `frontend`, `backend` and `listen`, in file order.
     pub proxies: Vec<ProxySpec>,
+}
+
+/// The sections that are neither `global` nor proxies, each kind in file order (configuration manual, section 12).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SectionsSpec {
+    /// `ring`.
+    pub rings: Vec<RingSpec>,
 }

@@ -1,6 +1,6 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
-use super::{BindSpec, HttpSpec, LogFormatSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
+use super::{BindSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -205,6 +205,8 @@ pub struct ProxySpec {
     pub logs: Vec<LogSpec>,
     /// `option httplog` and its kin.
     pub log_format: LogFormatSpec,
+    /// What else there is to say about lines.
+    pub log_lines: LogLinesSpec,
     /// `log-tag`.
     pub log_tag: Option<String>,
 }

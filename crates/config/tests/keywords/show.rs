@@ -3,9 +3,9 @@
 
 use std::fmt::{Debug, Write as _};
 use weir_config::spec::{
-    AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, LogSpec, OptionsSpec,
-    PortSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, RuntimeAccess, RuntimeSpec, ServerSpec, SocketKind, Spec,
-    TimeoutsSpec, TuneSpec,
+    AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, LogLinesSpec, LogSpec,
+    OptionsSpec, PortSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec,
+    SectionsSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -38,8 +38,22 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
+    let SectionsSpec { rings } = &spec.sections;
+    rings.iter().for_each(|one| ring(one, &mut out));
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
+}
+
+fn ring(ring: &RingSpec, out: &mut String) {
+    let RingSpec { span, name, description, format, maxlen, size, timeout_connect, timeout_server, servers } = ring;
+    let _ = write!(out, "ring {name} @{} maxlen={maxlen} {timeout_connect}+{timeout_server}", span.line);
+    field(out, "description", description, &None);
+    field(out, "format", format, &None);
+    field(out, "size", size, &None);
+    out.push('\n');
+    for RingServerSpec { name, address: at, protocol } in servers {
+        let _ = writeln!(out, "  server@{} {} {} {protocol:?}", at.span.line, name.value, address(&at.value));
+    }
 }
 
 fn global(global: &GlobalSpec, out: &mut String) {
@@ -99,6 +113,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         options,
         logs,
         log_format,
+        log_lines,
         log_tag,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
@@ -124,6 +139,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     } but {});
     field(out, "monitor_uri", monitor_uri, &None);
     field(out, "log_format", log_format, &Default::default());
+    changed!(out, log_lines, LogLinesSpec::default(), LogLinesSpec {
+        structured_data, error, dontlog_normal, separate_errors, as_soon_as_possible,
+    } but {});
     field(out, "log_tag", log_tag, &None);
     changed!(out, timeouts, TimeoutsSpec::default(), TimeoutsSpec {
         client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, tarpit,

@@ -1,11 +1,14 @@
 //! The end of a stream: its facts become a log line, and are given back. Must never wait.
 
 use base::moment::WallTime;
+use config::spec::Mode;
 use policy::log_format::{Endpoint, Record};
+use policy::program::{LogMoment, Server, ServerAddress};
 use rt::net::Stream;
 use wire::http::Version;
 
-use crate::facts::Facts;
+use crate::facts::{Cause, Facts};
+use crate::service::log::Verdict;
 use crate::session::Session;
 use crate::worker::SharedFacts;
 
@@ -21,16 +24,42 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
     session.end(facts);
 }
 
-/// Writes the line now where its format tells nothing of the stream's end: called once the request is known.
-pub fn log_early(session: &Session, facts: &SharedFacts, client: &Stream) {
-    let logger = &session.worker.logger;
-    if logger.tells_destination(session.frontend) {
+/// Writes the line now if its format is the default one: called once the request is known.
+pub fn log_request(session: &Session, facts: &SharedFacts, client: &Stream) {
+    if session.worker.logger.tells_destination(session.frontend) {
         session.destination(client);
     }
-    if logger.is_wanted(session.frontend) && !logger.waits_for_end(session.frontend) {
+    log_at(LogMoment::Request, session, facts);
+}
+
+/// Writes the line now where its format tells nothing of the stream's end, or `option logasap` wants it: called once the
+/// connection to the server stands (TCP) or the answer's head is there (HTTP).
+pub fn log_answer(session: &Session, facts: &SharedFacts) {
+    log_at(LogMoment::Answer, session, facts);
+}
+
+fn log_at(moment: LogMoment, session: &Session, facts: &SharedFacts) {
+    let logger = &session.worker.logger;
+    if logger.moment(session.frontend) == moment && logger.is_wanted(session.frontend) {
         let mut facts = facts.borrow_mut();
-        log(session, &facts);
-        facts.logged = true;
+        if !facts.logged {
+            log(session, &facts);
+            facts.logged = true;
+        }
+    }
+}
+
+/// Whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
+fn verdict(session: &Session, facts: &Facts) -> Verdict {
+    let http = session.proxy().mode == Mode::Http;
+    if http && !facts.has_request {
+        return Verdict::Invalid;
+    }
+    let ended_well = matches!(facts.outcome.cause, Cause::Normal | Cause::Local);
+    if ended_well && facts.retries == 0 && !facts.redispatched && !(http && facts.status >= 500) {
+        Verdict::Normal
+    } else {
+        Verdict::Failed
     }
 }
 
@@ -54,6 +83,8 @@ fn log(session: &Session, facts: &Facts) {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &proxy.name,
+        backend_source: facts.backend_source,
+        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
         server: server.map_or("<NOSRV>", |server| &server.name),
         accept_date: session.accept_date,
@@ -79,7 +110,18 @@ fn log(session: &Session, facts: &Facts) {
         backend_queue: facts.backend_queue,
         ..Record::default()
     };
-    worker.logger.traffic(session.frontend, &record);
+    worker.logger.traffic(session.frontend, verdict(session, facts), &record);
+}
+
+/// Where the server is.
+fn server_address(session: &Session, server: &Server) -> Endpoint {
+    match &server.address {
+        ServerAddress::Inet { ip, port } => {
+            let destination = session.known_destination().map_or(0, |address| address.port());
+            Endpoint::Inet((*ip, port.resolve(destination)).into())
+        }
+        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => Endpoint::Unix(0),
+    }
 }
 
 /// When the request's first byte came; the start where none did.

@@ -9,6 +9,7 @@ use base::moment::Moment;
 use config::spec::{BalanceSpec, HttpReuse, Mode};
 use conn::link::Link;
 use policy::live::{Assignment, Local, PickContext, ProxyState, QueueTicket};
+use policy::log_format::Endpoint;
 use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress, ServerPort};
 use rt::net::{Address, ConnectOptions, Hangup, Stream};
 
@@ -92,13 +93,13 @@ impl Request<'_> {
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
             if let Some(link) = self.idle_link(backend, server) {
-                self.facts.borrow_mut().timings.connected = Some(rt::now());
+                self.note_connected(&link.stream);
                 return Ok(Target { slot, link });
             }
             self.make_room(server);
             let cause = match self.connect(server).await {
                 Attempt::Connected(stream) => {
-                    self.facts.borrow_mut().timings.connected = Some(rt::now());
+                    self.note_connected(&stream);
                     return Ok(Target { slot, link: Link::new(stream) });
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
@@ -138,6 +139,18 @@ impl Request<'_> {
         let facts = &mut *self.facts.borrow_mut();
         facts.server = Some(server);
         facts.timings.queued.get_or_insert(rt::now());
+    }
+
+    fn note_connected(&self, stream: &Stream) {
+        let facts = &mut *self.facts.borrow_mut();
+        facts.timings.connected = Some(rt::now());
+        if self.session.worker.logger.tells_backend_source(self.session.frontend) {
+            facts.backend_source = match stream.local_address() {
+                Ok(Address::Inet(address)) => Endpoint::Inet(address),
+                Ok(_) => Endpoint::Unix(0),
+                Err(_) => Endpoint::Absent,
+            };
+        }
     }
 
     /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.

@@ -68,7 +68,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     if is_monitor(session.proxy(), &facts) {
         return monitor(session, client, facts).await;
     }
-    conclude::log_early(session, &facts, &client.stream);
+    conclude::log_request(session, &facts, &client.stream);
     dispatch::dispatch(session, client, facts).await
 }
 

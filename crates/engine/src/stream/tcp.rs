@@ -61,7 +61,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
         facts.status = 0;
         facts.start_date = session.accept_date;
     }
-    conclude::log_early(&session, &facts, &client);
+    conclude::log_request(&session, &facts, &client);
     let mut timer = rt::Timer::new();
     let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
     facts.borrow_mut().outcome = outcome;
@@ -99,6 +99,7 @@ async fn connect_and_carry(
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return outcome,
     };
+    conclude::log_answer(session, facts);
     let outcome = match Duplex::new(early, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {

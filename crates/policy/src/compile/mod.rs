@@ -13,7 +13,7 @@ pub(crate) mod tests;
 
 pub use limits::Limits;
 
-use crate::program::{Global, Options, Program, Proxy, SocketBuffers, Timeouts};
+use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::Span;
 use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
@@ -39,7 +39,8 @@ pub fn compile(
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
-    let mut compiler = Compiler { resolver, out, failed: false };
+    let mut compiler = Compiler { resolver, out, failed: false, rings: Vec::new() };
+    compiler.rings(&spec.sections.rings, &spec.global);
     let global = compiler.global(spec, limits);
     let spelling = http::spelling(&spec.global);
     let mut servers = 0;
@@ -57,8 +58,8 @@ pub fn compile(
     }
     backend::fill_in_fullconn(spec, &mut proxies);
     let runtime = compiler.runtime(&spec.global.runtime, global.nbthread);
-    let failed = compiler.failed;
-    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), servers, runtime };
+    let (failed, rings) = (compiler.failed, compiler.rings);
+    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), rings, servers, runtime };
     (!failed).then_some(program)
 }
 
@@ -67,14 +68,22 @@ struct Compiler<'a> {
     resolver: &'a mut dyn Resolver,
     out: &'a mut Vec<Diagnostic>,
     failed: bool,
+    /// Rings so far: the sections, in order, then those of `log tcp@…`.
+    rings: Vec<Ring>,
 }
 
 impl Compiler<'_> {
     /// Reports an error, unless one was reported about the same words before.
     fn alert(&mut self, span: Span, form: Form, message: String) {
+        self.alert_with_hint(span, form, message, None);
+    }
+
+    fn alert_with_hint(&mut self, span: Span, form: Form, message: String, hint: Option<String>) {
         self.failed = true;
         if !self.out.iter().any(|known| known.is_alert() && known.span == Some(span)) {
-            self.out.push(Diagnostic::alert(span, message).with_form(form));
+            let mut diagnostic = Diagnostic::alert(span, message).with_form(form);
+            diagnostic.hint = hint;
+            self.out.push(diagnostic);
         }
     }
 
@@ -142,7 +151,7 @@ impl Compiler<'_> {
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             errors: errors::pages(&written.error_files),
             logs: self.logs(&written.logs, &spec.global),
-            log_format: written.log_format,
+            log_lines: self.log_lines(written),
             log_tag: written.log_tag.as_deref().map(Into::into),
         }
     }

@@ -47,6 +47,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         options: OptionsSpec::default(),
         logs: Vec::new(),
         log_format: LogFormatSpec::default(),
+        log_lines: LogLinesSpec::default(),
         log_tag: None,
     }
 }

@@ -76,6 +76,13 @@ pub struct Alias {
     pub render: fn(&Record<'_>, Flags, &mut Vec<u8>),
 }
 
+impl PartialEq for Alias {
+    /// Names are unique.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 const FAMILIES: &[&[Alias]] = &[timer::DATES, timer::TIMERS, connection::TABLE, http::TABLE, process::TABLE];
 
 /// All aliases, family by family. `%o` is not among them: it prints nothing and only sets flags.

@@ -66,7 +66,7 @@ fn line(format: &str, record: &Record<'_>) -> String {
 
 fn predefined(format: LogFormatSpec, mode: Mode, record: &Record<'_>) -> String {
     let mut out = Vec::new();
-    LogFormat::predefined(format, mode).render(record, &mut out);
+    LogFormat::predefined(&format, mode).render(record, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -326,7 +326,7 @@ fn broken_formats_are_refused_in_haproxys_words() {
         ("%(n-a.b)ci", 5, "invalid character in custom name near '.' at position 5"),
         ("%(n", 3, "truncated custom name at position 3"),
         ("%(n:foo)ci", 4, "unexpected output type 'foo' at position 4. Supported types are: str, sint, bool, raw"),
-        ("%[src]", 1, "sample expressions are not supported here, at position 1"),
+        ("%[src]", 1, "sample expressions are not supported yet by Weir, at position 1"),
         ("%{+json}o %(a)ci", 7, "encoding 'json' is not supported, at position 7"),
     ] {
         let error = LogFormat::compile(format).map(|_| ()).unwrap_err();
@@ -345,8 +345,10 @@ fn formats_that_can_be_logged_before_the_end() {
         (LogFormatSpec::Tcp, Mode::Tcp, true),
         (LogFormatSpec::Http, Mode::Http, true),
         (LogFormatSpec::HttpClf, Mode::Http, true),
+        (LogFormatSpec::Https, Mode::Http, true),
+        (LogFormatSpec::TcpClf, Mode::Tcp, true),
     ] {
-        let format = LogFormat::predefined(format, mode);
+        let format = LogFormat::predefined(&format, mode);
         assert_eq!(format.waits_for_end(), at_end, "{format:?}");
         assert_eq!(format.is_default(), !at_end);
     }

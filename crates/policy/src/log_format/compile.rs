@@ -7,7 +7,7 @@ use config::suggest::nearest;
 use std::fmt;
 
 /// A part of a format.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// Text that stands in every line.
     Text(Box<[u8]>),
@@ -83,7 +83,9 @@ impl fmt::Display for FormatError {
             FormatErrorKind::BadType(name) => {
                 write!(f, "unexpected output type '{name}' at position {at}. Supported types are: str, sint, bool, raw")
             }
-            FormatErrorKind::Expression => write!(f, "sample expressions are not supported here, at position {at}"),
+            FormatErrorKind::Expression => {
+                write!(f, "sample expressions are not supported yet by Weir, at position {at}")
+            }
             FormatErrorKind::Encoding(name) => write!(f, "encoding '{name}' is not supported, at position {at}"),
         }
     }

@@ -6,12 +6,12 @@ use super::record::{Endpoint, Record};
 use config::spec::{LogFormatSpec, Mode};
 
 /// A log format, compiled.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogFormat {
     shape: Shape,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Shape {
     /// One for every line.
     One(Box<[Item]>),
@@ -25,6 +25,9 @@ impl LogFormat {
     /// `option tcplog clf` (section 8.2.2, with the quotes that HAProxy really prints).
     pub const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U \
                                %ts-- %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
+    /// `option httpslog` (section 8.2.4): with the values that its expressions have where no TLS is spoken.
+    pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
+                             %sq/%bq %hr %hs %{+Q}r 0/-/-/-/0 -/%sslv/%sslc";
     /// `option httplog` (section 8.2.3).
     pub const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
                             %sq/%bq %hr %hs %{+Q}r";
@@ -39,20 +42,33 @@ impl LogFormat {
 
     /// The format that a proxy's options ask for. Without a request there is nothing for the HTTP formats to show: in TCP
     /// mode their TCP counterparts take their place.
-    pub fn predefined(format: LogFormatSpec, mode: Mode) -> Self {
+    ///
+    /// # Errors
+    /// What is wrong with a `log-format`.
+    pub fn chosen(format: &LogFormatSpec, mode: Mode) -> Result<Self, FormatError> {
+        match format {
+            LogFormatSpec::Custom(text) => Self::compile(&text.value),
+            predefined => Ok(Self::predefined(predefined, mode)),
+        }
+    }
+
+    /// One of the formats that have a name; a custom one is taken for the default.
+    pub fn predefined(format: &LogFormatSpec, mode: Mode) -> Self {
         let name = if mode == Mode::Http { "HTTP" } else { "TCP" };
         // A test compiles each of them.
         let known = |text: &str| items(text).unwrap_or_default().into_boxed_slice();
         let shape = match format {
-            LogFormatSpec::Default => Shape::Connect {
+            LogFormatSpec::Default | LogFormatSpec::Custom(_) => Shape::Connect {
                 inet: known(&format!("Connect from %ci:%cp to %fi:%fp (%f/{name})")),
                 unix: known(&format!("Connect to %ci:%cp (%f/{name})")),
             },
             LogFormatSpec::Tcp => Shape::One(known(Self::TCP)),
-            LogFormatSpec::Http if mode == Mode::Tcp => Shape::One(known(Self::TCP)),
+            LogFormatSpec::TcpClf => Shape::One(known(Self::TCP_CLF)),
+            LogFormatSpec::Http | LogFormatSpec::Https if mode == Mode::Tcp => Shape::One(known(Self::TCP)),
             LogFormatSpec::HttpClf if mode == Mode::Tcp => Shape::One(known(Self::TCP_CLF)),
             LogFormatSpec::Http => Shape::One(known(Self::HTTP)),
             LogFormatSpec::HttpClf => Shape::One(known(Self::HTTP_CLF)),
+            LogFormatSpec::Https => Shape::One(known(Self::HTTPS)),
         };
         Self { shape }
     }

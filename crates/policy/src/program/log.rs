@@ -1,8 +1,10 @@
 //! Where log lines go, resolved (configuration manual, section 4.2 "log").
 
-use config::spec::{LogLevel, SyslogFormat};
+use crate::log_format::LogFormat;
+use config::spec::{LogLevel, LogProtocol, SyslogFormat};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A target's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub enum LogAddress {
     Abstract(Vec<u8>),
     /// `stdout`, `stderr`, `fd@n`.
     Descriptor(i32),
+    /// Index of a ring in [`super::Program::rings`].
+    Ring(usize),
 }
 
 /// `sample <ranges>:<size>`: out of every `size` lines, those whose number (from 1) is in one of the ranges.
@@ -24,6 +28,87 @@ pub struct Sample {
     pub ranges: Vec<(u32, u32)>,
     /// Lines of a round.
     pub size: u32,
+}
+
+/// A ring of lines (section 12.5), or what stands behind `log tcp@…`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ring {
+    /// Its name; empty for `log tcp@…`.
+    pub name: Box<str>,
+    /// `format`, which its lines take whatever the `log` line says; `None`: each line's own.
+    pub format: Option<SyslogFormat>,
+    /// `maxlen`: bytes of a line at most.
+    pub maxlen: usize,
+    /// `size` in bytes.
+    pub size: usize,
+    /// `timeout connect`.
+    pub connect_timeout: Duration,
+    /// `timeout server`: how long lines may wait to be taken by a connection.
+    pub server_timeout: Duration,
+    /// Who gets the lines.
+    pub servers: Vec<RingServer>,
+}
+
+/// A syslog server behind a ring.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RingServer {
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// `log-proto`.
+    pub protocol: LogProtocol,
+}
+
+/// What a proxy's lines look like, and which are written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogLines {
+    /// The format.
+    pub format: LogFormat,
+    /// `error-log-format`: the format of connections that brought no valid request.
+    pub error: Option<LogFormat>,
+    /// `log-format-sd`.
+    pub structured_data: Option<LogFormat>,
+    /// `option dontlog-normal`: only what went wrong is logged.
+    pub dontlog_normal: bool,
+    /// `option log-separate-errors`: what went wrong is logged at level err.
+    pub separate_errors: bool,
+    /// `option logasap`: lines are written once the answer's head is there.
+    pub as_soon_as_possible: bool,
+}
+
+impl LogLines {
+    /// A format, and nothing said about it.
+    pub const fn of(format: LogFormat) -> Self {
+        Self {
+            format,
+            error: None,
+            structured_data: None,
+            dontlog_normal: false,
+            separate_errors: false,
+            as_soon_as_possible: false,
+        }
+    }
+
+    /// When a line is written.
+    pub fn moment(&self) -> LogMoment {
+        match &self.format {
+            format if format.is_default() => LogMoment::Request,
+            format if self.as_soon_as_possible || !format.waits_for_end() => LogMoment::Answer,
+            _ => LogMoment::End,
+        }
+    }
+}
+
+/// When the line about a stream is written, unless the stream ends before that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogMoment {
+    /// Once the connection is accepted (TCP) or the request's head is there (HTTP).
+    Request,
+    /// Once the connection to the server stands (TCP) or the answer's head is there (HTTP).
+    Answer,
+    /// At its end.
+    End,
 }
 
 /// One `log` line.

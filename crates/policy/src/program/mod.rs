@@ -16,7 +16,7 @@ pub use errors::ErrorPages;
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use limits::{BackendLimits, FrontendLimits};
-pub use log::{LogAddress, LogTarget, Sample};
+pub use log::{LogAddress, LogLines, LogMoment, LogTarget, Ring, RingServer, Sample};
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use runtime::{Runtime, RuntimeSocket};
 
@@ -29,6 +29,8 @@ pub struct Program {
     pub global: Global,
     /// Every proxy in file order; a proxy's `index` is its place here. Disabled ones stay, so that indices hold.
     pub proxies: Vec<Arc<Proxy>>,
+    /// Rings of log lines.
+    pub rings: Vec<Ring>,
     /// Number of servers over all backends: the bound of [`Server::serial`].
     pub servers: usize,
     /// The runtime API.

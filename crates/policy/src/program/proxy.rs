@@ -1,7 +1,7 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
-use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, LogTarget, ServerAddress};
-use config::spec::{BalanceSpec, CloseMode, HttpReuse, LogFormatSpec, Mode, ProxyKind, SpliceSpec};
+use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, LogLines, LogTarget, ServerAddress};
+use config::spec::{BalanceSpec, CloseMode, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
 /// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
@@ -104,7 +104,7 @@ pub struct Proxy {
     /// `log` lines.
     pub logs: Vec<LogTarget>,
     /// What a line looks like.
-    pub log_format: LogFormatSpec,
+    pub log_lines: LogLines,
     /// `log-tag`; `None`: the global one.
     pub log_tag: Option<Box<str>>,
 }

@@ -9,18 +9,37 @@ use crate::spec::LogFormatSpec;
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
     supported(fixed(FRONT_DIRECTIVE), "httplog", "[clf]", "Log format of HTTP.", httplog),
-    not_yet(fixed(FRONT_DIRECTIVE), "httpslog", "", "Log format of HTTPS."),
+    supported(fixed(FRONT_DIRECTIVE), "httpslog", "", "Log format of HTTPS.", httpslog),
     supported(fixed(FRONT_DIRECTIVE), "tcplog", "[clf]", "Log format of TCP.", tcplog),
     supported(switch(FRONT), "dontlognull", "", "No log line for connections without a byte.", dontlognull),
-    not_yet(switch(FRONT), "dontlog-normal", "", "Logs failures only."),
-    not_yet(switch(FRONT), "log-separate-errors", "", "Logs failures with a higher level."),
-    not_yet(switch(FRONT), "logasap", "", "Logs as soon as the head of the answer is there."),
+    supported(switch(FRONT), "dontlog-normal", "", "Logs failures only.", dontlog_normal),
+    supported(switch(FRONT), "log-separate-errors", "", "Logs failures with a higher level.", log_separate_errors),
+    supported(switch(FRONT), "logasap", "", "Logs as soon as the head of the answer is there.", logasap),
     tuning(switch(FRONT), "contstats", "", "Counts while a stream runs; Weir always does."),
     not_yet(switch(FRONT), "socket-stats", "", "Counts for each listening address."),
 ];
 
 fn dontlognull(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.options.dontlognull = on);
+}
+
+fn dontlog_normal(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.log_lines.dontlog_normal = on);
+}
+
+fn log_separate_errors(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.log_lines.separate_errors = on);
+}
+
+fn logasap(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.log_lines.as_soon_as_possible = on);
+}
+
+fn httpslog(context: &mut ProxyContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 2, "option httpslog") {
+        context.draft.format =
+            Some(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
+    }
 }
 
 fn httplog(context: &mut ProxyContext<'_>, line: &Line) {
@@ -31,12 +50,8 @@ fn httplog(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn tcplog(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(clf) = clf(context, line) else { return };
-    if clf {
-        let place = context.holder.describe();
-        context.report.not_yet(line.span(2), "option tcplog clf", &place);
-        return;
-    }
-    context.draft.format = Some(ChosenFormat { format: LogFormatSpec::Tcp, option: "tcplog", span: line.whole() });
+    let (format, option) = if clf { (LogFormatSpec::TcpClf, "tcplog clf") } else { (LogFormatSpec::Tcp, "tcplog") };
+    context.draft.format = Some(ChosenFormat { format, option, span: line.whole() });
 }
 
 /// Whether the line asks for Common Log Format.

@@ -6,8 +6,8 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, HttpSpec, LogFormatSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
-    ProxyLimitsSpec, ProxySpec, TimeoutsSpec,
+    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec,
+    ProxyKind, ProxyLimitsSpec, ProxySpec, TimeoutsSpec,
 };
 use std::collections::HashMap;
 
@@ -83,6 +83,7 @@ impl ProxyDraft {
             options: OptionsSpec::default(),
             logs: Vec::new(),
             log_format: LogFormatSpec::Default,
+            log_lines: LogLinesSpec::default(),
             log_tag: None,
         };
         Self {
@@ -133,7 +134,8 @@ impl ProxyDraft {
             .collect();
         if let Some(chosen) = self.format {
             self.spec.log_format = match (chosen.format, self.spec.mode) {
-                (LogFormatSpec::Http | LogFormatSpec::HttpClf, Mode::Tcp) => LogFormatSpec::Tcp,
+                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp) => LogFormatSpec::Tcp,
+                (LogFormatSpec::HttpClf, Mode::Tcp) => LogFormatSpec::TcpClf,
                 (format, _) => format,
             };
         }

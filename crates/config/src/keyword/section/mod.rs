@@ -1,5 +1,6 @@
-//! Sections and, for those that are not proxies or `global`, their keywords by name. To support one, give its keywords
-//! a context and functions of their own as the proxies have them.
+//! Sections that are neither proxies nor `global`, and their keywords. To support one, give its row a function that
+//! opens it (`opened`), turn its keywords from `not_yet` into `supported`, and let them fill what the opening put into
+//! [`SectionContext::content`]. Must never read a proxy.
 
 mod acme;
 mod cache;
@@ -26,14 +27,32 @@ mod stick_table;
 mod traces;
 mod userlist;
 
-use super::elsewhere;
 use super::report::Report;
 use super::table::{Keyword, Status};
-use crate::document::Section;
-use std::convert::Infallible;
+use super::{Surroundings, elsewhere};
+use crate::document::{Line, Section};
+use crate::spec::SectionsSpec;
 
-/// A keyword that is known by name only.
-pub(crate) type SectionKeyword = Keyword<Infallible>;
+/// What a line of such a section works on.
+pub(crate) struct SectionContext<'a> {
+    /// All sections read so far; the open one is the last of its kind.
+    pub(crate) content: &'a mut SectionsSpec,
+    pub(crate) around: Surroundings<'a>,
+    pub(crate) report: Report<'a>,
+}
+
+/// Reads a line.
+pub(crate) type SectionParse = fn(&mut SectionContext<'_>, &Line);
+
+/// Reads the line that opens a section. False: its lines have nothing to go to.
+pub(crate) type SectionOpen = fn(&mut SectionContext<'_>, &Line) -> bool;
+
+/// A keyword of such a section.
+pub(crate) type SectionKeyword = Keyword<SectionParse>;
+
+const fn supported(name: &'static str, usage: &'static str, doc: &'static str, parse: SectionParse) -> SectionKeyword {
+    Keyword::new((), name, usage, doc, Status::Supported(parse))
+}
 
 const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> SectionKeyword {
     Keyword::new((), name, usage, doc, Status::NotYet)
@@ -52,6 +71,17 @@ pub(crate) struct SectionRow {
     pub(crate) removed: Option<&'static str>,
     /// Its keywords.
     pub(crate) rows: &'static [SectionKeyword],
+    /// Opens it; `None`: it is not supported yet.
+    open: Option<SectionOpen>,
+    /// What HAProxy calls an unknown word in it.
+    unknown: Option<&'static str>,
+}
+
+impl SectionRow {
+    /// A section that is read. Unknown words in it are told as HAProxy tells them: `unknown statement`.
+    const fn opened(self, open: SectionOpen, unknown: Option<&'static str>) -> Self {
+        Self { open: Some(open), unknown, ..self }
+    }
 }
 
 const fn section(
@@ -60,10 +90,10 @@ const fn section(
     doc: &'static str,
     rows: &'static [SectionKeyword],
 ) -> SectionRow {
-    SectionRow { name, usage, doc, removed: None, rows }
+    SectionRow { name, usage, doc, removed: None, rows, open: None, unknown: None }
 }
 
-/// The sections that no stage has reached yet.
+/// The sections.
 pub(crate) static TABLE: &[SectionRow] = &[
     section("acme", "<name>", "How certificates are obtained from an ACME server.", acme::TABLE),
     section("cache", "<name>", "A cache of small responses.", cache::TABLE),
@@ -77,7 +107,8 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("namespace_list", "", "Network namespaces.", namespace_list::TABLE),
     section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE),
-    section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE),
+    section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
+        .opened(ring::open, Some("unknown statement")),
     section("traces", "", "Developers' traces.", traces::TABLE),
     section("userlist", "<name>", "Users and groups.", userlist::TABLE),
     SectionRow {
@@ -86,6 +117,8 @@ pub(crate) static TABLE: &[SectionRow] = &[
         doc: "A program that the master process ran; HAProxy 3.3 removed it, a service manager does it better.",
         removed: Some("unknown keyword 'program' out of section."),
         rows: program::TABLE,
+        open: None,
+        unknown: None,
     },
 ];
 
@@ -106,8 +139,15 @@ pub(crate) fn find(name: &str) -> Option<&'static SectionRow> {
     TABLE.iter().find(|row| row.name == name)
 }
 
-/// Refuses a section by name, and what is in it where HAProxy would not know it either.
-pub(crate) fn read(row: &SectionRow, section: &Section, report: &mut Report<'_>) {
+/// Reads a section; one that is not supported yet is refused by name, and what is in it where HAProxy would not know it
+/// either.
+pub(crate) fn read(
+    row: &SectionRow,
+    section: &Section,
+    content: &mut SectionsSpec,
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) {
     let line = &section.line;
     if let Some(sentence) = row.removed {
         let hint = "run it from the service manager that runs Weir".to_owned();
@@ -123,7 +163,57 @@ pub(crate) fn read(row: &SectionRow, section: &Section, report: &mut Report<'_>)
             name => format!("missing name for {name} section."),
         };
         report.alert(line.span(1), message);
+        if row.open.is_some() {
+            return;
+        }
     }
+    match row.open {
+        Some(open) => {
+            read_lines(row, open, section, &mut SectionContext { content, around, report: report.reborrow() })
+        }
+        None => refuse(row, section, report),
+    }
+}
+
+fn read_lines(row: &SectionRow, open: SectionOpen, section: &Section, context: &mut SectionContext<'_>) {
+    if !open(context, &section.line) {
+        return;
+    }
+    let place =
+        format!("section '{}'", section.line.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "));
+    for line in &section.body {
+        let Some(keyword) = row.rows.iter().find(|keyword| starts(keyword, line.text(0), line.text(1))) else {
+            unknown(row, line, &mut context.report);
+            continue;
+        };
+        match keyword.status {
+            Status::Supported(parse) | Status::Group(parse) => parse(context, line),
+            Status::NotYet => context.report.not_yet(line.span(0), keyword.name, &place),
+            Status::Tuning => context.report.no_counterpart(line.span(0), keyword.name, &place),
+            Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(1)),
+        }
+    }
+}
+
+fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
+    let Some(word) = line.words.first() else { return };
+    let names: Vec<_> = row.rows.iter().map(|row| row.name.split(' ').next().unwrap_or_default()).collect();
+    match row.unknown {
+        Some(sentence) => {
+            let known = crate::suggest::nearest(&word.text, names)
+                .filter(|&known| known != word.text)
+                .map(|known| format!("write '{known}'"));
+            let mut diagnostic =
+                crate::diagnostic::Diagnostic::alert(word.span, format!("{sentence} '{}'.", word.text));
+            diagnostic.hint = known.or_else(|| elsewhere::hint(&word.text, elsewhere::Where::Section));
+            report.push(diagnostic);
+        }
+        None => report.unknown(word, row.name, names, elsewhere::hint(&word.text, elsewhere::Where::Section)),
+    }
+}
+
+fn refuse(row: &SectionRow, section: &Section, report: &mut Report<'_>) {
+    let line = &section.line;
     report.alert(line.span(0), format!("section '{}' is not supported yet by Weir.", row.name));
     for line in &section.body {
         let negated = matches!(line.keyword(), "no" | "default") && line.words.len() > 1;

@@ -1,15 +1,150 @@
 //! A ring of log lines, read by servers (section 12.5).
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, not_yet, supported};
+use crate::diagnostic::Diagnostic;
+use crate::document::Line;
+use crate::keyword::argument::milliseconds;
+use crate::keyword::{is_name_character, log_line, server};
+use crate::spec::{RingServerSpec, RingSpec};
+use crate::units;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
     not_yet("backing-file", "<path>", "File behind the ring."),
-    not_yet("description", "<text>", "Text shown about the ring."),
-    not_yet("format", "<format>", "Format of the lines."),
-    not_yet("maxlen", "<length>", "Longest line."),
-    not_yet("server", "<name> <address> [<option>...]", "A server that gets the lines."),
-    not_yet("size", "<size>", "Size of the ring."),
-    not_yet("timeout connect", "<time>", "Connection to the server."),
-    not_yet("timeout server", "<time>", "Silence of the server."),
+    supported("description", "<text>", "Text shown about the ring.", description),
+    supported("format", "<format>", "Format of the lines.", format),
+    supported("maxlen", "<length>", "Longest line.", maxlen),
+    supported("server", "<name> <address> [<option>...]", "A server that gets the lines.", server),
+    supported("size", "<size>", "Size of the ring.", size),
+    supported("timeout connect", "<time>", "Connection to the server.", timeout_connect),
+    supported("timeout server", "<time>", "Silence of the server.", timeout_server),
 ];
+
+/// Bytes of a line unless `maxlen` is written.
+const DEFAULT_MAXLEN: u32 = 1024;
+
+/// Opens a section.
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let name = line.text(1);
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("invalid ring name '{name}' (character '{bad}' is not permitted).");
+        context.report.alert(line.span(1), message);
+        return false;
+    }
+    if context.content.rings.iter().any(|other| other.name == name) {
+        context.report.alert(line.span(1), format!("sink named '{name}' already exists."));
+        return false;
+    }
+    context.content.rings.push(RingSpec {
+        span: line.whole(),
+        name: name.to_owned(),
+        description: None,
+        format: None,
+        maxlen: DEFAULT_MAXLEN,
+        size: None,
+        timeout_connect: 1_000,
+        timeout_server: 5_000,
+        servers: Vec::new(),
+    });
+    true
+}
+
+/// The open section.
+fn ring<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut RingSpec> {
+    context.content.rings.last_mut()
+}
+
+fn description(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(word) = line.words.get(1) else {
+        context.report.alert(line.span(1), "missing ring description text.");
+        return;
+    };
+    if let Some(ring) = ring(context) {
+        ring.description = Some(word.text.clone());
+    }
+}
+
+fn format(context: &mut SectionContext<'_>, line: &Line) {
+    let text = line.text(1);
+    let Some(format) = log_line::syslog_format(text) else {
+        let mut diagnostic = Diagnostic::alert(line.span(1), format!("unknown format '{text}'."));
+        diagnostic.hint = log_line::nearest_format(text).map(|known| format!("write '{known}'"));
+        context.report.push(diagnostic);
+        return;
+    };
+    if let Some(ring) = ring(context) {
+        ring.format = Some(format);
+    }
+}
+
+/// A size in bytes, at least 1.
+fn bytes(context: &mut SectionContext<'_>, line: &Line) -> Option<u32> {
+    let text = line.text(1);
+    let limit = u64::from(i32::MAX.unsigned_abs());
+    match units::size(text, limit) {
+        Ok(value @ 1..) => u32::try_from(value).ok(),
+        other => {
+            let message = format!("invalid size '{text}' for new sink buffer.");
+            let mut diagnostic = Diagnostic::alert(line.span(1), message);
+            diagnostic.hint = other.err().map(|error| error.hint(limit));
+            context.report.push(diagnostic);
+            None
+        }
+    }
+}
+
+fn maxlen(context: &mut SectionContext<'_>, line: &Line) {
+    if let Some(value) = bytes(context, line)
+        && let Some(ring) = ring(context)
+    {
+        ring.maxlen = value;
+    }
+}
+
+fn size(context: &mut SectionContext<'_>, line: &Line) {
+    if let Some(value) = bytes(context, line)
+        && let Some(ring) = ring(context)
+    {
+        ring.size = Some(value);
+    }
+}
+
+fn timeout(context: &mut SectionContext<'_>, line: &Line, set: fn(&mut RingSpec, u64)) {
+    let name = format!("timeout {}", line.text(1));
+    let missing = format!("'{name}' expects <time> as argument.");
+    let unexpected = format!("unexpected character '%c' in argument to <{name}>.");
+    let value = milliseconds(line.words.get(2), line, &name, &missing, &unexpected, &mut context.report);
+    if let (Some(value), Some(ring)) = (value, ring(context)) {
+        set(ring, value);
+    }
+}
+
+fn timeout_connect(context: &mut SectionContext<'_>, line: &Line) {
+    timeout(context, line, |ring, value| ring.timeout_connect = value);
+}
+
+fn timeout_server(context: &mut SectionContext<'_>, line: &Line) {
+    timeout(context, line, |ring, value| ring.timeout_server = value);
+}
+
+fn server(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(open) = context.content.rings.last_mut() else { return };
+    let Some(found) = server::read_detached(&open.name, line, context.around.environment, &mut context.report) else {
+        return;
+    };
+    if let Some(other) = open.servers.iter().find(|other| other.name == found.name) {
+        let message = format!(
+            "'server {}/{}' : another server named '{}' was already defined at line {}, please use a distinct name.",
+            open.name, found.name.value, found.name.value, other.name.span.line
+        );
+        context.report.alert(found.name.span, message);
+        return;
+    }
+    let server::Detached { name, address, log_protocol } = found;
+    if !log_line::can_take_lines(&address.value) {
+        let message = "log server address family not supported for log backend server.";
+        context.report.alert(address.span, message);
+        return;
+    }
+    open.servers.push(RingServerSpec { name, address, protocol: log_protocol });
+}

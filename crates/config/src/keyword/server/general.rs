@@ -3,6 +3,7 @@
 use super::{ServerContext, ServerOption, not_yet, supported};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
+use crate::spec::LogProtocol;
 use crate::units::{self, TimeError};
 
 /// Every keyword of the family.
@@ -42,7 +43,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "hash-key", "{ id | addr | addr-port | guid }", "What places the server in a consistent hash."),
     not_yet(Arity::One, "init-state", "{ fully-up | up | down | fully-down | none }", "State to start in."),
     not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
-    not_yet(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines."),
+    supported(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines.", log_proto),
     not_yet(Arity::One, "max-reuse", "<number>", "Requests on one connection at most; -1 for no limit."),
     not_yet(Arity::One, "namespace", "<name>", "Network namespace of connections to the server."),
     not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
@@ -63,6 +64,17 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
     not_yet(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets."),
 ];
+
+fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.log_protocol = match value.map_or("", |word| &word.text) {
+        "legacy" => LogProtocol::Legacy,
+        "octet-count" => LogProtocol::OctetCount,
+        other => {
+            let message = format!("'log-proto' expects one of 'legacy' or 'octet-count' but got '{other}'.");
+            return context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    };
+}
 
 fn weight(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match context.number(keyword, value) {

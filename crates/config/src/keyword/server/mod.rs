@@ -3,20 +3,24 @@
 
 mod checks;
 mod connection;
+mod detached;
 mod general;
 mod resolving;
 mod tls;
 
 use super::argument::Arity;
 use super::proxy::ProxyContext;
-use super::report::{did_you_mean, quoted_list};
+use super::report::{Report, did_you_mean, quoted_list};
 use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
+use crate::environment::Environment;
 use crate::span::{Span, Spanned};
-use crate::spec::{AddressSpec, ServerLimitsSpec, ServerSpec};
+use crate::spec::{AddressSpec, LogProtocol, ServerLimitsSpec, ServerSpec};
 use crate::suggest;
+
+pub(crate) use detached::{Detached, read as read_detached};
 
 /// What the options of a line say; `default-server` sets where the next lines start from.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +34,8 @@ pub(crate) struct ServerDraft {
     pub(crate) backup: bool,
     pub(crate) pool_max_conn: Option<u32>,
     pub(crate) pool_purge_delay: u32,
+    /// `log-proto`, which only servers of log lines heed.
+    pub(crate) log_protocol: LogProtocol,
 }
 
 impl Default for ServerDraft {
@@ -44,6 +50,7 @@ impl Default for ServerDraft {
             backup: false,
             pool_max_conn: None,
             pool_purge_delay: 5_000,
+            log_protocol: LogProtocol::default(),
         }
     }
 }
@@ -149,7 +156,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let mut server = ServerContext { draft: &mut draft, name: Some(&name.text), problems: Vec::new() };
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
-    report(context, &head, problems, &unread);
+    tell(&mut context.report, &head, "", problems, &unread);
     check_id(context, line, &head, draft.id);
     if let Some(parsed) = parsed {
         let span = line.whole();
@@ -160,8 +167,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 
 /// Ids that were not written are given once all lines are read.
 fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
-    let ServerDraft { weight, maxconn, maxqueue, limits, id, disabled, backup, pool_max_conn, pool_purge_delay } =
-        draft;
+    let ServerDraft {
+        weight, maxconn, maxqueue, limits, id, disabled, backup, pool_max_conn, pool_purge_delay, ..
+    } = draft;
     let id = id.unwrap_or(0);
     ServerSpec {
         span,
@@ -196,20 +204,25 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let problems = server.problems;
     draft.id = None;
     context.draft.default_server = draft;
-    report(context, "", problems, &unread);
+    let place = context.holder.describe();
+    tell(&mut context.report, "", &place, problems, &unread);
 }
 
 fn read_address(context: &mut ProxyContext<'_>, word: &Word, head: &str) -> Option<AddressSpec> {
-    match address::parse(&word.text, &AddressRules::SERVER, context.around.environment) {
+    parse_address(word, head, context.around.environment, &mut context.report)
+}
+
+fn parse_address(word: &Word, head: &str, environment: &Environment, report: &mut Report<'_>) -> Option<AddressSpec> {
+    match address::parse(&word.text, &AddressRules::SERVER, environment) {
         Ok(spec) => Some(spec),
         Err(AddressError::NotSupported { .. }) => {
-            context.report.alert(word.span, format!("{head}'{}' is not supported yet by Weir.", word.text));
+            report.alert(word.span, format!("{head}'{}' is not supported yet by Weir.", word.text));
             None
         }
         Err(error) => {
             let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}"));
             diagnostic.hint = error.hint().map(str::to_owned);
-            context.report.push(diagnostic);
+            report.push(diagnostic);
             None
         }
     }
@@ -273,9 +286,10 @@ fn count_unknown(words: &[Word]) -> usize {
     words.iter().take_while(|word| !rows(FAMILIES).any(|row| row.is(&word.text))).count()
 }
 
-fn report(context: &mut ProxyContext<'_>, head: &str, problems: Vec<Problem>, unread: &Unread) {
+/// `head` is what HAProxy puts before a sentence about a server; without it `place` is where the line stands.
+fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
     for Problem { severity, span, message } in problems {
-        context.report.push(Diagnostic::new(severity, span, format!("{head}{message}")));
+        report.push(Diagnostic::new(severity, span, format!("{head}{message}")));
     }
     for (word, span, known) in &unread.unknown {
         let mut message = format!("{head}unknown keyword '{word}'{}", did_you_mean(*known));
@@ -288,16 +302,12 @@ fn report(context: &mut ProxyContext<'_>, head: &str, problems: Vec<Problem>, un
         }
         let mut diagnostic = Diagnostic::alert(*span, message);
         diagnostic.hint = known.map(|known| format!("write '{known}'"));
-        context.report.push(diagnostic);
+        report.push(diagnostic);
     }
     if let Some((_, span)) = unread.not_yet.first() {
         let names: Vec<&str> = unread.not_yet.iter().map(|row| row.0).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
-        let head = if head.is_empty() {
-            format!("'default-server' in {} : ", context.holder.describe())
-        } else {
-            head.to_owned()
-        };
-        context.report.alert(*span, format!("{head}{} {verb} not supported yet by Weir.", quoted_list(&names)));
+        let head = if head.is_empty() { format!("'default-server' in {place} : ") } else { head.to_owned() };
+        report.alert(*span, format!("{head}{} {verb} not supported yet by Weir.", quoted_list(&names)));
     }
 }

@@ -3,6 +3,7 @@
 
 use config::spec::LogLevel;
 use policy::log_format::Record;
+use policy::program::LogMoment;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
@@ -11,6 +12,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 use wire::syslog::{Header, Timestamp};
 
+use super::ring;
 use super::sender::Sender;
 use super::targets::{Route, Target, Targets};
 
@@ -34,9 +36,35 @@ struct Inner {
     flusher: RefCell<Option<Waker>>,
 }
 
+/// What became of a stream, as far as its line is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Neither error nor timeout, retry or redispatch, nor an answer of 500 or more.
+    Normal,
+    /// One of these.
+    Failed,
+    /// It brought no valid request.
+    Invalid,
+}
+
+/// A line, rendered.
+#[derive(Debug, Default)]
+struct Text {
+    line: Vec<u8>,
+    /// For headers of RFC 5424.
+    structured_data: Vec<u8>,
+}
+
+impl Text {
+    fn clear(&mut self) {
+        self.line.clear();
+        self.structured_data.clear();
+    }
+}
+
 #[derive(Debug)]
 struct State {
-    text: Vec<u8>,
+    text: Text,
     now: Timestamp,
     zone: Zone,
     sender: Sender,
@@ -46,7 +74,7 @@ impl Logger {
     /// For the current worker, which gets a task that sends at the end of each turn.
     pub fn new(targets: Arc<Targets>) -> Self {
         let sender = Sender::new(targets.places.len());
-        let state = State { text: Vec::new(), now: Timestamp::default(), zone: Zone::default(), sender };
+        let state = State { text: Text::default(), now: Timestamp::default(), zone: Zone::default(), sender };
         let inner = Rc::new(Inner {
             targets,
             pid: std::process::id(),
@@ -55,6 +83,7 @@ impl Logger {
             flusher: RefCell::default(),
         });
         rt::spawn(rt::Class::Normal, rt::NO_TAG, flush_turns(Rc::downgrade(&inner)));
+        forward_rings(&inner.targets);
         Self { inner }
     }
 
@@ -63,10 +92,9 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty())
     }
 
-    /// Whether the lines of that proxy can be complete only when a stream has ended; else they are written as
-    /// `LogFormat::waits_for_end` tells.
-    pub fn waits_for_end(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_none_or(|route| route.format.waits_for_end())
+    /// When lines of that proxy are written.
+    pub fn moment(&self, proxy: usize) -> LogMoment {
+        self.inner.targets.proxies.get(proxy).map_or(LogMoment::End, |route| route.moment)
     }
 
     /// Whether lines of that proxy tell the address that the client connected to.
@@ -74,31 +102,40 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty() && route.tells_destination)
     }
 
-    /// Whether lines of that proxy have the default format: written when a connection is accepted (TCP), or when a
-    /// request's head has come (HTTP) and for valid requests only.
-    pub fn is_default(&self, proxy: usize) -> bool {
-        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.format.is_default())
+    /// Whether lines of that proxy tell the address that the connection to the server comes from.
+    pub fn tells_backend_source(&self, proxy: usize) -> bool {
+        let route = self.inner.targets.proxies.get(proxy);
+        route.is_some_and(|route| !route.targets.is_empty() && route.tells_backend_source)
     }
 
-    /// Logs traffic of a frontend at level info. Process, host, time zone, counter and limit of the record are filled in
-    /// here.
-    pub fn traffic(&self, proxy: usize, record: &Record<'_>) {
-        self.traffic_at(proxy, LogLevel::Info, record);
-    }
-
-    /// Logs traffic of a frontend at another level.
-    pub fn traffic_at(&self, proxy: usize, level: LogLevel, record: &Record<'_>) {
+    /// Logs traffic of a frontend, as its options want it. Process, host, time zone, counter and limit of the record
+    /// are filled in here.
+    pub fn traffic(&self, proxy: usize, verdict: Verdict, record: &Record<'_>) {
         let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
-        self.inner.send(route, level, |inner, zone, out| {
+        let lines = &route.lines;
+        let format = match (verdict, &lines.error) {
+            (Verdict::Normal, _) if lines.dontlog_normal => return,
+            (Verdict::Invalid, Some(format)) => format,
+            // Only valid requests have connected anywhere.
+            (Verdict::Invalid, None) if lines.format.is_default() => return,
+            _ => &lines.format,
+        };
+        let failed = verdict != Verdict::Normal && lines.separate_errors;
+        let level = if failed { LogLevel::Err } else { LogLevel::Info };
+        self.inner.send(route, level, |inner, zone, text| {
             let filled = Record {
                 pid: inner.pid,
                 hostname: &inner.targets.hostname,
                 local_offset: zone.offset(record.accept_date.seconds),
                 log_counter: route.count_line(),
                 request_limit: inner.targets.request_limit,
+                partial: lines.as_soon_as_possible,
                 ..*record
             };
-            route.format.render(&filled, out);
+            format.render(&filled, &mut text.line);
+            if let Some(format) = &lines.structured_data {
+                format.render(&filled, &mut text.structured_data);
+            }
         });
     }
 
@@ -106,7 +143,7 @@ impl Logger {
     pub fn message(&self, proxy: Option<usize>, level: LogLevel, text: &str) {
         let targets = &self.inner.targets;
         let Some(route) = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index)) else { return };
-        self.inner.send(route, level, |_, _, out| out.extend_from_slice(text.as_bytes()));
+        self.inner.send(route, level, |_, _, out| out.line.extend_from_slice(text.as_bytes()));
     }
 
     /// Says that a proxy has stopped, and how many connections it has had on either side.
@@ -122,7 +159,7 @@ impl Logger {
 }
 
 impl Inner {
-    fn send(&self, route: &Route, level: LogLevel, render: impl FnOnce(&Self, &mut Zone, &mut Vec<u8>)) {
+    fn send(&self, route: &Route, level: LogLevel, render: impl FnOnce(&Self, &mut Zone, &mut Text)) {
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
         let State { text, now, zone, sender } = &mut *state;
         let mut render = Some(render);
@@ -134,10 +171,10 @@ impl Inner {
                 text.clear();
                 render(self, zone, text);
             }
-            let header = self.header(route, target, severity);
+            let header = self.header(route, target, severity, &text.structured_data);
             sender.push(&self.targets, target.place, target.length, |out| {
                 target.format.write(&header, now, out);
-                out.extend_from_slice(text);
+                out.extend_from_slice(&text.line);
             });
         }
         drop(state);
@@ -147,9 +184,9 @@ impl Inner {
         }
     }
 
-    fn header<'a>(&'a self, route: &'a Route, target: &Target, severity: u8) -> Header<'a> {
+    fn header<'a>(&'a self, route: &'a Route, target: &Target, severity: u8, structured_data: &'a [u8]) -> Header<'a> {
         let hostname = self.targets.named_host.as_deref();
-        Header { facility: target.facility, severity, hostname, tag: &route.tag, pid: self.pid, structured_data: b"" }
+        Header { facility: target.facility, severity, hostname, tag: &route.tag, pid: self.pid, structured_data }
     }
 
     fn wake(&self) {
@@ -170,6 +207,16 @@ impl Drop for Inner {
         self.flush();
         // The task ends when it finds the logger gone.
         self.wake();
+    }
+}
+
+/// Starts this worker's share of the tasks that send what is in rings.
+fn forward_rings(targets: &Arc<Targets>) {
+    let (worker, workers) = (usize::from(rt::worker()), rt::workers());
+    for (ring, content) in targets.rings.iter().enumerate().filter(|(ring, _)| ring % workers.max(1) == worker) {
+        for server in 0..content.servers() {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, ring::forward(Arc::clone(targets), ring, server));
+        }
     }
 }
 

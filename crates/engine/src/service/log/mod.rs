@@ -6,11 +6,12 @@
 
 mod lines;
 mod logger;
+mod ring;
 mod sampling;
 mod sender;
 mod targets;
 
-pub use logger::Logger;
+pub use logger::{Logger, Verdict};
 pub use targets::{Problem, Targets};
 
 #[cfg(test)]

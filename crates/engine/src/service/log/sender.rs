@@ -53,7 +53,8 @@ impl Sender {
         let (sent, done) = match &targets.places[place] {
             Place::Output(None) => (0, true),
             Place::Output(Some(output)) => write_lines(output, lines),
-            Place::Address(_) if count == 0 => (0, true),
+            Place::Address(_) | Place::Ring(_) if count == 0 => (0, true),
+            Place::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
             Place::Address(address) => (send_lines(&mut self.sockets, address, lines), true),
         };
         lines.clear();

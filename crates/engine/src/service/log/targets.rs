@@ -3,13 +3,14 @@
 
 use config::spec::{LogFormatSpec, LogLevel, Mode, SyslogFormat};
 use policy::log_format::LogFormat;
-use policy::program::{LogAddress, LogTarget, Program};
+use policy::program::{self, LogAddress, LogLines, LogMoment, LogTarget, Program};
 use rt::Output;
 use rt::net::Address;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use wire::syslog::Format;
 
+use super::ring::Ring;
 use super::sampling::Sampling;
 
 /// All targets of a program.
@@ -21,6 +22,8 @@ pub struct Targets {
     pub(super) process: Route,
     /// Each place once, however many proxies send there.
     pub(super) places: Box<[Place]>,
+    /// Rings, as the program counts them.
+    pub(super) rings: Box<[Ring]>,
     /// What headers call this host; `None`: they do not name it.
     pub(super) named_host: Option<Box<str>>,
     /// This host's name.
@@ -33,13 +36,17 @@ pub struct Targets {
 /// Where somebody's lines go, and what they look like.
 #[derive(Debug)]
 pub(super) struct Route {
-    pub(super) format: LogFormat,
+    pub(super) lines: LogLines,
+    /// When its lines are written.
+    pub(super) moment: LogMoment,
     pub(super) tag: Box<str>,
     pub(super) targets: Box<[Target]>,
     /// The format tells the address that the client connected to, which costs a system call to know.
     pub(super) tells_destination: bool,
+    /// The format tells the address that the connection to the server comes from, which costs another one.
+    pub(super) tells_backend_source: bool,
     /// Lines so far, where the format tells them (`%lc`).
-    lines: Option<AtomicU32>,
+    count: Option<AtomicU32>,
 }
 
 /// One `log` line.
@@ -62,6 +69,8 @@ pub(super) enum Place {
     Address(Address),
     /// A shared descriptor; `None`: it is not open.
     Output(Option<Output>),
+    /// A ring, by its index.
+    Ring(usize),
 }
 
 /// A descriptor that could not be opened, and why.
@@ -71,7 +80,7 @@ pub type Problem = (i32, io::Error);
 pub(super) struct Plan<'a> {
     pub(super) targets: &'a [LogTarget],
     pub(super) tag: &'a str,
-    pub(super) format: LogFormat,
+    pub(super) lines: LogLines,
 }
 
 impl Targets {
@@ -83,34 +92,44 @@ impl Targets {
         rt::local_offset(0);
         let global = &program.global;
         let tag = global.log_tag.as_deref().unwrap_or(name);
-        let format = LogFormat::predefined(LogFormatSpec::Default, Mode::Tcp);
-        let process = Plan { targets: &global.logs, tag, format };
+        let lines = LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp));
+        let process = Plan { targets: &global.logs, tag, lines };
         let proxies = program.proxies.iter().map(|proxy| Plan {
             targets: &proxy.logs,
             tag: proxy.log_tag.as_deref().unwrap_or(tag),
-            format: LogFormat::predefined(proxy.log_format, proxy.mode),
+            lines: proxy.log_lines.clone(),
         });
         let hostname = hostname();
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
-        let (targets, problems) = Self::assemble(process, proxies);
+        let (targets, problems) = Self::assemble(process, proxies, &program.rings);
         (Self { named_host, hostname, request_limit: global.logurilen, ..targets }, problems)
     }
 
     /// The targets of a process and its proxies, without what only a configuration tells.
-    pub(super) fn assemble<'a>(process: Plan<'a>, proxies: impl Iterator<Item = Plan<'a>>) -> (Self, Vec<Problem>) {
+    pub(super) fn assemble<'a>(
+        process: Plan<'a>,
+        proxies: impl Iterator<Item = Plan<'a>>,
+        rings: &[program::Ring],
+    ) -> (Self, Vec<Problem>) {
         let mut addresses = Addresses::default();
         let mut problems = Vec::new();
         let process = Route::new(process, &mut addresses);
         let proxies = proxies.map(|plan| Route::new(plan, &mut addresses)).collect();
         let places = addresses.0.into_iter().map(|address| Place::open(address, &mut problems)).collect();
+        let rings = rings.iter().map(Ring::new).collect();
         let (hostname, request_limit, dropped) = ("".into(), 1024, AtomicU64::new(0));
-        (Self { proxies, process, places, named_host: None, hostname, request_limit, dropped }, problems)
+        (Self { proxies, process, places, rings, named_host: None, hostname, request_limit, dropped }, problems)
     }
 
     /// Lines that were dropped since the start: the counter DroppedLogs.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Whether a server of a ring has not got every line yet.
+    pub fn is_behind(&self) -> bool {
+        self.rings.iter().any(Ring::is_behind)
     }
 
     pub(super) fn count_dropped(&self, lines: usize) {
@@ -122,15 +141,22 @@ impl Targets {
 
 impl Route {
     fn new(plan: Plan<'_>, addresses: &mut Addresses) -> Self {
-        let lines = plan.format.uses("lc").then(AtomicU32::default);
+        let lines = plan.lines;
+        let uses = |name: &str| {
+            let others = [&lines.error, &lines.structured_data];
+            std::iter::once(&lines.format).chain(others.into_iter().flatten()).any(|format| format.uses(name))
+        };
+        let count = uses("lc").then(AtomicU32::default);
         let targets = plan.targets.iter().map(|target| Target::new(target, addresses)).collect();
-        let tells_destination = plan.format.uses("fi") || plan.format.uses("fp");
-        Self { format: plan.format, tag: plan.tag.into(), targets, tells_destination, lines }
+        let tells_destination = uses("fi") || uses("fp");
+        let tells_backend_source = uses("bi") || uses("bp");
+        let moment = lines.moment();
+        Self { lines, moment, tag: plan.tag.into(), targets, tells_destination, tells_backend_source, count }
     }
 
     /// Lines before this one, which is counted.
     pub(super) fn count_line(&self) -> u32 {
-        self.lines.as_ref().map_or(0, |lines| lines.fetch_add(1, Ordering::Relaxed))
+        self.count.as_ref().map_or(0, |lines| lines.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -189,6 +215,7 @@ impl Place {
             LogAddress::Descriptor(number) => {
                 Self::Output(Output::open(number).map_err(|error| problems.push((number, error))).ok())
             }
+            LogAddress::Ring(index) => Self::Ring(index),
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use super::targets::{Plan, Targets};
 use super::*;
-use config::spec::{LogFormatSpec, LogLevel, Mode, SyslogFormat};
+use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
 use policy::log_format::{Endpoint, LogFormat, Record};
-use policy::program::{LogAddress, LogTarget, Sample};
+use policy::program::{LogAddress, LogLines, LogMoment, LogTarget, Ring, RingServer, Sample};
 use std::io::Read;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 fn target(address: LogAddress) -> LogTarget {
@@ -49,10 +50,15 @@ fn is_empty(socket: &UdpSocket) -> bool {
 
 /// One proxy, number 0, with its targets and a format; the process logs to the same targets.
 fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
-    let plan = |format| Plan { targets: logs, tag: "weir", format };
-    let format = LogFormat::compile(format).unwrap();
-    let process = plan(LogFormat::predefined(LogFormatSpec::Default, Mode::Tcp));
-    Arc::new(Targets::assemble(process, std::iter::once(plan(format))).0)
+    let lines = LogLines { separate_errors: true, ..LogLines::of(LogFormat::compile(format).unwrap()) };
+    targets_with(logs, lines, &[])
+}
+
+/// The same with all that can be said about lines, and rings.
+fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targets> {
+    let plan = |lines| Plan { targets: logs, tag: "weir", lines };
+    let process = plan(LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
+    Arc::new(Targets::assemble(process, std::iter::once(plan(lines)), rings).0)
 }
 
 /// Runs `script` on a worker, with a logger that lives as long.
@@ -87,7 +93,7 @@ where
 }
 
 async fn log_once(logger: Logger, record: Record<'static>) {
-    logger.traffic(0, &record);
+    logger.traffic(0, Verdict::Normal, &record);
 }
 
 #[test]
@@ -109,7 +115,7 @@ fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..150 {
-            logger.traffic(0, &record);
+            logger.traffic(0, Verdict::Normal, &record);
         }
         // The flushing task has the next turn, this one comes behind it.
         rt::yield_now().await;
@@ -129,8 +135,8 @@ fn levels_filter_and_cap() {
     at_most.format = SyslogFormat::Priority;
     at_most.min_level = LogLevel::Warning;
     on_worker(&targets(&[notice, at_most], "traffic"), |logger, record| async move {
-        logger.traffic(0, &record);
-        logger.traffic_at(0, LogLevel::Err, &record);
+        logger.traffic(0, Verdict::Normal, &record);
+        logger.traffic(0, Verdict::Failed, &record);
         logger.message(None, LogLevel::Alert, "process");
         logger.proxy_stopped(0, "fe", 7, 0);
         logger.proxy_stopped(1, "nobody", 0, 0);
@@ -152,7 +158,7 @@ fn samples_and_lengths_are_a_matter_of_each_target() {
     cut.length = 80;
     on_worker(&targets(&[half, cut], &format!("%lc {}", "a".repeat(200))), |logger, record| async move {
         for _ in 0..4 {
-            logger.traffic(0, &record);
+            logger.traffic(0, Verdict::Normal, &record);
         }
     });
     assert!(received(&sampled).starts_with("1 a"));
@@ -169,9 +175,10 @@ fn nobody_is_asked_to_render_what_nobody_wants() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         assert!(logger.is_wanted(0) && !logger.is_wanted(1));
-        assert!(!logger.waits_for_end(0) && !logger.tells_destination(0) && !logger.is_default(0));
-        logger.traffic(0, &record);
-        logger.traffic_at(0, LogLevel::Err, &record);
+        assert_eq!(logger.moment(0), LogMoment::Answer);
+        assert!(!logger.tells_destination(0));
+        logger.traffic(0, Verdict::Normal, &record);
+        logger.traffic(0, Verdict::Failed, &record);
         logger.flush();
     });
     assert_eq!(received(&socket), "0\n");
@@ -206,7 +213,7 @@ fn what_a_full_socket_does_not_take_is_counted() {
     let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..5_000 {
-            logger.traffic(0, &record);
+            logger.traffic(0, Verdict::Normal, &record);
         }
     });
     std::fs::remove_file(&path).unwrap();
@@ -223,9 +230,9 @@ fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
     let targets = targets(&[target], "%b");
     on_worker(&targets, |logger, record| async move {
         let long = "x".repeat(70_000);
-        logger.traffic(0, &Record { backend: "first", ..record });
-        logger.traffic(0, &Record { backend: &long, ..record });
-        logger.traffic(0, &Record { backend: "last", ..record });
+        logger.traffic(0, Verdict::Normal, &Record { backend: "first", ..record });
+        logger.traffic(0, Verdict::Normal, &Record { backend: &long, ..record });
+        logger.traffic(0, Verdict::Normal, &Record { backend: "last", ..record });
     });
     assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
     assert_eq!(targets.dropped(), 1);
@@ -237,7 +244,7 @@ fn descriptors_get_whole_lines_and_the_rest_is_dropped() {
     let targets = targets(&[target(LogAddress::Descriptor(writer.as_raw_fd()))], &format!("%lc {}", "z".repeat(600)));
     on_worker(&targets, |logger, record| async move {
         for _ in 0..1_000 {
-            logger.traffic(0, &record);
+            logger.traffic(0, Verdict::Normal, &record);
         }
     });
     let dropped = targets.dropped() as usize;
@@ -269,7 +276,7 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
     on_worker(&targets, move |logger, record| {
         let all_read = Arc::clone(&all_read);
         async move {
-            logger.traffic(0, &record);
+            logger.traffic(0, Verdict::Normal, &record);
             for _ in 0..1_000 {
                 rt::sleep(Duration::from_millis(10)).await;
                 if all_read.load(Ordering::Acquire) {
@@ -288,8 +295,8 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
 #[test]
 fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
-    let plan = || Plan { targets: &logs, tag: "weir", format: LogFormat::compile("x").unwrap() };
-    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()));
+    let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
+    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()), &[]);
     assert_eq!(problems.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1_000_000]);
     let targets = Arc::new(targets);
     on_worker(&targets, log_once);
@@ -311,11 +318,141 @@ fn the_destination_is_asked_for_where_a_format_tells_it() {
             assert_eq!(logger.tells_destination(0), wanted);
         });
     }
-    let logs = [target];
-    let plan =
-        || Plan { targets: &logs, tag: "weir", format: LogFormat::predefined(LogFormatSpec::Default, Mode::Http) };
-    let (targets, _) = Targets::assemble(plan(), std::iter::once(plan()));
-    on_worker(&Arc::new(targets), |logger, _| async move {
-        assert!(logger.is_default(0) && logger.tells_destination(0) && !logger.waits_for_end(0));
+    let default = LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Http));
+    on_worker(&targets_with(&[target], default, &[]), |logger, _| async move {
+        assert_eq!(logger.moment(0), LogMoment::Request);
+        assert!(logger.tells_destination(0));
     });
+}
+
+#[test]
+fn the_options_say_which_lines_are_written_and_how() {
+    let format = |text: &str| LogFormat::compile(text).unwrap();
+    let plain = LogLines::of(format("line %B"));
+    let rows: [(LogLines, [&str; 3]); 5] = [
+        (plain.clone(), ["<134>line 0", "<134>line 0", "<134>line 0"]),
+        (LogLines { dontlog_normal: true, ..plain.clone() }, ["", "<134>line 0", "<134>line 0"]),
+        (LogLines { separate_errors: true, ..plain.clone() }, ["<134>line 0", "<131>line 0", "<131>line 0"]),
+        (
+            LogLines { error: Some(format("bad")), as_soon_as_possible: true, ..plain },
+            ["<134>line +0", "<134>line +0", "<134>bad"],
+        ),
+        (
+            LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Http)),
+            ["<134>Connect from", "<134>Connect from", ""],
+        ),
+    ];
+    for (lines, wanted) in rows {
+        let (socket, mut target) = udp();
+        target.format = SyslogFormat::Priority;
+        on_worker(&targets_with(&[target], lines, &[]), |logger, record| async move {
+            for verdict in [Verdict::Normal, Verdict::Failed, Verdict::Invalid] {
+                logger.traffic(0, verdict, &record);
+            }
+        });
+        for line in wanted.iter().filter(|line| !line.is_empty()) {
+            let found = received(&socket);
+            assert!(found.starts_with(line), "{found} {line}");
+        }
+        assert!(is_empty(&socket));
+    }
+}
+
+#[test]
+fn structured_data_goes_into_headers_that_have_a_place_for_it() {
+    let (modern, mut one) = udp();
+    one.format = SyslogFormat::Rfc5424;
+    let (old, mut two) = udp();
+    two.format = SyslogFormat::Short;
+    let lines = LogLines {
+        structured_data: Some(LogFormat::compile("[weir@1 status=\"%ST\"]").unwrap()),
+        ..LogLines::of(LogFormat::compile("text").unwrap())
+    };
+    on_worker(&targets_with(&[one, two], lines, &[]), log_once);
+    let line = received(&modern);
+    assert!(line.ends_with(" - [weir@1 status=\"0\"] text\n"), "{line}");
+    assert_eq!(received(&old), "<6>text\n");
+}
+
+/// A ring with a server that hears what `accept` makes of its connections.
+fn ring(
+    protocol: LogProtocol,
+    size: usize,
+    accept: impl FnOnce(TcpListener) -> String + Send + 'static,
+) -> (Ring, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = RingServer { name: "s".into(), address: listener.local_addr().unwrap(), protocol };
+    let ring = Ring {
+        name: "r".into(),
+        format: None,
+        maxlen: 1024,
+        size,
+        connect_timeout: Duration::from_secs(9),
+        server_timeout: Duration::from_secs(9),
+        servers: vec![server],
+    };
+    (ring, std::thread::spawn(move || accept(listener)))
+}
+
+fn read_all(listener: &TcpListener) -> String {
+    let mut text = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Logs so many numbered lines to a ring, and waits until its server has got what there is.
+fn log_to_ring(ring: &Ring, count: usize) -> Arc<Targets> {
+    let lines = LogLines::of(LogFormat::compile("number %lc").unwrap());
+    let targets = targets_with(&[target(LogAddress::Ring(0))], lines, std::slice::from_ref(ring));
+    let known = Arc::clone(&targets);
+    on_worker(&targets, move |logger, record| {
+        let known = Arc::clone(&known);
+        async move {
+            for _ in 0..count {
+                logger.traffic(0, Verdict::Normal, &record);
+            }
+            logger.flush();
+            while known.is_behind() {
+                rt::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+    targets
+}
+
+#[test]
+fn a_ring_sends_its_lines_over_a_connection() {
+    for (protocol, wanted) in [
+        (LogProtocol::Legacy, "number 0\nnumber 1\nnumber 2\n"),
+        (LogProtocol::OctetCount, "8 number 08 number 18 number 2"),
+    ] {
+        let (ring, heard) = ring(protocol, 16_384, |listener| read_all(&listener));
+        assert_eq!(log_to_ring(&ring, 3).dropped(), 0);
+        assert_eq!(heard.join().unwrap(), wanted);
+    }
+}
+
+#[test]
+fn a_ring_that_is_too_small_keeps_the_latest_lines_and_counts_the_others() {
+    let (ring, heard) = ring(LogProtocol::Legacy, 100, |listener| read_all(&listener));
+    assert_eq!(log_to_ring(&ring, 20).dropped(), 13);
+    let wanted: String = (13..20).map(|number| format!("number {number}\n")).collect();
+    assert_eq!(heard.join().unwrap(), wanted);
+}
+
+#[test]
+fn a_ring_connects_again_where_its_server_closes() {
+    let (ring, heard) = ring(LogProtocol::Legacy, 1_000_000, |listener| {
+        // A reset, with most of the lines unread.
+        let (mut first, _) = listener.accept().unwrap();
+        first.read_exact(&mut [0; 10]).unwrap();
+        drop(first);
+        read_all(&listener)
+    });
+    let targets = log_to_ring(&ring, 60_000);
+    let text = heard.join().unwrap();
+    assert!(text.starts_with("number ") && text.ends_with("number 59999\n"));
+    let numbers: Vec<u32> = text.lines().map(|line| line.strip_prefix("number ").unwrap().parse().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "whole lines in order");
+    assert!(targets.dropped() < 60_000);
 }

@@ -10,6 +10,7 @@ use wire::http::{Framing, Method, Version};
 
 use super::{Answer, End, Exchange, Upload, cut, failed};
 use crate::facts::{Cause, Phase};
+use crate::stream::conclude;
 use crate::stream::request::fits;
 
 impl Exchange<'_> {
@@ -32,7 +33,9 @@ impl Exchange<'_> {
                     self.answered = true;
                     self.server_active = rt::now();
                     if self.parse_heads()? {
-                        return self.begin_answer();
+                        let tunnel = self.begin_answer()?;
+                        conclude::log_answer(self.session, self.facts);
+                        return Ok(tunnel);
                     }
                     self.flush_interim(cx)?;
                 }

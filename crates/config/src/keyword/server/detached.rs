@@ -1,0 +1,36 @@
+//! `server` lines of sections that are no proxies (configuration manual, section 12.5). They take every option of a
+//! server, most of which mean nothing there. Must never number or look up a server.
+
+use super::{ServerContext, ServerDraft, parse_address, read_options, tell};
+use crate::document::Line;
+use crate::environment::Environment;
+use crate::keyword::report::Report;
+use crate::span::Spanned;
+use crate::spec::{AddressSpec, LogProtocol};
+
+/// What such a line says.
+pub(crate) struct Detached {
+    pub(crate) name: Spanned<String>,
+    pub(crate) address: Spanned<AddressSpec>,
+    pub(crate) log_protocol: LogProtocol,
+}
+
+/// Reads a line in the section of that name. `None` if something is wrong, which has been said then.
+pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report: &mut Report<'_>) -> Option<Detached> {
+    let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
+        report.alert(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
+        return None;
+    };
+    let head = format!("'server {section}/{}' : ", name.text);
+    let parsed = parse_address(address, &head, environment, report);
+    let mut draft = ServerDraft::default();
+    let mut server = ServerContext { draft: &mut draft, name: Some(&name.text), problems: Vec::new() };
+    let unread = read_options(&mut server, line, 3);
+    let problems = server.problems;
+    tell(report, &head, "", problems, &unread);
+    Some(Detached {
+        name: Spanned::new(name.text.clone(), name.span),
+        address: Spanned::new(parsed?, address.span),
+        log_protocol: draft.log_protocol,
+    })
+}
