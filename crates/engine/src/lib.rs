@@ -5,6 +5,7 @@ pub mod facts;
 pub mod listener;
 pub mod service;
 pub mod session;
+pub mod sockets;
 pub mod stream;
 pub mod worker;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use listener::Listening;
+use sockets::Sockets;
 use worker::{Shared, Worker};
 
 /// Runs `job` on the worker of this thread. Mail may come before the worker has begun to serve, since the workers start
@@ -45,6 +47,36 @@ pub fn stop(shared: &Arc<Shared>) {
         for worker in 0..shared.workers() {
             rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_sessions())));
         }
+    }
+}
+
+/// Stops accepting, and listening where that gives the address free, until [`resume`]: another process may bind then.
+/// Connections that are open go on. Returns the indices of the frontends whose sockets could not be paused.
+pub fn pause(shared: &Arc<Shared>) -> Vec<usize> {
+    if shared.is_stopping() || shared.is_paused() {
+        return Vec::new();
+    }
+    shared.set_paused(true);
+    wake_watchers(shared);
+    let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
+    sockets.filter_map(|(frontend, socket)| socket.pause().err().map(|_| frontend)).collect()
+}
+
+/// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address somebody else has now.
+pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
+    if shared.is_stopping() || !shared.is_paused() {
+        return Vec::new();
+    }
+    let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
+    let lost = sockets.filter_map(|(frontend, socket)| socket.resume().err().map(|_| frontend)).collect();
+    shared.set_paused(false);
+    wake_watchers(shared);
+    lost
+}
+
+fn wake_watchers(shared: &Arc<Shared>) {
+    for worker in 0..shared.workers() {
+        rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_watchers())));
     }
 }
 

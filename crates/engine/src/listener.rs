@@ -93,6 +93,11 @@ async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
         if worker.shared.is_stopping() {
             return Poll::Ready(false);
         }
+        match (worker.shared.is_paused(), listener.is_paused()) {
+            (true, false) => listener.pause(),
+            (false, true) if listener.resume().is_err() => return Poll::Ready(false),
+            _ => {}
+        }
         listener.poll_acceptable(cx).map(|()| true)
     })
     .await

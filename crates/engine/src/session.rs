@@ -5,10 +5,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Duration;
 
+use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
-use config::spec::Mode;
+use config::spec::{CloseSpread, Mode};
 use policy::live::Entry;
 use policy::program::{Bind, Proxy};
 use rt::net::{Address, OwnedSocket, Stream};
@@ -73,6 +75,26 @@ impl Session {
     /// Whether the process wants sessions to end.
     pub fn is_stopping(&self) -> bool {
         self.worker.shared.is_stopping()
+    }
+
+    /// When the process wants this session to end (`close-spread-time`): the moment of the soft stop, or one behind it
+    /// that differs from session to session. `None`: it does not.
+    pub fn departure(&self) -> Option<Moment> {
+        let stopped = self.worker.shared.stopped_at()?;
+        match self.worker.shared.program.global.close_spread {
+            CloseSpread::AtOnce => Some(stopped),
+            CloseSpread::Over(window) => {
+                let number = self.key.get().map_or(0, Key::to_bits) ^ self.accepted.as_nanos();
+                let share = u64::from(avalanche((number ^ (number >> 32)) as u32) % 1000);
+                Some(stopped + Duration::from_micros(window.saturating_mul(share)))
+            }
+            CloseSpread::Never => None,
+        }
+    }
+
+    /// Whether the answer that goes out now has to tell the client that it is the last one.
+    pub fn is_leaving(&self) -> bool {
+        self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure)
     }
 
     /// Begins a stream: its facts are reachable from here until it is concluded.

@@ -3,19 +3,22 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use base::moment::Moment;
 use base::slab::{Key, Slab};
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
+use crate::listener::Listening;
 use crate::service::log::{Logger, Targets};
 use crate::service::runtime::Host;
 use crate::session::Session;
+use crate::sockets::Sockets;
 
 /// What all workers share.
 pub struct Shared {
@@ -31,6 +34,14 @@ pub struct Shared {
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
+    /// Set once, `grace` before that.
+    leaving: AtomicBool,
+    /// When the stop was.
+    stopped_at: OnceLock<Moment>,
+    /// Nobody accepts for the time being.
+    paused: AtomicBool,
+    /// The listening sockets, for those who pause them or pass them on.
+    sockets: OnceLock<Sockets>,
     /// Sessions that each worker has, or will have once it has read its mailbox.
     loads: Box<[Load]>,
 }
@@ -55,6 +66,10 @@ impl Shared {
             pool,
             host: Host::default(),
             stopping: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            stopped_at: OnceLock::new(),
+            paused: AtomicBool::new(false),
+            sockets: OnceLock::new(),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }
     }
@@ -66,7 +81,37 @@ impl Shared {
 
     /// Asks for a soft stop; every worker must then be told with [`Worker::wake_sessions`]. True the first time.
     pub fn stop(&self) -> bool {
-        !self.stopping.swap(true, Ordering::Relaxed)
+        let _ = self.stopped_at.set(rt::now());
+        !self.stopping.swap(true, Ordering::Release)
+    }
+
+    /// Whether the process has been told to leave, be it that it still waits for `grace`. True from the second call on.
+    pub fn begin_to_leave(&self) -> bool {
+        self.leaving.swap(true, Ordering::Relaxed)
+    }
+
+    /// When the soft stop was asked for; `None` while it was not.
+    pub fn stopped_at(&self) -> Option<Moment> {
+        if self.is_stopping() { self.stopped_at.get().copied() } else { None }
+    }
+
+    /// Whether nobody accepts for the time being.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// Remembers which sockets the process listens on, without keeping them open. Only the first call has an effect.
+    pub fn know_sockets(&self, sockets: &[Listening]) {
+        let _ = self.sockets.set(Sockets::of(sockets));
+    }
+
+    /// The sockets that the process listens on; none before [`Shared::know_sockets`].
+    pub fn sockets(&self) -> Option<&Sockets> {
+        self.sockets.get()
     }
 
     /// Sessions that are open, over all workers.
@@ -199,7 +244,7 @@ impl Worker {
         Some(session)
     }
 
-    /// The calling task is woken when the process is asked to stop.
+    /// The calling task is woken when the process is asked to stop, to pause or to go on.
     pub async fn watch_stop(&self) {
         std::future::poll_fn(|cx| {
             self.watchers.borrow_mut().push(cx.waker().clone());
@@ -208,11 +253,16 @@ impl Worker {
         .await;
     }
 
-    /// Wakes whoever watches for a stop, and every session, so that idle ones see that the process stops.
-    pub fn wake_sessions(&self) {
+    /// Wakes whoever watches for a stop or a pause.
+    pub fn wake_watchers(&self) {
         for watcher in self.watchers.borrow().iter() {
             watcher.wake_by_ref();
         }
+    }
+
+    /// Wakes whoever watches for a stop, and every session, so that idle ones see that the process stops.
+    pub fn wake_sessions(&self) {
+        self.wake_watchers();
         for (_, session) in self.sessions.borrow().iter() {
             session.wake();
         }

@@ -2,6 +2,7 @@
 //! could not be opened. Must never accept a connection.
 
 use crate::files::reason;
+use crate::predecessors::Predecessors;
 use config::document::Sources;
 use config::span::Span;
 use config::spec::{Mode, ProxyKind, Spec};
@@ -16,32 +17,12 @@ use std::time::Duration;
 /// How long `defer-accept` waits for a client's first bytes.
 const DEFER: Duration = Duration::from_secs(1);
 
-/// Opens all sockets.
-///
-/// # Errors
-/// One sentence for every address that could not be bound; what was opened is closed again.
-pub fn open(program: &Program, spec: &Spec, sources: &Sources, reuse_port: bool) -> Result<Sockets, Vec<String>> {
-    let mut opened = Vec::new();
-    let mut errors = Vec::new();
-    for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        for bind in proxy.frontend.iter().flat_map(|frontend| &frontend.binds) {
-            match sockets(bind, Surroundings { reuse_port, mode: proxy.mode, buffers: program.global.client_buffers }) {
-                Ok(sockets) => opened.extend(sockets.into_iter().map(|socket| Listening {
-                    frontend: proxy.index,
-                    bind: bind.index,
-                    socket,
-                })),
-                Err(error) => {
-                    errors.push(sentence(owner(proxy), bind, place(proxy, bind, spec), sources, &error));
-                }
-            }
-        }
-    }
-    let runtime = open_runtime(program, spec, sources, &mut errors);
-    if errors.is_empty() { Ok(Sockets { proxies: opened, runtime }) } else { Err(errors) }
-}
+/// How often an address that is taken is tried again once older processes were asked to let go of theirs, and how long
+/// each time is waited before.
+const RETRIES: (u32, Duration) = (200, Duration::from_millis(10));
 
 /// Every socket of a process.
+#[derive(Default)]
 pub struct Sockets {
     /// Those of proxies.
     pub proxies: Vec<Listening>,
@@ -49,20 +30,82 @@ pub struct Sockets {
     pub runtime: Vec<Opened>,
 }
 
-/// Opens the sockets of the runtime API.
-fn open_runtime(program: &Program, spec: &Spec, sources: &Sources, errors: &mut Vec<String>) -> Vec<Opened> {
-    let around = Surroundings { reuse_port: false, mode: Mode::Tcp, buffers: SocketBuffers::default() };
-    let mut opened = Vec::new();
-    for (index, socket) in program.runtime.sockets.iter().enumerate() {
-        match sockets(&socket.bind, around) {
-            Ok(sockets) => opened.extend(sockets.into_iter().map(|socket| Opened { index, socket })),
-            Err(error) => {
-                let place = spec.global.runtime.sockets.get(index).map_or(Span::default(), |bind| bind.span);
-                errors.push(sentence("frontend GLOBAL".to_owned(), &socket.bind, place, sources, &error));
+/// One address of the configuration.
+struct Wanted<'a> {
+    bind: &'a Bind,
+    around: Surroundings,
+    /// The proxy; `None` for the runtime API.
+    proxy: Option<&'a Proxy>,
+    /// Its place among those of the proxy or the runtime API.
+    index: usize,
+}
+
+/// Opens all sockets. Where an address is taken, the predecessors are asked to let go of theirs for a while.
+///
+/// # Errors
+/// One sentence for every address that could not be bound; what was opened is closed again.
+pub fn open(
+    program: &Program,
+    spec: &Spec,
+    sources: &Sources,
+    reuse_port: bool,
+    predecessors: &mut Predecessors,
+) -> Result<Sockets, Vec<String>> {
+    let mut wanted = wanted(program, reuse_port);
+    let mut opened = Sockets::default();
+    let mut failed = attempt(&mut wanted, &mut opened);
+    let is_taken = |failed: &[io::Error]| failed.iter().any(|error| error.kind() == io::ErrorKind::AddrInUse);
+    if is_taken(&failed) && predecessors.pause() {
+        for _ in 0..RETRIES.0 {
+            std::thread::sleep(RETRIES.1);
+            failed = attempt(&mut wanted, &mut opened);
+            if !is_taken(&failed) {
+                break;
             }
         }
     }
-    opened
+    if failed.is_empty() {
+        return Ok(opened);
+    }
+    let told = wanted.iter().zip(&failed);
+    Err(told.map(|(one, error)| sentence(one, place(one, spec), sources, error)).collect())
+}
+
+/// Every address of a program.
+fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
+    let buffers = program.global.client_buffers;
+    let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
+        let around = Surroundings { reuse_port, mode: proxy.mode, buffers };
+        let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
+        binds.map(move |bind| Wanted { bind, around, proxy: Some(proxy), index: bind.index })
+    });
+    let around = Surroundings { reuse_port: false, mode: Mode::Tcp, buffers: SocketBuffers::default() };
+    let runtime = program.runtime.sockets.iter().enumerate();
+    let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, proxy: None, index });
+    proxies.chain(runtime).collect()
+}
+
+/// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
+fn attempt(wanted: &mut Vec<Wanted<'_>>, opened: &mut Sockets) -> Vec<io::Error> {
+    let mut failed = Vec::new();
+    wanted.retain(|one| match sockets(one.bind, one.around) {
+        Ok(sockets) => {
+            for socket in sockets {
+                match one.proxy {
+                    Some(proxy) => {
+                        opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket });
+                    }
+                    None => opened.runtime.push(Opened { index: one.index, socket }),
+                }
+            }
+            false
+        }
+        Err(error) => {
+            failed.push(error);
+            true
+        }
+    });
+    failed
 }
 
 /// What the socket options of an address depend on, apart from its `bind` line.
@@ -105,16 +148,18 @@ fn sockets(bind: &Bind, around: Surroundings) -> io::Result<Vec<Arc<ListeningSoc
     (0..shards).map(|_| ListeningSocket::bind(&address, &options).map(Arc::new)).collect()
 }
 
-/// Where the `bind` line is written.
-fn place(proxy: &Proxy, bind: &Bind, spec: &Spec) -> Span {
-    spec.proxies
-        .get(proxy.index)
-        .and_then(|proxy| proxy.binds.get(bind.index))
-        .map_or(Span::default(), |bind| bind.span)
+/// Where the line is written.
+fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
+    let line = match wanted.proxy {
+        Some(proxy) => spec.proxies.get(proxy.index).and_then(|proxy| proxy.binds.get(wanted.index)),
+        None => spec.global.runtime.sockets.get(wanted.index),
+    };
+    line.map_or(Span::default(), |line| line.span)
 }
 
-/// What HAProxy calls a proxy in messages.
-fn owner(proxy: &Proxy) -> String {
+/// What HAProxy calls who listens in messages.
+fn owner(proxy: Option<&Proxy>) -> String {
+    let Some(proxy) = proxy else { return "frontend GLOBAL".to_owned() };
     let kind = match proxy.kind {
         ProxyKind::Frontend => "frontend",
         ProxyKind::Backend => "backend",
@@ -123,7 +168,8 @@ fn owner(proxy: &Proxy) -> String {
     format!("{kind} {}", proxy.name)
 }
 
-fn sentence(owner: String, bind: &Bind, place: Span, sources: &Sources, error: &io::Error) -> String {
+fn sentence(wanted: &Wanted<'_>, place: Span, sources: &Sources, error: &io::Error) -> String {
+    let (owner, bind) = (owner(wanted.proxy), wanted.bind);
     let file = sources.file(place).map_or("", |file| file.name.as_str());
     let reason = reason(error);
     let what = match &bind.address {

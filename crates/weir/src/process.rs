@@ -5,6 +5,7 @@ use crate::arguments::Settings;
 use crate::listeners;
 use crate::load::{self, Prepared, Refused};
 use crate::messages::Messages;
+use crate::predecessors::Predecessors;
 use crate::serve::{self, Service};
 use crate::{background, dump, files, host, libraries, rights};
 use std::path::Path;
@@ -21,7 +22,8 @@ pub fn run(settings: &Settings) -> ExitCode {
 }
 
 fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    if let (Some(flag), false) = (settings.not_supported.first(), settings.check) {
+    let waits = settings.master.then_some("-W").or(settings.takeover.as_ref().map(|_| "-x"));
+    if let (Some(flag), false) = (settings.not_supported.first().copied().or(waits), settings.check) {
         messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
         return Err(Refused);
     }
@@ -77,7 +79,8 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     let Prepared { program, spec, sources, environment, threads, rights } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
-    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port);
+    let mut predecessors = Predecessors::new(&settings.predecessors);
+    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port, &mut predecessors);
     let listeners::Sockets { proxies: sockets, runtime } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
@@ -110,6 +113,8 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
     let host = host::describe(&spec.global, &environment, messages);
+    // Everything is bound. Without the rights that are given up now, nobody could be told any more.
+    predecessors.dismiss();
     rights::give_up(&rights, messages)?;
     if starter.is_some() {
         background::leave_terminal(messages)?;

@@ -1,6 +1,6 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::{GlobalHttpSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
+use super::{GlobalHttpSpec, LifetimeSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,6 +35,8 @@ pub struct GlobalSpec {
     pub hard_stop_after: Option<u64>,
     /// `grace` in milliseconds.
     pub grace: Option<u64>,
+    /// The master, its workers, the manner of a soft stop.
+    pub lifetime: LifetimeSpec,
     /// `log` lines.
     pub logs: Vec<LogSpec>,
     /// `log-tag`.

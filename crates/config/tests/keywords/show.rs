@@ -60,7 +60,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     let default = GlobalSpec::default();
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
-        hard_stop_after, grace, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
+        hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes, processors, rights,
     } but { logs, http, tune, rates, runtime });
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
@@ -149,6 +149,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     } but {});
     changed!(out, options, OptionsSpec::default(), OptionsSpec {
         abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams,
+        idle_close_on_response,
     } but {});
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {

@@ -73,7 +73,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
                 client.served = client.served.saturating_add(1);
                 client.since = rt::now();
                 client.since_date = rt::wall();
-                unannounced = session.is_stopping();
+                unannounced = session.is_leaving();
             }
             Next::Close => break,
             Next::Linger => {
@@ -92,7 +92,7 @@ async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait
     let timeouts = &session.proxy().timeouts;
     let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
     let deadline = limit.map(|limit| client.since + limit);
-    let leaves = client.served > 0 && !unannounced;
+    let leaves = client.served > 0 && !unannounced && !session.proxy().options.idle_close_on_response;
     let settled = client.since + SETTLED;
     let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);
     std::future::poll_fn(move |cx| {
@@ -109,7 +109,8 @@ async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait
                 return Poll::Ready(Wait::Expired);
             }
             let mut next = deadline;
-            if leaves && session.is_stopping() {
+            if leaves && let Some(departure) = session.departure() {
+                let settled = settled.max(departure);
                 if now >= settled {
                     // A request that came since the events of this turn were taken is still served.
                     return Poll::Ready(if stream.has_input() { Wait::Readable } else { Wait::Stopping });

@@ -112,7 +112,7 @@ async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool {
 
 /// Whether the client's connection may go on behind an answer.
 pub fn keeps_client(session: &Session, request: &Head) -> bool {
-    wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_stopping()
+    wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_leaving()
 }
 
 /// Whether the client said that its connection may go on (RFC 9112, section 9.3).

@@ -221,3 +221,69 @@ fn workers_that_wait_for_a_place_stop_as_well() {
         });
     }
 }
+
+#[test]
+fn idle_clients_may_be_owed_a_last_answer() {
+    listen("server s1 10.0.1.1:80\noption idle-close-on-response").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        client.expect(OK_AT_CLIENT).await;
+        sleep(500).await;
+        world.stop();
+        client.expect_silence(5_000).await;
+        client.send(GET).await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+        client.expect_eof().await;
+    });
+}
+
+#[test]
+fn idle_clients_may_leave_one_after_the_other() {
+    listen("server s1 10.0.1.1:80").global("close-spread-time 10s").run(|world| async move {
+        serve_ok(&world.scope, S1);
+        let mut clients = Vec::new();
+        for _ in 0..40 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            clients.push(client);
+            sleep(7).await;
+        }
+        sleep(500).await;
+        world.stop();
+        let (watch, ends) = (Stopwatch::start(), Rc::new(RefCell::new(Vec::new())));
+        for mut client in clients {
+            let ends = Rc::clone(&ends);
+            world.scope.spawn(async move {
+                client.expect_eof().await;
+                ends.borrow_mut().push(watch.elapsed().as_millis());
+            });
+        }
+        sleep(12_000).await;
+        let ends = ends.borrow();
+        let before = |millis| ends.iter().filter(|end| **end < millis).count();
+        assert_eq!(before(10_100), 40, "{ends:?}");
+        assert!(before(1_000) <= 12 && (8..=32).contains(&before(5_000)), "{ends:?}");
+    });
+}
+
+#[test]
+fn connections_may_end_by_their_own_timeouts_alone() {
+    listen("server s1 10.0.1.1:80\ntimeout http-keep-alive 3s").global("close-spread-time infinite").run(
+        |world| async move {
+            serve_ok(&world.scope, S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            sleep(500).await;
+            world.stop();
+            client.expect_silence(1_000).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            let watch = Stopwatch::start();
+            client.expect_eof().await;
+            watch.took(3_000);
+        },
+    );
+}

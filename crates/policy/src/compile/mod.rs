@@ -118,6 +118,7 @@ impl Compiler<'_> {
             nosplice: written.nosplice,
             hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
             grace: written.grace.map(Duration::from_millis),
+            close_spread: written.lifetime.close_spread,
             logs: self.logs(&written.logs, written),
             log_tag: written.log_tag.as_deref().map(Into::into),
             log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
@@ -183,6 +184,7 @@ fn options(written: &OptionsSpec, global: &GlobalSpec) -> Options {
         clitcpka: written.clitcpka,
         srvtcpka: written.srvtcpka,
         nolinger: written.nolinger,
+        idle_close_on_response: written.idle_close_on_response,
         independent_streams: written.independent_streams,
     }
 }

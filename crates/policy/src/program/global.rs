@@ -1,7 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::{GlobalHttp, LogTarget};
-use config::spec::RatesSpec;
+use config::spec::{CloseSpread, RatesSpec};
 use std::time::Duration;
 
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
@@ -63,6 +63,8 @@ pub struct Global {
     pub hard_stop_after: Option<Duration>,
     /// `grace`.
     pub grace: Option<Duration>,
+    /// `close-spread-time`.
+    pub close_spread: CloseSpread,
     /// `log` lines of the section itself: what the process has to say about its own life.
     pub logs: Vec<LogTarget>,
     /// `log-tag`; `None`: the program's name.

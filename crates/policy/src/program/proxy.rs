@@ -66,6 +66,8 @@ pub struct Options {
     pub srvtcpka: bool,
     /// `option nolinger`.
     pub nolinger: bool,
+    /// `option idle-close-on-response`.
+    pub idle_close_on_response: bool,
     /// `option independent-streams`.
     pub independent_streams: bool,
 }

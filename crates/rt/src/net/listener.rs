@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -87,10 +88,13 @@ impl Default for BindOptions {
 
 /// A listening socket of the process: opened before the workers start, shared by them in an `Arc`.
 pub struct ListeningSocket {
-    socket: Socket,
-    address: Address,
+    pub(super) socket: Socket,
+    pub(super) address: Address,
     /// Connections that waited before the option was set on the listening socket have not inherited it.
     sets_nodelay: bool,
+    pub(super) backlog: i32,
+    /// Another process has the same socket: what is done to it here would be done to both.
+    pub(super) is_shared: AtomicBool,
 }
 
 impl ListeningSocket {
@@ -102,7 +106,7 @@ impl ListeningSocket {
     pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         if let Some(world) = sim::current_world() {
             let (socket, address) = SimSocket::listen(&world, address, options.backlog)?;
-            return Ok(ListeningSocket { socket: Socket::Sim(socket), address, sets_nodelay: false });
+            return Ok(ListeningSocket::new(Socket::Sim(socket), address, options));
         }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
         match address {
@@ -119,7 +123,7 @@ impl ListeningSocket {
         }
         // Port 0 becomes the one that the kernel chose; a UNIX socket keeps its final name.
         let address = if address.is_unix() { address.clone() } else { sys::socket::local_address(fd.as_raw_fd())? };
-        Ok(ListeningSocket { socket: Socket::Os(fd), address, sets_nodelay: false })
+        Ok(ListeningSocket::new(Socket::Os(fd), address, options))
     }
 
     /// Takes over a descriptor that the process was started with, or received. One that is bound but does not listen
@@ -144,7 +148,13 @@ impl ListeningSocket {
         if sets_nodelay {
             sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
-        Ok(ListeningSocket { socket: Socket::Os(fd), address, sets_nodelay })
+        let is_shared = AtomicBool::new(true);
+        Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd), address, options) })
+    }
+
+    fn new(socket: Socket, address: Address, options: &BindOptions) -> ListeningSocket {
+        let (backlog, is_shared) = (options.backlog, AtomicBool::new(false));
+        ListeningSocket { socket, address, sets_nodelay: false, backlog, is_shared }
     }
 
     /// Where it listens; port 0 was replaced by the port that was chosen.

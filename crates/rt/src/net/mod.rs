@@ -1,4 +1,5 @@
-//! Sockets: streams, listeners, datagrams, parked streams and splice pipes, on whichever driver the worker has.
+//! Sockets: streams, listeners, datagrams, parked streams, splice pipes, on whichever driver the worker has; channels
+//! between processes.
 //!
 //! Nothing here may block, and nothing may know a protocol above the transport.
 
@@ -7,6 +8,8 @@ mod connect;
 mod datagram;
 mod listener;
 mod parked;
+mod passing;
+mod pause;
 mod pipe;
 mod socket;
 mod stream;
@@ -16,6 +19,7 @@ pub use connect::{ConnectOptions, Connecting};
 pub use datagram::{Datagram, Family};
 pub use listener::{BindOptions, Listener, ListeningSocket};
 pub use parked::{ParkedId, ParkedStream, poll_parked_events};
+pub use passing::{Channel, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair};
 pub use pipe::Pipe;
 pub use socket::OwnedSocket;
 pub use stream::{Hangup, Stream};

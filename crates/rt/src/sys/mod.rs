@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod event;
+pub(crate) mod passing;
 pub(crate) mod pipe;
 pub(crate) mod process;
 pub(crate) mod rights;

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use base::ProcessorSet;
 use base::processors::MOST_PROCESSORS;
@@ -67,6 +67,12 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed; the callers name the standard streams only, which nobody owns.
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
+}
+
+/// Puts what `from` refers to in the place of what `to` refers to; the number and its owner stay.
+pub(crate) fn replace(from: &OwnedFd, to: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers are passed; whoever owns `to` keeps owning it.
+    check(unsafe { libc::dup3(from.as_raw_fd(), to.as_raw_fd(), libc::O_CLOEXEC) }).map(drop)
 }
 
 /// The limits (soft, hard) of open descriptors.

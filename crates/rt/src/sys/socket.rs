@@ -55,6 +55,13 @@ pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
     }
 }
 
+/// Undoes [`listen`] and [`connect`]: the socket stays bound as far as it was bound to a port.
+pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
+    let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    // SAFETY: pointer and length describe `nowhere`.
+    check(unsafe { libc::connect(fd, &nowhere, mem::size_of_val(&nowhere) as libc::socklen_t) }).map(drop)
+}
+
 /// Takes a connection out of the backlog. Connections that were reset while they waited there are passed over.
 pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
     let mut attempts = 0;

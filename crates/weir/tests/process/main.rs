@@ -5,6 +5,7 @@ mod check;
 mod command_line;
 mod condition;
 mod demonstration;
+mod restart;
 mod rights;
 mod serve;
 mod support;

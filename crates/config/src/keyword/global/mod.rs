@@ -4,6 +4,7 @@ mod debugging;
 mod http1;
 mod http2;
 mod httpclient;
+mod lifetime;
 mod limits;
 mod log;
 mod lua;

@@ -1,6 +1,6 @@
 //! Process management, rights and limits (section 3.1).
 
-use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use super::{GlobalContext, GlobalKeyword, lifetime, not_yet, removed, supported, tuning};
 use crate::document::Line;
 use crate::keyword::argument::{milliseconds, only};
 
@@ -38,8 +38,18 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "[ prefix <prefix> ] [ mode <mode> ] [ user <user> ] [ uid <uid> ] [ group <group> ] [ gid <gid> ]",
         "Prefix, owner and rights of every UNIX listening socket.",
     ),
-    not_yet("master-worker", "[ no-exit-on-failure ]", "Run workers under a master process, as with -W."),
-    not_yet("mworker-max-reloads", "<number>", "Reloads that a worker may outlive before the master ends it."),
+    supported(
+        "master-worker",
+        "no-exit-on-failure",
+        "Keep the other processes when a worker fails, instead of ending all of them.",
+        lifetime::master_worker,
+    ),
+    supported(
+        "mworker-max-reloads",
+        "<number>",
+        "Reloads that a worker may outlive before the master ends it.",
+        lifetime::max_reloads,
+    ),
     not_yet("server-state-base", "<directory>", "Folder of the state files that backends load."),
     not_yet("server-state-file", "<file>", "State file for all backends that ask for the global one."),
     not_yet("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\"."),
@@ -55,7 +65,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("set-var", "<variable> <expression>", "Sets a process-wide variable at start-up."),
     not_yet("set-var-fmt", "<variable> <format>", "Sets a process-wide variable at start-up from a log format."),
     not_yet("external-check", "[preserve-env]", "Allows health checks that run a program."),
-    not_yet("close-spread-time", "<time>", "Time over which a soft stop spreads the closing of idle connections."),
+    supported(
+        "close-spread-time",
+        "{ <time> | infinite }",
+        "Time over which a soft stop spreads the closing of idle connections.",
+        lifetime::close_spread_time,
+    ),
     not_yet("warn-blocked-traffic-after", "<time>", "Time after which a task that blocks its thread is reported."),
     not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
     not_yet(

@@ -1,6 +1,6 @@
 //! Options about connections, their timeouts and their end.
 
-use super::{OptionKeyword, boolean, fixed, not_yet, removed, supported, switch, switched, tuning};
+use super::{OptionKeyword, boolean, fixed, removed, supported, switch, switched, tuning};
 use crate::document::Line;
 use crate::keyword::argument::lenient;
 use crate::keyword::negation::Negation;
@@ -34,11 +34,12 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         "What is sent to a side does not refresh the time it has to send something.",
         independent_streams,
     ),
-    not_yet(
+    supported(
         switch(FRONT),
         "idle-close-on-response",
         "",
         "Closes idle connections only after one more answer during a soft stop.",
+        idle_close_on_response,
     ),
     tuning(
         switch(BACK),
@@ -84,6 +85,10 @@ fn nolinger(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn independent_streams(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.options.independent_streams = on);
+}
+
+fn idle_close_on_response(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.options.idle_close_on_response = on);
 }
 
 fn splice_auto(context: &mut ProxyContext<'_>, line: &Line) {

@@ -150,7 +150,7 @@ impl Exchange<'_> {
             Framing::Chunked => modern && facts.response.version() == Version::Http11,
             Framing::None | Framing::Length(_) => true,
         };
-        self.keep_client &= delimited && !tunnel && !self.session.is_stopping();
+        self.keep_client &= delimited && !tunnel && !self.session.is_leaving();
         let kept = match facts.response.version() {
             Version::Http11 => !facts.response.connection.close,
             Version::Http10 => facts.response.connection.keep_alive && !facts.response.connection.close,

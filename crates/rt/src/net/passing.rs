@@ -1,0 +1,158 @@
+//! Descriptors on their way to another process over a UNIX socket (`SCM_RIGHTS`).
+//!
+//! Nothing here may give a meaning to what is sent.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll};
+
+use base::Key;
+
+use super::{OwnedSocket, Socket};
+use crate::source::{Readiness, Source, Watch};
+use crate::{current, sys};
+
+/// Descriptors that one message carries at most.
+pub const MOST_DESCRIPTORS: usize = sys::passing::MOST_DESCRIPTORS;
+
+/// Sends bytes over a UNIX socket, descriptors with the first of them, and returns how many bytes went. The descriptors
+/// have gone if a byte has.
+///
+/// # Errors
+/// `InvalidInput` for more than [`MOST_DESCRIPTORS`], or for descriptors without a byte; `WouldBlock` on a socket that
+/// does not block; else the socket's.
+pub fn send_descriptors(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let sent = sys::passing::send(to.as_fd().as_raw_fd(), bytes, descriptors)?;
+    sent.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+/// Receives bytes from a UNIX socket, 0 at the end, and appends the descriptors that came with them. What was sent with
+/// descriptors is not received together with what was sent behind it.
+///
+/// # Errors
+/// `WouldBlock` when nothing is there on a socket that does not block, or not in time on one that has a timeout;
+/// `InvalidData` for a message with more descriptors than [`MOST_DESCRIPTORS`]; else the socket's.
+pub fn receive_descriptors(from: impl AsFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    let received = sys::passing::receive(from.as_fd().as_raw_fd(), place, into)?;
+    received.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+/// A connected pair of UNIX stream sockets, which do not block.
+///
+/// # Errors
+/// The kernel's, for want of descriptors.
+pub fn stream_pair() -> io::Result<(OwnedSocket, OwnedSocket)> {
+    let (one, other) = sys::passing::pair(libc::SOCK_STREAM)?;
+    Ok((OwnedSocket { socket: Socket::Os(one) }, OwnedSocket { socket: Socket::Os(other) }))
+}
+
+/// A pair of connected ends between two processes; messages keep their bounds and may carry descriptors. Make a
+/// [`Channel`] of each.
+///
+/// # Errors
+/// The kernel's, for want of descriptors.
+pub fn channel_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    sys::passing::pair(libc::SOCK_SEQPACKET)
+}
+
+/// One end of a channel between two processes, watched by the current worker.
+pub struct Channel {
+    socket: Socket,
+    key: Key,
+}
+
+impl Channel {
+    /// Watches an end of [`channel_pair`].
+    ///
+    /// # Errors
+    /// The kernel's; `InvalidInput` when it is no such end.
+    pub fn adopt(end: OwnedFd) -> io::Result<Channel> {
+        if sys::socket::option(end.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE)? != libc::SOCK_SEQPACKET {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a channel"));
+        }
+        sys::set_nonblocking(&end)?;
+        let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
+        Ok(Channel { socket: Socket::Os(end), key })
+    }
+
+    /// Sends one message. What the other end has no room for is refused.
+    ///
+    /// # Errors
+    /// As for [`send_descriptors`]; `BrokenPipe` when the other end is closed.
+    pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        match &self.socket {
+            Socket::Os(fd) => send_descriptors(fd, bytes, descriptors).map(drop),
+            Socket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Receives one message into `place`: its length, 0 when the other end is closed. What does not fit is lost.
+    ///
+    /// # Errors
+    /// As for [`receive_descriptors`].
+    pub async fn receive(&mut self, place: &mut [u8], into: &mut Vec<OwnedFd>) -> io::Result<usize> {
+        std::future::poll_fn(|context| self.poll_receive(context, place, into)).await
+    }
+
+    /// [`Channel::receive`] as a poll.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        place: &mut [u8],
+        into: &mut Vec<OwnedFd>,
+    ) -> Poll<io::Result<usize>> {
+        let Socket::Os(fd) = &self.socket else { return Poll::Ready(Err(io::ErrorKind::Unsupported.into())) };
+        current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let Some(source) = sources.get_mut(self.key) else {
+                return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+            };
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                if let Some(count) = sys::passing::receive(fd.as_raw_fd(), place, into)? {
+                    return Poll::Ready(Ok(count));
+                }
+                source.read = Readiness::Drained;
+            }
+            if !source.watched {
+                worker.driver.watch(&self.socket, Watch::Edges, self.key)?;
+                source.watched = true;
+            }
+            source.wait_to_read(context);
+            Poll::Pending
+        })
+    }
+
+    /// The end, for another [`Channel`] or another program; nobody watches it any more.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        match &self.socket {
+            Socket::Os(fd) => fd.try_clone(),
+            Socket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        let _source = current::try_with(|worker| {
+            // The other process, or a copy, may keep the same end open.
+            worker.driver.unwatch(&self.socket);
+            worker.sources.borrow_mut().remove(self.key)
+        });
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("descriptor", &self.socket.descriptor()).finish()
+    }
+}

@@ -1,0 +1,248 @@
+//! The table of flags: every one with its value, its place in the help and what it writes down. Must never act on one.
+
+use super::{Farewell, Settings, UsageError, number, text};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// Where a flag's value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// The flag has none.
+    None,
+    /// The next word; the text names it in the help.
+    Next(&'static str),
+    /// Behind the flag's letters, and possibly empty.
+    Attached(&'static str),
+    /// The next word, unless that starts with a dash.
+    Optional(&'static str),
+    /// Every following word that is a number.
+    Numbers(&'static str),
+}
+
+/// The headings of the help text, in the order in which they are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// What to load and how to run.
+    Running,
+    /// Checking without starting.
+    Checking,
+    /// What is printed.
+    Output,
+    /// Limits.
+    Limits,
+    /// Behaviour switched off or on for a search of faults.
+    Debugging,
+    /// Accepted so that a service's command line keeps working.
+    Ignored,
+    /// Known, and refused when something is to be started.
+    Waiting,
+}
+
+impl Group {
+    /// Every group with its heading.
+    pub const ALL: &'static [(Self, &'static str)] = &[
+        (Self::Running, "Loading and running"),
+        (Self::Checking, "Checking and asking"),
+        (Self::Output, "Messages"),
+        (Self::Limits, "Limits"),
+        (Self::Debugging, "Searching for faults"),
+        (Self::Ignored, "Accepted without effect"),
+        (Self::Waiting, "Not supported yet"),
+    ];
+}
+
+/// One flag.
+pub struct Flag {
+    /// The flag with its dash.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// Where the help shows it.
+    pub group: Group,
+    /// What it does, one sentence.
+    pub doc: &'static str,
+    /// Writes it down. The value is empty for a flag without one.
+    pub(super) apply: fn(&mut Settings, &OsStr) -> Result<(), UsageError>,
+}
+
+const fn row(
+    name: &'static str,
+    value: Value,
+    group: Group,
+    doc: &'static str,
+    apply: fn(&mut Settings, &OsStr) -> Result<(), UsageError>,
+) -> Flag {
+    Flag { name, value, group, doc, apply }
+}
+
+fn nothing(_: &mut Settings, _: &OsStr) -> Result<(), UsageError> {
+    Ok(())
+}
+
+/// A row for a flag that sets one boolean.
+macro_rules! switch {
+    ($name:literal, $group:ident, $doc:literal, $field:ident) => {
+        row($name, Value::None, Group::$group, $doc, |settings, _| {
+            settings.$field = true;
+            Ok(())
+        })
+    };
+}
+
+/// A row for a flag that is accepted and changes nothing.
+macro_rules! ignored {
+    ($name:literal, $value:expr, $doc:literal) => {
+        row($name, $value, Group::Ignored, $doc, nothing)
+    };
+}
+
+/// A row for a flag that only a later version can honour.
+macro_rules! waiting {
+    ($name:literal, $value:expr, $doc:literal) => {
+        row($name, $value, Group::Waiting, $doc, |settings, _| {
+            settings.not_supported.push($name);
+            Ok(())
+        })
+    };
+}
+
+/// Every flag but `-v…`, `-h`, `--help`, `-cc` and `--`, which [`parse`] treats itself.
+pub const FLAGS: &[Flag] = &[
+    row("-f", Value::Next("FILE|FOLDER"), Group::Running, "loads a file, or every *.cfg file of a folder", |s, v| {
+        s.files.push(PathBuf::from(v));
+        Ok(())
+    }),
+    row("-C", Value::Next("FOLDER"), Group::Running, "enters FOLDER before any file is read", |s, v| {
+        s.directory = Some(PathBuf::from(v));
+        Ok(())
+    }),
+    switch!("-D", Running, "starts in the background and returns once every address is bound", daemon),
+    switch!("-d", Running, "stays in the foreground, whatever the configuration says", foreground),
+    switch!("-db", Running, "the same", foreground),
+    row("-p", Value::Next("FILE"), Group::Running, "writes the process number into FILE", |s, v| {
+        s.pid_file = Some(PathBuf::from(v));
+        Ok(())
+    }),
+    row(
+        "-L",
+        Value::Next("NAME"),
+        Group::Running,
+        "sets the name of the local peer (default: the host's name)",
+        |s, v| {
+            s.local_peer = Some(text("-L", v)?);
+            Ok(())
+        },
+    ),
+    switch!("-4", Running, "resolves names to IPv4 addresses only", ipv4_only),
+    switch!("-W", Running, "keeps a master process that starts workers and replaces them on SIGUSR2", master),
+    row("-Ws", Value::None, Group::Running, "the same, telling systemd when it serves", |s, _| {
+        (s.master, s.notify) = (true, true);
+        Ok(())
+    }),
+    row(
+        "-S",
+        Value::Next("ADDRESS[,OPTION...]"),
+        Group::Running,
+        "where the master takes commands, with the options of a bind line",
+        |s, v| {
+            s.master_sockets.push(text("-S", v)?);
+            Ok(())
+        },
+    ),
+    row(
+        "-x",
+        Value::Next("SOCKET"),
+        Group::Running,
+        "takes listening sockets over from the process that owns this stats socket",
+        |s, v| {
+            s.takeover = Some(text("-x", v)?);
+            Ok(())
+        },
+    ),
+    row(
+        "-sf",
+        Value::Numbers("PID..."),
+        Group::Running,
+        "asks older processes to finish once this one serves",
+        |s, v| predecessor(s, "-sf", v, Farewell::Finish),
+    ),
+    row("-st", Value::Numbers("PID..."), Group::Running, "ends older processes once this one serves", |s, v| {
+        predecessor(s, "-st", v, Farewell::Terminate)
+    }),
+    switch!("-c", Checking, "checks the configuration and leaves: status 0 when it can be loaded, else 1", check),
+    row(
+        "-dC",
+        Value::Attached("KEY"),
+        Group::Checking,
+        "prints the configuration as it was read; names are hidden under a KEY",
+        |s, v| {
+            s.dump_configuration = Some(if v.is_empty() { 0 } else { number("-dC", v)? });
+            Ok(())
+        },
+    ),
+    row(
+        "-dK",
+        Value::Attached("CLASSES"),
+        Group::Checking,
+        "prints the keywords of CLASSES (-dKhelp lists them)",
+        |s, v| {
+            s.dump_keywords = Some(text("-dK", v)?);
+            Ok(())
+        },
+    ),
+    switch!("-dL", Checking, "prints the program and the libraries that it has loaded", dump_libraries),
+    switch!("-q", Output, "prints no message", quiet),
+    switch!("-V", Output, "prints more, and undoes -q", verbose),
+    switch!("-dW", Output, "refuses to start when there was any warning", zero_warning),
+    switch!("-dD", Output, "also reports what is merely suspicious", diagnostics),
+    row("-n", Value::Next("NUMBER"), Group::Limits, "limits the connections of the process", |s, v| {
+        s.maxconn = Some(number("-n", v)?);
+        Ok(())
+    }),
+    row(
+        "-N",
+        Value::Next("NUMBER"),
+        Group::Limits,
+        "limits the connections of each proxy that sets no maxconn",
+        |s, v| {
+            s.default_maxconn = Some(number("-N", v)?);
+            Ok(())
+        },
+    ),
+    row(
+        "-m",
+        Value::Next("MEGABYTES"),
+        Group::Limits,
+        "works the connections out for so much memory (0: for any)",
+        |s, v| {
+            s.memory = Some(number("-m", v)?.into()).filter(|megabytes| *megabytes > 0);
+            Ok(())
+        },
+    ),
+    switch!("-dr", Debugging, "starts although the name of a server does not resolve", ignore_unresolved),
+    switch!("-dR", Debugging, "binds without SO_REUSEPORT", no_reuse_port),
+    switch!("-dS", Debugging, "never splices in the kernel", no_splice),
+    ignored!("-dM", Value::Attached("BYTE,OPTIONS"), "would poison memory: safe code reads none that was not written"),
+    ignored!("-dI", Value::None, "would allow forks of the running process"),
+    ignored!("-dF", Value::None, "would switch fast-forwarding off"),
+    ignored!("-dZ", Value::None, "would switch zero-copy forwarding off"),
+    ignored!("-dT", Value::None, "would switch kernel TLS off"),
+    ignored!("-dV", Value::None, "would switch the verification of servers' certificates off"),
+    ignored!("-dG", Value::None, "would avoid getaddrinfo()"),
+    ignored!("-de", Value::None, "would avoid epoll"),
+    ignored!("-dp", Value::None, "would avoid poll"),
+    ignored!("-dk", Value::None, "would avoid kqueue"),
+    ignored!("-dv", Value::None, "would avoid event ports"),
+    ignored!("-dc", Value::None, "would print how processors were chosen"),
+    ignored!("-dt", Value::Optional("TRACES"), "would trace on the terminal"),
+    waiting!("-dA", Value::Attached("FILE"), "archives the libraries that are in use"),
+];
+
+/// Process numbers are positive; 0 would name a group of processes.
+fn predecessor(settings: &mut Settings, flag: &'static str, pid: &OsStr, wish: Farewell) -> Result<(), UsageError> {
+    let pid = number(flag, pid)?;
+    if pid > 0 {
+        settings.predecessors.push((pid, wish));
+    }
+    Ok(())
+}

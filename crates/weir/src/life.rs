@@ -1,0 +1,198 @@
+//! A serving process and the signals (management guide, section 4): pauses, reports, ends. Must never decide what
+//! becomes of a connection: the engine does.
+
+use crate::messages::Messages;
+use config::spec::ProxyKind;
+use engine::worker::Shared;
+use policy::program::Proxy;
+use rt::process::StarterWaits;
+use rt::{Class, NO_TAG, Signal};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Poll;
+
+/// What the handling of signals has to know, and what it finds out.
+pub struct Life {
+    shared: Arc<Shared>,
+    handled: Vec<Signal>,
+    quiet: bool,
+    ends_gently: bool,
+    /// The exit status.
+    status: AtomicU8,
+}
+
+/// Signals that are handled. SIGTERM and SIGINT keep the system's own effect, which needs nobody's help, unless the
+/// process is to end gently, or is process 1, which the kernel shields from signals that it does not handle.
+fn handled_signals(ends_gently: bool) -> Vec<Signal> {
+    let mut handled =
+        vec![Signal::User1, Signal::User2, Signal::Hangup, Signal::Quit, Signal::TerminalInput, Signal::TerminalOutput];
+    if ends_gently || std::process::id() == 1 {
+        handled.extend([Signal::Terminate, Signal::Interrupt]);
+    }
+    handled
+}
+
+impl Life {
+    /// The life of a process that serves `shared`.
+    pub fn new(shared: Arc<Shared>, quiet: bool, ends_gently: bool) -> Self {
+        Self { shared, handled: handled_signals(ends_gently), quiet, ends_gently, status: AtomicU8::new(0) }
+    }
+
+    /// Counts signals from now on, so that none is missed before somebody handles them.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn prepare(&self) -> std::io::Result<()> {
+        rt::signal::handle_signals(&self.handled)
+    }
+
+    /// The exit status, once the workers have ended.
+    pub fn status(&self) -> ExitCode {
+        ExitCode::from(self.status.load(Ordering::Relaxed))
+    }
+
+    /// Tells the command that waits for it that the process serves, then handles signals until one of them ends it. For
+    /// worker 0.
+    pub async fn live(&self, starter: Option<StarterWaits>) {
+        let Ok(mut signals) = rt::signals(&self.handled) else { return };
+        if let Some(starter) = starter {
+            starter.leave(0);
+        }
+        let mut messages = Messages::while_serving(self.quiet);
+        loop {
+            match Signal::from_number(signals.next().await) {
+                Some(Signal::User1) => leave(&self.shared, self.quiet),
+                Some(signal @ (Signal::Terminate | Signal::Interrupt)) => {
+                    if !self.ends_gently {
+                        // What a shell shows for a process that the signal itself has ended.
+                        self.status.store(128 + signal.number().unsigned_abs() as u8, Ordering::Relaxed);
+                    }
+                    rt::stop();
+                }
+                Some(Signal::Hangup) => report_servers(&self.shared, &mut messages),
+                Some(Signal::Quit) => report_memory(&self.shared, &mut messages),
+                Some(Signal::TerminalOutput) => pause(&self.shared, &mut messages),
+                Some(Signal::TerminalInput) => resume(&self.shared, &mut messages),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Begins the soft stop, unless it has begun.
+pub fn leave(shared: &Arc<Shared>, quiet: bool) {
+    if !shared.begin_to_leave() {
+        rt::spawn(Class::Normal, NO_TAG, leave_softly(Arc::clone(shared), quiet));
+    }
+}
+
+/// The soft stop: `grace`, then no new connections, then the sessions that are open, for `hard-stop-after` at most.
+async fn leave_softly(shared: Arc<Shared>, quiet: bool) {
+    let mut messages = Messages::while_serving(quiet);
+    let global = &shared.program.global;
+    if let Some(grace) = global.grace {
+        rt::sleep(grace).await;
+    }
+    engine::stop(&shared);
+    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        messages.warning(&format!("Proxy {} stopped.", proxy.name));
+    }
+    let mut drained = pin!(engine::drained());
+    let mut patience = pin!(global.hard_stop_after.map(rt::sleep));
+    let finished = poll_fn(|cx| {
+        if drained.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        match patience.as_mut().as_pin_mut() {
+            Some(patience) => patience.poll(cx).map(|()| false),
+            None => Poll::Pending,
+        }
+    });
+    if !finished.await {
+        messages.warning("soft-stop running for too long, performing a hard-stop.");
+    }
+    rt::stop();
+}
+
+/// `frontend web`, `proxy app`: how HAProxy names who listens.
+fn listens(proxy: &Proxy) -> Option<String> {
+    let kind = match proxy.kind {
+        ProxyKind::Frontend => "frontend",
+        ProxyKind::Backend => return None,
+        ProxyKind::Listen => "proxy",
+    };
+    proxy.frontend.as_ref().filter(|_| !proxy.disabled).map(|_| format!("{kind} {}", proxy.name))
+}
+
+fn pause(shared: &Arc<Shared>, messages: &mut Messages) {
+    if shared.is_stopping() || shared.is_paused() {
+        return;
+    }
+    let failed = engine::pause(shared);
+    for proxy in &shared.program.proxies {
+        if let Some(name) = listens(proxy) {
+            match failed.contains(&proxy.index) {
+                false => messages.warning(&format!("Paused {name}.")),
+                true => messages.warning(&format!("Failed to pause {name}.")),
+            }
+        }
+    }
+}
+
+fn resume(shared: &Arc<Shared>, messages: &mut Messages) {
+    if shared.is_stopping() || !shared.is_paused() {
+        return;
+    }
+    let failed = engine::resume(shared);
+    for proxy in &shared.program.proxies {
+        if let Some(name) = listens(proxy) {
+            match failed.contains(&proxy.index) {
+                false => messages.warning(&format!("Resumed {name}.")),
+                true => messages.warning(&format!(
+                    "Port busy while trying to enable {name}. Is another process listening there now?"
+                )),
+            }
+        }
+    }
+}
+
+/// What SIGHUP asks for: who is there and how busy.
+fn report_servers(shared: &Shared, messages: &mut Messages) {
+    messages.warning("SIGHUP received, dumping servers states.");
+    for (proxy, state) in shared.program.proxies.iter().zip(&shared.live.proxies) {
+        for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+            let condition = if server.disabled { "MAINT" } else { "UP" };
+            let active = state.counts(Some(server.index)).srv_conn;
+            messages
+                .warning(&format!("SIGHUP: Server {}/{} is {condition}. Conn: {active} act.", proxy.name, server.name));
+        }
+        messages.warning(&format!("SIGHUP: Proxy {} has {} connections from clients.", proxy.name, state.feconn()));
+    }
+}
+
+/// What SIGQUIT asks for: where the memory is.
+fn report_memory(shared: &Arc<Shared>, messages: &mut Messages) {
+    let resident = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = resident.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
+    messages.warning("SIGQUIT received, dumping the use of memory.");
+    if let Some(pages) = pages {
+        messages.warning(&format!("SIGQUIT: {} kB resident, {} sessions.", pages * 4, shared.sessions()));
+    }
+    for worker in 0..shared.workers() {
+        let quiet = messages.quiet();
+        rt::post(
+            worker as rt::WorkerId,
+            Box::new(move || {
+                let (used, size) = (rt::buffers_in_use(), rt::buffer_size());
+                let tasks = rt::tasks();
+                Messages::while_serving(quiet).warning(&format!(
+                    "SIGQUIT: Thread {}: {used} buffers of {size} bytes in use, {tasks} tasks.",
+                    worker + 1
+                ));
+            }),
+        );
+    }
+}
