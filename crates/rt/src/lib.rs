@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+pub mod confine;
 mod current;
 mod driver;
 mod epoll;

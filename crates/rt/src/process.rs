@@ -19,6 +19,8 @@ const SILENT_CHILD: u8 = 1;
 #[derive(Debug)]
 pub struct StarterWaits {
     pipe: File,
+    /// `/dev/null`: a process in a jail does not see it any more.
+    null: File,
 }
 
 impl StarterWaits {
@@ -27,21 +29,31 @@ impl StarterWaits {
         // A starter that is gone already needs no word.
         let _ = self.pipe.write_all(&[status]);
     }
+
+    /// Points standard input, output and error at `/dev/null`, as a daemon does once it has started.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn detach_standard_streams(&self) -> io::Result<()> {
+        (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&self.null, stream))
+    }
 }
 
 /// Goes to the background: forks and starts a session in the child. The calling process (the starter) never returns
 /// from this; it waits for [`StarterWaits::leave`] and exits with that status, or with 1 when the child ends without.
-/// Standard streams stay as they are, so that errors of the start are still seen; see [`detach_standard_streams`].
+/// Standard streams stay as they are, so that errors of the start are still seen; see
+/// [`StarterWaits::detach_standard_streams`].
 ///
 /// # Errors
 /// The kernel's; `Unsupported` when the process has more than one thread.
 pub fn daemonise() -> io::Result<StarterWaits> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let (read, write) = sys::process::pipe()?;
     match fork()? {
         Fork::Child => {
             drop(read);
             sys::process::new_session()?;
-            Ok(StarterWaits { pipe: File::from(write) })
+            Ok(StarterWaits { pipe: File::from(write), null })
         }
         Fork::Parent(_) => {
             drop(write);
@@ -51,15 +63,6 @@ pub fn daemonise() -> io::Result<StarterWaits> {
             sys::process::exit_now(i32::from(if heard.is_ok() { status[0] } else { SILENT_CHILD }))
         }
     }
-}
-
-/// Points standard input, output and error at `/dev/null`, as a daemon does once it has started.
-///
-/// # Errors
-/// The kernel's.
-pub fn detach_standard_streams() -> io::Result<()> {
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&null, stream))
 }
 
 /// Which of the two processes after a fork this is.

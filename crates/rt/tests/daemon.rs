@@ -34,7 +34,7 @@ fn play(role: &str) {
             std::io::stdout().flush().unwrap();
             match role {
                 "served" => {
-                    process::detach_standard_streams().unwrap();
+                    starter.detach_standard_streams().unwrap();
                     println!("nobody reads this");
                     starter.leave(0);
                 }

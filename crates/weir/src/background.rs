@@ -5,7 +5,7 @@ use crate::files::reason;
 use crate::load::Refused;
 use crate::messages::Messages;
 use crate::process::write_pid;
-use rt::process::{StarterWaits, daemonise, detach_standard_streams};
+use rt::process::{StarterWaits, daemonise};
 use std::path::Path;
 
 /// Moves the process to the background. Returns in the child, with the line to the command that waits.
@@ -30,8 +30,8 @@ pub fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<Starter
 ///
 /// # Errors
 /// When it cannot be done.
-pub fn leave_terminal(messages: &mut Messages) -> Result<(), Refused> {
-    detach_standard_streams().map_err(|error| {
+pub fn leave_terminal(starter: &StarterWaits, messages: &mut Messages) -> Result<(), Refused> {
+    starter.detach_standard_streams().map_err(|error| {
         messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));
         Refused
     })?;

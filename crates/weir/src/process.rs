@@ -116,8 +116,8 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();
     rights::give_up(&rights, messages)?;
-    if starter.is_some() {
-        background::leave_terminal(messages)?;
+    if let Some(starter) = &starter {
+        background::leave_terminal(starter, messages)?;
     }
     let processors = threads.bindings;
     let service = Service { program, sockets, runtime, host, processors, starter, companion: None, ends_gently: false };

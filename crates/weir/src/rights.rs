@@ -8,6 +8,7 @@ use crate::messages::Messages;
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};
+use rt::confine::{Needs, confine};
 use rt::rights::{self, Capability};
 use std::io;
 use std::path::Path;
@@ -108,7 +109,7 @@ pub fn give_up(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> 
         None => {}
     }
     set_dumpable(rights, messages);
-    Ok(())
+    forbid_the_rest(rights, messages)
 }
 
 /// As HAProxy says it to whoever starts it with all rights and keeps them.
@@ -164,6 +165,35 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
     if let Err(error) = done {
         messages.warning(&format!("Cannot change whether the process may dump a core : {}", reason(&error)));
     }
+}
+
+/// Forbids the process what serving does not need. With `confine strict`, all of it or nothing is served.
+fn forbid_the_rest(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> {
+    if rights.confine == Confinement::Off {
+        return Ok(());
+    }
+    let done = confine(Needs { programs: rights.fork_wanted, gains: rights.setuid_wanted });
+    let measures = [
+        ("programs that gain rights", done.gains),
+        ("changes of the file system", done.files),
+        ("system calls that serving does not need", done.calls),
+    ];
+    let (mut forbidden, mut missing) = (Vec::new(), Vec::new());
+    for (measure, result) in measures {
+        match result {
+            Some(Ok(())) => forbidden.push(measure),
+            Some(Err(error)) => missing.push(format!("{measure} ({})", reason(&error))),
+            None => missing.push(format!("{measure} (the configuration asks for more)")),
+        }
+    }
+    if rights.confine == Confinement::Strict && !missing.is_empty() {
+        messages.alert(&format!("'confine strict' : cannot forbid {}.", missing.join(", ")));
+        return Err(Refused);
+    }
+    let allowed = if missing.is_empty() { String::new() } else { format!("; not forbidden: {}", missing.join(", ")) };
+    let forbidden = if forbidden.is_empty() { "nothing".to_owned() } else { forbidden.join(", ") };
+    messages.notice(&format!("The process has forbidden itself: {forbidden}{allowed}."));
+    Ok(())
 }
 
 #[cfg(test)]

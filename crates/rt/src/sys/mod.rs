@@ -6,10 +6,12 @@ pub(crate) mod address;
 pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod event;
+pub(crate) mod landlock;
 pub(crate) mod passing;
 pub(crate) mod pipe;
 pub(crate) mod process;
 pub(crate) mod rights;
+pub(crate) mod seccomp;
 pub(crate) mod signal;
 pub(crate) mod socket;
 

@@ -1,0 +1,123 @@
+//! The process forbids itself what serving does not need, so that a fault in it is worth little to whoever finds it.
+//!
+//! It holds for the calling thread and those that it starts, for good: call it before the workers start, behind
+//! everything that needs what is forbidden.
+
+use std::io;
+
+use crate::sys;
+
+/// What must stay possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Starting other programs.
+    pub programs: bool,
+    /// Programs that gain rights from their files.
+    pub gains: bool,
+}
+
+/// What came of it, measure by measure; `None` where the needs excluded one.
+#[derive(Debug)]
+pub struct Confined {
+    /// No program that is executed gets more rights than this process.
+    pub gains: Option<io::Result<()>>,
+    /// Nothing in the file system can be written, made or executed.
+    pub files: Option<io::Result<()>>,
+    /// System calls that serving never makes are refused: other programs and processes, executable memory, the
+    /// administration of the machine.
+    pub calls: Option<io::Result<()>>,
+}
+
+/// Confines the process as far as it may be. What one measure fails at does not keep the others from being taken.
+pub fn confine(needs: Needs) -> Confined {
+    let gains = (!needs.gains).then(sys::rights::forbid_new_privileges);
+    let files = (!needs.programs).then(sys::landlock::forbid_changes);
+    let calls = Some(match sys::seccomp::filter(needs.programs) {
+        Some(mut filter) => sys::seccomp::load_filter(&mut filter),
+        None => Err(io::ErrorKind::Unsupported.into()),
+    });
+    Confined { gains, files, calls }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::process::Command;
+
+    /// Confinement cannot be undone, so each case needs a process of its own: the test starts itself again.
+    const ASKED: &str = "WEIR_TEST_CONFINED";
+
+    fn ask(case: &str) {
+        let this = std::env::current_exe().unwrap();
+        let test = "confine::tests::what_serving_needs_stays_and_the_rest_goes";
+        let run = Command::new(this).args(["--exact", test, "--nocapture"]).env(ASKED, case).output().unwrap();
+        let told = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(
+            run.status.success() && told.contains("1 passed"),
+            "{case}: {told}{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+    }
+
+    #[test]
+    fn what_serving_needs_stays_and_the_rest_goes() {
+        match std::env::var(ASKED).as_deref() {
+            Ok("serving") => serving(),
+            Ok("programs") => programs(),
+            _ => ["serving", "programs"].into_iter().for_each(ask),
+        }
+    }
+
+    fn serving() {
+        let done = confine(Needs::default());
+        // A kernel without one of them is no fault of ours; what it has must hold.
+        let holds = |measure: &Option<io::Result<()>>| measure.as_ref().is_some_and(Result::is_ok);
+        assert!(holds(&done.gains), "{done:?}");
+        let refused =
+            |result: io::Result<()>| result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        if holds(&done.files) {
+            assert!(refused(std::fs::write("/tmp/weir-test-confined", "x")));
+            assert!(refused(std::fs::create_dir("/tmp/weir-test-confined-directory")));
+            std::fs::read("/proc/self/status").unwrap();
+        }
+        if holds(&done.calls) {
+            assert!(Command::new("/bin/true").status().is_err());
+            assert!(refused(sys::rights::enter_user_namespace()));
+            assert!(refused(sys::rights::set_capabilities(0)));
+            assert_eq!(socket_of(libc::AF_PACKET), Err(Some(libc::EAFNOSUPPORT)));
+            assert_eq!(socket_of(libc::AF_INET6), Ok(()));
+            assert_eq!(map(libc::PROT_READ | libc::PROT_EXEC), Err(Some(libc::EPERM)));
+            assert_eq!(map(libc::PROT_READ), Ok(()));
+        }
+        std::thread::spawn(talk).join().unwrap();
+    }
+
+    fn socket_of(family: libc::c_int) -> Result<(), Option<i32>> {
+        let made = sys::socket::create(family, libc::SOCK_DGRAM);
+        made.map(drop).map_err(|error| error.raw_os_error())
+    }
+
+    fn map(protection: libc::c_int) -> Result<(), Option<i32>> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh mapping of one page, which nobody uses.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
+        if address == libc::MAP_FAILED { Err(io::Error::last_os_error().raw_os_error()) } else { Ok(()) }
+    }
+
+    fn talk() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(b"x").unwrap();
+        let mut byte = [0];
+        server.read_exact(&mut byte).unwrap();
+    }
+
+    fn programs() {
+        let done = confine(Needs { programs: true, gains: false });
+        assert!(done.files.is_none());
+        assert!(Command::new("/bin/true").status().unwrap().success());
+    }
+}

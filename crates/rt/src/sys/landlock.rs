@@ -1,0 +1,61 @@
+//! Landlock: rights on the file system that a thread gives up for good.
+//!
+//! Nothing here may decide when they are given up.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+
+const CREATE_RULESET: libc::c_long = 444;
+const RESTRICT_SELF: libc::c_long = 446;
+const ASK_VERSION: libc::c_uint = 1;
+
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const REMOVE_DIRECTORY: u64 = 1 << 4;
+const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
+const MAKE_DIRECTORY: u64 = 1 << 7;
+const MAKE_FILE: u64 = 1 << 8;
+const MAKE_SOCKET: u64 = 1 << 9;
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
+const MAKE_LINK: u64 = 1 << 12;
+/// Since version 2.
+const REFER: u64 = 1 << 13;
+/// Since version 3.
+const TRUNCATE: u64 = 1 << 14;
+
+/// Takes from this thread, and those that it starts, the right to write, make or execute any file that it has not
+/// open. Removing files stays: sockets of one's own are removed at the end. The thread must have given up new
+/// privileges.
+pub(crate) fn forbid_changes() -> io::Result<()> {
+    // SAFETY: a version is asked for; no memory is named.
+    let version = unsafe { libc::syscall(CREATE_RULESET, std::ptr::null::<u64>(), 0_usize, ASK_VERSION) };
+    let version = check(version as libc::c_int)?;
+    let mut rights = EXECUTE
+        | WRITE_FILE
+        | REMOVE_DIRECTORY
+        | MAKE_CHARACTER_DEVICE
+        | MAKE_DIRECTORY
+        | MAKE_FILE
+        | MAKE_SOCKET
+        | MAKE_FIFO
+        | MAKE_BLOCK_DEVICE
+        | MAKE_LINK;
+    if version >= 2 {
+        rights |= REFER;
+    }
+    if version >= 3 {
+        rights |= TRUNCATE;
+    }
+    // The first version of the structure: one word with the rights that nobody gets without a rule. There is no rule.
+    // SAFETY: the word is valid for the size that is given.
+    let rules = unsafe { libc::syscall(CREATE_RULESET, &raw const rights, size_of::<u64>(), 0 as libc::c_uint) };
+    let rules = check(rules as libc::c_int)?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    let rules = unsafe { OwnedFd::from_raw_fd(rules) };
+    // SAFETY: no pointers are passed.
+    let result = unsafe { libc::syscall(RESTRICT_SELF, rules.as_raw_fd(), 0 as libc::c_uint) };
+    check(result as libc::c_int).map(drop)
+}
