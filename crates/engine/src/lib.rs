@@ -34,7 +34,7 @@ pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
     rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
-    for (number, place) in listening.iter().enumerate() {
+    for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
         rt::spawn(rt::Class::Normal, u64::MAX, listener::accept(Rc::clone(&worker), place.clone(), number));
     }
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));

@@ -20,6 +20,15 @@ pub struct Listening {
     pub bind: usize,
     /// The socket, open in the whole process.
     pub socket: Arc<ListeningSocket>,
+    /// The workers that accept from it and serve what they accept; `None`: all of them.
+    pub workers: Option<Arc<[usize]>>,
+}
+
+impl Listening {
+    /// Whether a worker accepts from the socket.
+    pub fn is_served_by(&self, worker: usize) -> bool {
+        self.workers.as_ref().is_none_or(|workers| workers.contains(&worker))
+    }
 }
 
 /// Accepts until the process stops.
@@ -154,7 +163,7 @@ async fn enter<'a>(
 
 /// Gives the connection to this worker or to another one that has less to do.
 fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
-    let chosen = worker.shared.reserve(worker.id, rt::random());
+    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random());
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
         session::start(worker, frontend, bind, accepted, slots);

@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use base::moment::Moment;
 use base::slab::{Key, Slab};
+use config::spec::MultiQueue;
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
@@ -42,6 +43,8 @@ pub struct Shared {
     paused: AtomicBool,
     /// The listening sockets, for those who pause them or pass them on.
     sockets: OnceLock<Sockets>,
+    /// Whose turn it is where connections go to one worker after the other.
+    turn: AtomicUsize,
     /// Sessions that each worker has, or will have once it has read its mailbox.
     loads: Box<[Load]>,
 }
@@ -70,6 +73,7 @@ impl Shared {
             stopped_at: OnceLock::new(),
             paused: AtomicBool::new(false),
             sockets: OnceLock::new(),
+            turn: AtomicUsize::new(0),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }
     }
@@ -124,18 +128,27 @@ impl Shared {
         self.loads.len()
     }
 
-    /// The less loaded of this worker and another one that `random` chooses; the session that it is going to get is
-    /// counted at once, so that a batch does not all go the same way.
-    pub fn reserve(&self, this: usize, random: u64) -> usize {
-        let workers = self.workers();
-        let mut chosen = this;
-        if workers > 1 {
-            let other = (this + 1 + (random % (workers as u64 - 1)) as usize) % workers;
-            let load = |worker: usize| self.loads[worker].0.load(Ordering::Relaxed);
-            if load(other) < load(this) {
-                chosen = other;
+    /// The worker that gets a connection which `this` accepted: itself, or another one of `among` (`None`: of all). It is
+    /// counted at once, so that a batch does not all go the same way. `tune.listener.multi-queue` tells how to choose:
+    /// the less loaded of this one and one that `random` names, one after the other, or always this one.
+    pub fn reserve(&self, this: usize, among: Option<&[usize]>, random: u64) -> usize {
+        let workers = among.map_or(self.workers(), <[usize]>::len);
+        let named = |place: usize| among.map_or(place, |among| among[place]);
+        let chosen = match self.program.global.multi_queue {
+            _ if workers <= 1 => this,
+            MultiQueue::Off => this,
+            MultiQueue::Fair => named(self.turn.fetch_add(1, Ordering::Relaxed) % workers),
+            MultiQueue::On => {
+                // Any but this one: the last one stands in for it.
+                let last = named(workers - 1);
+                let other = match named((random % (workers as u64 - 1)) as usize) {
+                    other if other == this => last,
+                    other => other,
+                };
+                let load = |worker: usize| self.loads[worker].0.load(Ordering::Relaxed);
+                if load(other) < load(this) { other } else { this }
             }
-        }
+        };
         self.loads[chosen].0.fetch_add(1, Ordering::Relaxed);
         chosen
     }

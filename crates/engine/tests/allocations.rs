@@ -65,7 +65,7 @@ impl Engine {
         let shared = Arc::new(Shared::new(program, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
-            let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket }]);
+            let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None }]);
             let tell = Mutex::new(tell);
             let main: rt::Main = Arc::new(move |_| {
                 tell.lock().unwrap().send(rt::handle()).unwrap();

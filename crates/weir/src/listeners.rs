@@ -5,11 +5,11 @@ use crate::files::reason;
 use crate::predecessors::Predecessors;
 use config::document::Sources;
 use config::span::Span;
-use config::spec::{Mode, ProxyKind, Spec};
+use config::spec::{ProxyKind, Spec};
 use engine::listener::Listening;
 use engine::service::runtime::Opened;
-use policy::program::{Bind, BindAddress, Program, Proxy, SocketBuffers};
-use rt::net::{Address, BindOptions, ListeningSocket};
+use policy::program::{Bind, BindAddress, Program, Proxy, Segments, SocketBuffers};
+use rt::net::{Address, BindOptions, KeepAlive, ListeningSocket};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,12 +53,13 @@ pub fn open(
 ) -> Result<Sockets, Vec<String>> {
     let mut wanted = wanted(program, reuse_port);
     let mut opened = Sockets::default();
-    let mut failed = attempt(&mut wanted, &mut opened);
+    let threads = program.global.nbthread;
+    let mut failed = attempt(&mut wanted, &mut opened, threads);
     let is_taken = |failed: &[io::Error]| failed.iter().any(|error| error.kind() == io::ErrorKind::AddrInUse);
     if is_taken(&failed) && predecessors.pause() {
         for _ in 0..RETRIES.0 {
             std::thread::sleep(RETRIES.1);
-            failed = attempt(&mut wanted, &mut opened);
+            failed = attempt(&mut wanted, &mut opened, threads);
             if !is_taken(&failed) {
                 break;
             }
@@ -73,27 +74,27 @@ pub fn open(
 
 /// Every address of a program.
 fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
-    let buffers = program.global.client_buffers;
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
-        let around = Surroundings { reuse_port, mode: proxy.mode, buffers };
+        let around = Surroundings::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         binds.map(move |bind| Wanted { bind, around, proxy: Some(proxy), index: bind.index })
     });
-    let around = Surroundings { reuse_port: false, mode: Mode::Tcp, buffers: SocketBuffers::default() };
+    let around = Surroundings::default();
     let runtime = program.runtime.sockets.iter().enumerate();
     let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, proxy: None, index });
     proxies.chain(runtime).collect()
 }
 
 /// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
-fn attempt(wanted: &mut Vec<Wanted<'_>>, opened: &mut Sockets) -> Vec<io::Error> {
+fn attempt(wanted: &mut Vec<Wanted<'_>>, opened: &mut Sockets, threads: u32) -> Vec<io::Error> {
     let mut failed = Vec::new();
     wanted.retain(|one| match sockets(one.bind, one.around) {
         Ok(sockets) => {
-            for socket in sockets {
+            let shares = shares(one.bind, sockets.len(), threads);
+            for (socket, workers) in sockets.into_iter().zip(shares) {
                 match one.proxy {
                     Some(proxy) => {
-                        opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket });
+                        opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket, workers });
                     }
                     None => opened.runtime.push(Opened { index: one.index, socket }),
                 }
@@ -109,25 +110,62 @@ fn attempt(wanted: &mut Vec<Wanted<'_>>, opened: &mut Sockets) -> Vec<io::Error>
 }
 
 /// What the socket options of an address depend on, apart from its `bind` line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Surroundings {
     reuse_port: bool,
-    mode: Mode,
+    smart_accept: bool,
+    keep_alive: Option<KeepAlive>,
+    /// `option nolinger` of a frontend: whatever ends the connection, the client gets a reset.
+    linger_zero: bool,
     buffers: SocketBuffers,
 }
 
+impl Surroundings {
+    fn of(proxy: &Proxy, program: &Program, reuse_port: bool) -> Self {
+        let reception = proxy.frontend.as_ref().map(|frontend| &frontend.reception);
+        Self {
+            reuse_port,
+            smart_accept: reception.is_some_and(|reception| reception.smart_accept),
+            keep_alive: reception.and_then(|reception| reception.keep_alive).map(|settings| KeepAlive {
+                count: settings.count,
+                idle: settings.idle,
+                interval: settings.interval,
+            }),
+            linger_zero: proxy.options.nolinger,
+            buffers: program.global.client_buffers,
+        }
+    }
+}
+
 fn options(bind: &Bind, around: Surroundings) -> BindOptions {
+    let socket = &bind.listening.socket;
     let bytes = |buffer: Option<u32>| buffer.and_then(|bytes| usize::try_from(bytes).ok());
     BindOptions {
         backlog: i32::try_from(bind.backlog).unwrap_or(i32::MAX),
         v6only: bind.v6only,
         reuse_port: around.reuse_port,
         defer_accept: bind.defer_accept.then_some(DEFER),
-        // `option tcp-smart-accept`, the default in HTTP mode: the first acknowledgement rides with the answer.
-        no_quick_ack: around.mode == Mode::Http,
+        // The first acknowledgement rides with the answer.
+        no_quick_ack: around.smart_accept,
+        mss: match socket.segments {
+            Segments::Announced(size) => Some(size),
+            Segments::Default | Segments::ReducedBy(_) => None,
+        },
+        user_timeout: socket.user_timeout,
+        fast_open: socket.fast_open.then_some(bind.backlog),
+        transparent: socket.transparent,
+        interface: socket.interface.as_deref().map(str::to_owned),
+        namespace: socket.namespace.as_deref().map(str::to_owned),
+        md5_password: socket.md5_password.as_deref().map(<[u8]>::to_vec),
+        save_syn: socket.save_syn,
+        congestion_control: socket.congestion_control.as_deref().map(str::to_owned),
+        keep_alive: around.keep_alive,
+        linger_zero: around.linger_zero,
         send_buffer: bytes(around.buffers.send),
         receive_buffer: bytes(around.buffers.receive),
         mode: bind.unix_mode,
+        user: socket.user,
+        group: socket.group,
         ..BindOptions::default()
     }
 }
@@ -146,6 +184,18 @@ fn sockets(bind: &Bind, around: Surroundings) -> io::Result<Vec<Arc<ListeningSoc
     // Several sockets on one address need SO_REUSEPORT; without it there is one.
     let shards = if around.reuse_port { bind.shards.max(1) } else { 1 };
     (0..shards).map(|_| ListeningSocket::bind(&address, &options).map(Arc::new)).collect()
+}
+
+/// The workers that serve each of an address's sockets: a fair share of those that serve the address; all of them where
+/// there is one socket.
+fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>> {
+    let workers: Vec<usize> = match &bind.listening.threads {
+        None if sockets <= 1 => return vec![None],
+        None => (0..threads as usize).collect(),
+        Some(chosen) => chosen.to_vec(),
+    };
+    let cut = |place: usize| place * workers.len() / sockets.max(1);
+    (0..sockets).map(|place| Some(Arc::from(&workers[cut(place)..cut(place + 1)]))).collect()
 }
 
 /// Where the line is written.

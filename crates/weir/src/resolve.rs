@@ -21,6 +21,14 @@ impl Resolver for SystemResolver {
             .find(|ip| fits(ip, family))
             .ok_or_else(|| "no address of that family".to_owned())
     }
+
+    fn user(&mut self, name: &str) -> Option<u32> {
+        rt::process::user_by_name(name).ok().flatten().map(|(user, _)| user)
+    }
+
+    fn group(&mut self, name: &str) -> Option<u32> {
+        rt::process::group_by_name(name).ok().flatten()
+    }
 }
 
 fn fits(ip: &IpAddr, family: Family) -> bool {

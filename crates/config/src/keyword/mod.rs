@@ -65,6 +65,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) options: &'a SpecOptions,
     /// `tune.bufsize` as far as it is known.
     pub(crate) bufsize: u32,
+    /// `expose-experimental-directives` was seen.
+    pub(crate) exposes_experimental: bool,
 }
 
 impl Surroundings<'_> {

@@ -38,7 +38,13 @@ struct Reader<'a> {
 
 /// Reads all sections.
 pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
-    let around = Surroundings { sources, environment: &document.environment, options, bufsize: DEFAULT_BUFSIZE };
+    let around = Surroundings {
+        sources,
+        environment: &document.environment,
+        options,
+        bufsize: DEFAULT_BUFSIZE,
+        exposes_experimental: false,
+    };
     let mut reader = Reader {
         around,
         report: Report::new(out),
@@ -60,6 +66,7 @@ impl Reader<'_> {
             "global" => {
                 global::read(section, &mut self.global, self.around, &mut self.report);
                 self.around.bufsize = self.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
+                self.around.exposes_experimental = self.global.expose_experimental;
             }
             "defaults" => self.read_defaults(section),
             "frontend" => self.read_proxy(section, Kind::Frontend),

@@ -1,6 +1,6 @@
 //! A `bind` line (configuration manual, section 5.1).
 
-use super::{AddressSpec, RuntimeAccess};
+use super::{AddressSpec, ListeningSpec, RuntimeAccess, ShardsSpec};
 use crate::span::Span;
 
 /// One address of a `bind` line; a line with several addresses or a port range becomes several of these, all with the
@@ -25,12 +25,14 @@ pub struct BindSpec {
     pub v6only: bool,
     /// `v4v6`.
     pub v4v6: bool,
-    /// `shards`: number of listening sockets; `None` means one.
-    pub shards: Option<u32>,
+    /// `shards`: number of listening sockets.
+    pub shards: Option<ShardsSpec>,
     /// `id`.
     pub id: Option<u32>,
     /// `mode`, for UNIX sockets: permission bits.
     pub unix_mode: Option<u32>,
     /// What it says about the runtime API.
     pub access: RuntimeAccess,
+    /// Options of the socket, and of what comes in through it.
+    pub listening: ListeningSpec,
 }

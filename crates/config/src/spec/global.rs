@@ -1,6 +1,9 @@
 //! The `global` section (configuration manual, section 3).
 
-use super::{GlobalHttpSpec, LifetimeSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec};
+use super::{
+    GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
+    UnixBindSpec,
+};
 
 /// What the `global` sections say. `None` everywhere means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,6 +54,8 @@ pub struct GlobalSpec {
     pub node: Option<String>,
     /// `nosplice`.
     pub nosplice: bool,
+    /// `unix-bind`.
+    pub unix_bind: UnixBindSpec,
     /// `expose-deprecated-directives`.
     pub expose_deprecated: bool,
     /// `expose-experimental-directives`.
@@ -96,4 +101,6 @@ pub struct TuneSpec {
     pub pipesize: Option<u32>,
     /// `tune.maxpollevents`.
     pub maxpollevents: Option<u32>,
+    /// `tune.listener.*`.
+    pub listener: ListenerTuneSpec,
 }

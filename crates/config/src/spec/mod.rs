@@ -7,6 +7,7 @@ mod global;
 mod http;
 mod lifetime;
 mod limits;
+mod listening;
 mod log;
 mod processors;
 mod proxy;
@@ -14,6 +15,7 @@ mod rights;
 mod ring;
 mod runtime;
 mod server;
+mod threads;
 
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use bind::BindSpec;
@@ -21,6 +23,9 @@ pub use global::{GlobalSpec, TuneSpec};
 pub use http::{ForwardedSpec, GlobalHttpSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
+pub use listening::{
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
+};
 pub use log::{LogFormatSpec, LogLevel, LogLinesSpec, LogSpec, LogTargetSpec, SyslogFormat};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
@@ -31,6 +36,7 @@ pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::ServerSpec;
+pub use threads::{Parity, ThreadRange, ThreadsSpec};
 
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq, Default)]

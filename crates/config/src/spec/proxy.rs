@@ -1,6 +1,6 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
-use super::{BindSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ServerSpec};
+use super::{BindSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, ServerSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -203,6 +203,8 @@ pub struct ProxySpec {
     pub error_files: Vec<ErrorFileSpec>,
     /// Boolean options.
     pub options: OptionsSpec,
+    /// What the client side says about the connections that it takes.
+    pub reception: ReceptionSpec,
     /// `log` lines; a `log global` brings the global ones in.
     pub logs: Vec<LogSpec>,
     /// `option httplog` and its kin.

@@ -2,10 +2,12 @@
 //! does not compile.
 
 use std::fmt::{Debug, Write as _};
+use weir_config::span::Spanned;
 use weir_config::spec::{
-    AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, LogLinesSpec, LogSpec,
-    OptionsSpec, PortSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec,
-    SectionsSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    AccountSpec, AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, KeepAliveSpec,
+    ListenerTuneSpec, ListeningSpec, LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec, ProxySpec,
+    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerSpec,
+    SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -62,7 +64,9 @@ fn global(global: &GlobalSpec, out: &mut String) {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes, processors, rights,
-    } but { logs, http, tune, rates, runtime });
+    } but { logs, http, tune, rates, runtime, unix_bind });
+    changed!(out, &global.unix_bind, default.unix_bind, UnixBindSpec { prefix, mode } but { user, group });
+    owner(&global.unix_bind.user, &global.unix_bind.group, out);
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
     changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, without_maxima } but { sockets });
     changed!(out, &global.http, default.http, GlobalHttpSpec {
@@ -71,7 +75,8 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, pipesize, maxpollevents,
-    } but {});
+    } but { listener });
+    changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }
 
 fn log(log: &LogSpec, out: &mut String) {
@@ -111,6 +116,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         monitor_uri,
         error_files,
         options,
+        reception,
         logs,
         log_format,
         log_lines,
@@ -151,6 +157,8 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams,
         idle_close_on_response,
     } but {});
+    changed!(out, reception, ReceptionSpec::default(), ReceptionSpec { smart_accept, socket_stats } but { keep_alive });
+    changed!(out, &reception.keep_alive, KeepAliveSpec::default(), KeepAliveSpec { count, idle, interval } but {});
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {
         let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
@@ -177,12 +185,23 @@ fn bind(bind: &BindSpec, out: &mut String) {
         id: None,
         unix_mode: None,
         access: RuntimeAccess::default(),
+        listening: ListeningSpec::default(),
     };
     changed!(out, bind, default, BindSpec {
         name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode,
-    } but { span, address, text, access });
+    } but { span, address, text, access, listening });
     changed!(out, &bind.access, default.access, RuntimeAccess { level, expose_listeners, severity_output } but {});
+    changed!(out, &bind.listening, default.listening, ListeningSpec {
+        accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
+        save_syn, congestion_control, threads, label, guid_prefix, idle_ping,
+    } but { user, group });
+    owner(&bind.listening.user, &bind.listening.group, out);
     out.push('\n');
+}
+
+fn owner(user: &Option<Spanned<AccountSpec>>, group: &Option<Spanned<AccountSpec>>, out: &mut String) {
+    field(out, "user", &user.as_ref().map(|user| &user.value), &None);
+    field(out, "group", &group.as_ref().map(|group| &group.value), &None);
 }
 
 fn server(server: &ServerSpec, out: &mut String) {

@@ -198,7 +198,7 @@ fn open(program: &Program) -> Arc<[Listening]> {
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
             let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
             let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());
-            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket });
+            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket, workers: None });
         }
     }
     sockets.into()

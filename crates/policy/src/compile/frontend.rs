@@ -1,32 +1,50 @@
 //! The client side of a proxy: listening addresses, limits, and the backend it leads to.
 
+use super::listening::{reception, shards, with_unix_defaults};
 use super::{Compiler, address};
 use crate::program::{Bind, Frontend, FrontendLimits, Global, Runtime, RuntimeSocket};
 use config::diagnostic::Form;
-use config::spec::{AddressSpec, BindSpec, ProxyKind, ProxySpec, RuntimeLevel, RuntimeSpec, Spec};
+use config::spec::{BindSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
 use std::time::Duration;
+
+/// What an address depends on beside its own words.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    /// Kind and name of who listens, as HAProxy says them in messages.
+    owner: (&'a str, &'a str),
+    /// `backlog` of addresses that have none.
+    backlog: u32,
+    /// Threads of the process.
+    threads: u32,
+    global: &'a GlobalSpec,
+}
 
 impl Compiler<'_> {
     pub(super) fn frontend(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Frontend {
         let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
         let ids = bind_ids(&written.binds);
+        let kind = if written.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
+        let line = Line { owner: (kind, &written.name.value), backlog, threads: global.nbthread, global: &spec.global };
         let binds = written.binds.iter().zip(ids).enumerate();
-        let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), backlog, global.nbthread));
+        let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line));
         let binds = binds.collect();
         let limits = FrontendLimits::new(&written.limits);
-        Frontend { binds, maxconn, limits, backlog, target: self.target(spec, index, written) }
+        let reception = reception(written);
+        Frontend { binds, maxconn, limits, backlog, target: self.target(spec, index, written), reception }
     }
 
     /// The sockets of the runtime API; a message about one begins like its line.
-    pub(super) fn runtime(&mut self, written: &RuntimeSpec, threads: u32) -> Runtime {
+    pub(super) fn runtime(&mut self, global: &GlobalSpec, threads: u32) -> Runtime {
+        let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
+        let line = Line { owner: ("frontend", "GLOBAL"), backlog: maxconn, threads, global };
         let binds = written.sockets.iter().zip(ids).enumerate();
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
             Some(RuntimeSocket {
-                bind: self.bind(bind, (place, id), maxconn, threads)?,
+                bind: self.bind(bind, (place, id), line)?,
                 level: access.level.unwrap_or(RuntimeLevel::Operator),
                 expose_listeners: access.expose_listeners,
                 severity_output: access.severity_output,
@@ -40,7 +58,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn bind(&mut self, bind: &BindSpec, (place, id): (usize, u32), backlog: u32, threads: u32) -> Option<Bind> {
+    fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
+        let bind = &with_unix_defaults(written, &line.global.unix_bind);
+        let mut listening = self.listening(bind, line.owner, line.threads);
+        match self.guids.give(bind, line.owner.1) {
+            Ok(guid) => listening.guid = guid,
+            Err(message) => self.alert(bind.span, Form::Bare, message),
+        }
+        let threads = listening.threads.as_ref().map_or(line.threads, |threads| threads.len() as u32);
         let address = match self.bind_address(&bind.address) {
             Ok(address) => address,
             Err(name) => {
@@ -56,15 +81,16 @@ impl Compiler<'_> {
             name: bind.name.clone().unwrap_or_else(|| id.to_string()).into(),
             id,
             maxconn: bind.maxconn.filter(|maxconn| *maxconn > 0),
-            backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(backlog),
+            backlog: bind.backlog.filter(|backlog| *backlog > 0).unwrap_or(line.backlog),
             defer_accept: bind.defer_accept,
             v6only: match (bind.v6only, bind.v4v6) {
                 (true, _) => Some(true),
                 (false, true) => Some(false),
                 (false, false) => None,
             },
-            shards: shards(bind, threads),
+            shards: shards(bind, line.global, threads),
             unix_mode: bind.unix_mode,
+            listening,
         })
     }
 
@@ -81,15 +107,6 @@ impl Compiler<'_> {
             self.alert(name.span, Form::Config, message);
         }
         found
-    }
-}
-
-/// Listening sockets of an address: as many as `shards` says and there are threads; one where several cannot share the
-/// address.
-pub(super) fn shards(bind: &BindSpec, threads: u32) -> u32 {
-    match bind.address {
-        AddressSpec::Inet { .. } => bind.shards.unwrap_or(1).clamp(1, threads),
-        AddressSpec::Unix { .. } | AddressSpec::Abstract { .. } | AddressSpec::Descriptor { .. } => 1,
     }
 }
 

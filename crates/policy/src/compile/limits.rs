@@ -2,7 +2,7 @@
 //! manual, section 5). The manuals say "half of the descriptors, less some tens"; the exact terms are those that HAProxy
 //! 2.6 and 3.5 show. Must never ask the system: what it allows is an argument.
 
-use super::frontend::shards;
+use super::listening::shards;
 use config::spec::{GlobalSpec, Spec};
 
 /// What the system and the command line allow.
@@ -74,7 +74,8 @@ impl Limits {
         let threads = self.threads(&spec.global);
         let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
         let runtime = &spec.global.runtime;
-        let sockets: u64 = binds.chain(&runtime.sockets).map(|bind| u64::from(shards(bind, threads))).sum();
+        let of_bind = |bind| u64::from(shards(bind, &spec.global, threads));
+        let sockets: u64 = binds.chain(&runtime.sockets).map(of_bind).sum();
         let connections = if runtime.sockets.is_empty() { 0 } else { u64::from(runtime.maxconn.unwrap_or(10)) };
         DESCRIPTORS_OF_PROCESS + sockets + connections + DESCRIPTORS_OF_THREAD * u64::from(threads)
     }

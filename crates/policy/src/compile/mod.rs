@@ -7,6 +7,7 @@ mod errors;
 mod frontend;
 mod http;
 mod limits;
+mod listening;
 mod log;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,6 +31,16 @@ pub trait Resolver {
     /// # Errors
     /// Why there is none.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String>;
+
+    /// The number of a user of the system; `None` when there is no such user.
+    fn user(&mut self, _name: &str) -> Option<u32> {
+        None
+    }
+
+    /// The number of a group of the system; `None` when there is no such group.
+    fn group(&mut self, _name: &str) -> Option<u32> {
+        None
+    }
 }
 
 /// Compiles a specification. `None` when that added an alert to `out`.
@@ -39,7 +50,7 @@ pub fn compile(
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
-    let mut compiler = Compiler { resolver, out, failed: false, rings: Vec::new() };
+    let mut compiler = Compiler { resolver, out, guids: listening::Guids::default(), failed: false, rings: Vec::new() };
     compiler.rings(&spec.sections.rings, &spec.global);
     let global = compiler.global(spec, limits);
     let spelling = http::spelling(&spec.global);
@@ -57,7 +68,7 @@ pub fn compile(
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);
-    let runtime = compiler.runtime(&spec.global.runtime, global.nbthread);
+    let runtime = compiler.runtime(&spec.global, global.nbthread);
     let (failed, rings) = (compiler.failed, compiler.rings);
     let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), rings, servers, runtime };
     (!failed).then_some(program)
@@ -67,6 +78,8 @@ pub fn compile(
 struct Compiler<'a> {
     resolver: &'a mut dyn Resolver,
     out: &'a mut Vec<Diagnostic>,
+    /// Identifiers of listening addresses.
+    guids: listening::Guids,
     failed: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.
     rings: Vec<Ring>,
@@ -108,6 +121,7 @@ impl Compiler<'_> {
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
             http: http::global(written),
             maxaccept: usize::try_from(tune.maxaccept.unwrap_or(4)).unwrap_or(usize::MAX),
+            multi_queue: tune.listener.multi_queue,
             maxpollevents: tune.maxpollevents.unwrap_or(200) as usize,
             idle_pool_shared: tune.idle_pool_shared.unwrap_or(true),
             pool_low_descriptors: share(tune.pool_low_fd_ratio.unwrap_or(20)),

@@ -45,6 +45,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         monitor_uri: None,
         error_files: Vec::new(),
         options: OptionsSpec::default(),
+        reception: ReceptionSpec::default(),
         logs: Vec::new(),
         log_format: LogFormatSpec::default(),
         log_lines: LogLinesSpec::default(),
@@ -71,6 +72,7 @@ pub(crate) fn bind() -> BindSpec {
         id: None,
         unix_mode: None,
         access: config::spec::RuntimeAccess::default(),
+        listening: ListeningSpec::default(),
     }
 }
 
@@ -139,7 +141,7 @@ pub(crate) fn compiled(spec: &Spec) -> Program {
 }
 
 /// The messages of a specification that cannot be compiled.
-fn refused(spec: &Spec) -> Vec<(u32, String)> {
+pub(crate) fn refused(spec: &Spec) -> Vec<(u32, String)> {
     let (program, out) = build(spec);
     assert!(program.is_none());
     assert!(out.iter().all(|diagnostic| diagnostic.severity == Severity::Alert));
@@ -329,7 +331,7 @@ fn log_lines_get_the_default_format_and_port() {
 fn binds_without_an_id_get_the_lowest_that_is_left() {
     let mut front = frontend("f");
     front.binds = vec![bind(); 4];
-    (front.binds[1].id, front.binds[2].shards) = (Some(2), Some(64));
+    (front.binds[1].id, front.binds[2].shards) = (Some(2), Some(ShardsSpec::Number(64)));
     front.binds[3].name = Some("public".to_owned());
     let mut written = spec(vec![front]);
     written.global.nbthread = Some(4);

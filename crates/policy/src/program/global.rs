@@ -1,7 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::{GlobalHttp, LogTarget};
-use config::spec::{CloseSpread, RatesSpec};
+use config::spec::{CloseSpread, MultiQueue, RatesSpec};
 use std::time::Duration;
 
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
@@ -42,6 +42,8 @@ pub struct Global {
     pub http: GlobalHttp,
     /// `tune.maxaccept`: connections that a worker accepts in a row; `usize::MAX` for "no limit".
     pub maxaccept: usize,
+    /// `tune.listener.multi-queue`: which worker gets a connection.
+    pub multi_queue: MultiQueue,
     /// `tune.maxpollevents`: events that are taken from the kernel in one turn.
     pub maxpollevents: usize,
     /// `tune.idle-pool.shared`: whether a worker may take another one's idle connections.

@@ -1,6 +1,9 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
-use super::{BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, LogLines, LogTarget, ServerAddress};
+use super::{
+    BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, Listening, LogLines, LogTarget, Reception,
+    ServerAddress,
+};
 use config::spec::{BalanceSpec, CloseMode, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
@@ -125,6 +128,8 @@ pub struct Frontend {
     /// Index of the proxy that gets the requests: the first `use_backend`, else `default_backend`, else a `listen`
     /// itself. `None`: a frontend without any, which answers 503.
     pub target: Option<usize>,
+    /// What it says about the connections that it takes.
+    pub reception: Reception,
 }
 
 /// One listening address.
@@ -152,6 +157,8 @@ pub struct Bind {
     pub shards: u32,
     /// `mode` of a UNIX socket.
     pub unix_mode: Option<u32>,
+    /// Its sockets' options, and what comes in through them.
+    pub listening: Listening,
 }
 
 /// A proxy's server side.

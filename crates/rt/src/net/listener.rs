@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::future;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::time::Duration;
 use base::Key;
 
 use super::connect::{bind_to_interface, saturate, set_transparent};
-use super::{Address, OwnedSocket, Socket};
+use super::{Address, Namespace, OwnedSocket, Socket};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
@@ -48,6 +49,18 @@ pub struct BindOptions {
     pub transparent: bool,
     /// Listen on addresses that do not exist yet (`IP_FREEBIND`).
     pub free_bind: bool,
+    /// Listen in this network namespace (needs a privilege).
+    pub namespace: Option<String>,
+    /// Sign segments with this password (`TCP_MD5SIG`), up to 80 bytes.
+    pub md5_password: Option<Vec<u8>>,
+    /// Keep the first packet of accepted streams (`TCP_SAVE_SYN`): 1 from its IP header on, 2 with the one below.
+    pub save_syn: Option<u8>,
+    /// How accepted streams avoid congestion (`TCP_CONGESTION`).
+    pub congestion_control: Option<String>,
+    /// Have the kernel probe accepted streams that are idle.
+    pub keep_alive: Option<KeepAlive>,
+    /// Closing an accepted stream resets it (`SO_LINGER` 0).
+    pub linger_zero: bool,
     /// Accept only through this network device (`SO_BINDTODEVICE`; needs a privilege).
     pub interface: Option<String>,
     /// Bytes of the kernel's send buffer of accepted streams.
@@ -60,6 +73,17 @@ pub struct BindOptions {
     pub user: Option<u32>,
     /// Group of a UNIX socket's file.
     pub group: Option<u32>,
+}
+
+/// How the kernel probes a peer that is silent (`SO_KEEPALIVE`); `None` leaves a setting to the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct KeepAlive {
+    /// Probes without an answer before the connection fails (`TCP_KEEPCNT`).
+    pub count: Option<u32>,
+    /// Seconds of silence before the first probe (`TCP_KEEPIDLE`).
+    pub idle: Option<u32>,
+    /// Seconds between two probes (`TCP_KEEPINTVL`).
+    pub interval: Option<u32>,
 }
 
 impl Default for BindOptions {
@@ -76,6 +100,12 @@ impl Default for BindOptions {
             fast_open: None,
             transparent: false,
             free_bind: false,
+            namespace: None,
+            md5_password: None,
+            save_syn: None,
+            congestion_control: None,
+            keep_alive: None,
+            linger_zero: false,
             interface: None,
             send_buffer: None,
             receive_buffer: None,
@@ -106,12 +136,23 @@ impl ListeningSocket {
     pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         if let Some(world) = sim::current_world() {
             let (socket, address) = SimSocket::listen(&world, address, options.backlog)?;
+            if options.linger_zero {
+                socket.set_reset_on_close();
+            }
             return Ok(ListeningSocket::new(Socket::Sim(socket), address, options));
         }
+        match &options.namespace {
+            Some(name) => Namespace::open(name)?.run(|| ListeningSocket::open(address, options))?,
+            None => ListeningSocket::open(address, options),
+        }
+    }
+
+    fn open(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
         match address {
             Address::Inet(inet) => {
                 apply(&fd, options, inet.is_ipv6())?;
+                apply_to_streams(&fd, options, inet.is_ipv6())?;
                 sys::socket::bind(&fd, address)?;
                 sys::socket::listen(&fd, options.backlog)?;
             }
@@ -147,6 +188,9 @@ impl ListeningSocket {
         let sets_nodelay = !address.is_unix() && options.nodelay;
         if sets_nodelay {
             sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        if let Address::Inet(inet) = &address {
+            apply_to_streams(&fd, options, inet.is_ipv6())?;
         }
         let is_shared = AtomicBool::new(true);
         Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd), address, options) })
@@ -204,6 +248,36 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
         bind_to_interface(fd, interface)?;
     }
     if options.transparent { set_transparent(fd, v6) } else { Ok(()) }
+}
+
+/// Sets what accepted streams inherit from their listener, so that it costs no call for each of them.
+fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
+    let number = fd.as_raw_fd();
+    let set = |level, name, value: u32| sys::socket::set_option(number, level, name, saturate(value));
+    if let Some(KeepAlive { count, idle, interval }) = options.keep_alive {
+        set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+        for (value, name) in [(count, libc::TCP_KEEPCNT), (idle, libc::TCP_KEEPIDLE), (interval, libc::TCP_KEEPINTVL)] {
+            if let Some(value) = value {
+                set(libc::IPPROTO_TCP, name, value)?;
+            }
+        }
+    }
+    if let Some(mode) = options.save_syn {
+        set(libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, u32::from(mode))?;
+    }
+    if let Some(algorithm) = &options.congestion_control {
+        sys::socket::set_option_bytes(number, libc::IPPROTO_TCP, libc::TCP_CONGESTION, algorithm.as_bytes())?;
+    }
+    if let Some(password) = &options.md5_password {
+        // From whatever address somebody connects.
+        let anybody: IpAddr = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        sys::socket::set_md5_key(number, &Address::Inet(SocketAddr::new(anybody, 0)), 0, password)?;
+    }
+    if options.linger_zero {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        sys::socket::set_option(number, libc::SOL_SOCKET, libc::SO_LINGER, linger)?;
+    }
+    Ok(())
 }
 
 /// Listens under a name of our own, sets the file's owner and mode, and moves it to its place.

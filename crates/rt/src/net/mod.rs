@@ -7,22 +7,26 @@ mod address;
 mod connect;
 mod datagram;
 mod listener;
+mod namespace;
 mod parked;
 mod passing;
 mod pause;
 mod pipe;
 mod socket;
 mod stream;
+mod tcp_info;
 
 pub use address::Address;
 pub use connect::{ConnectOptions, Connecting};
 pub use datagram::{Datagram, Family};
-pub use listener::{BindOptions, Listener, ListeningSocket};
+pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};
+pub use namespace::Namespace;
 pub use parked::{ParkedId, ParkedStream, poll_parked_events};
 pub use passing::{Channel, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair};
 pub use pipe::Pipe;
 pub use socket::OwnedSocket;
 pub use stream::{Hangup, Stream};
+pub use tcp_info::TcpInfo;
 
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;

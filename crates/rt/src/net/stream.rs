@@ -12,9 +12,10 @@ use base::{Buffer, Key};
 
 use super::connect::{self, ConnectOptions, Connecting};
 use super::parked::ParkedStream;
-use super::{Address, OwnedSocket, Socket};
+use super::{Address, OwnedSocket, Socket, TcpInfo};
 use crate::current;
 use crate::source::{Events, Readiness, Source, Watch};
+use crate::sys;
 use crate::worker::Worker;
 
 /// How the peer's side of a stream ended.
@@ -339,6 +340,34 @@ impl Stream {
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
         self.socket.local_address()
+    }
+
+    /// The address that the peer connected to, where the packet filter has redirected it to this end
+    /// (`SO_ORIGINAL_DST`); else an error. `v6` is the family of this end. A system call.
+    ///
+    /// # Errors
+    /// The kernel's: it knows of no redirection.
+    pub fn original_destination(&self, v6: bool) -> io::Result<Address> {
+        self.socket.original_destination(v6)
+    }
+
+    /// What the kernel knows of the connection. A system call.
+    ///
+    /// # Errors
+    /// The socket's; one that is not TCP has nothing to tell.
+    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
+        self.socket.tcp_info()
+    }
+
+    /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
+        let Some(descriptor) = self.socket.descriptor() else { return Ok(()) };
+        let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
+        let smaller = size.saturating_sub(connect::saturate(by)).max(1);
+        self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_MAXSEG, smaller)
     }
 
     /// The address of the other end. A system call.

@@ -7,8 +7,9 @@ use std::io::{self, IoSlice};
 
 use base::{Key, Moment, WallTime};
 
+use super::stream::Endpoint;
 use super::world::{Kind, SharedWorld, World, lock};
-use crate::net::Address;
+use crate::net::{Address, TcpInfo};
 use crate::source::{Events, Watch};
 
 /// One simulated socket. Dropping it closes it.
@@ -58,9 +59,9 @@ impl SimSocket {
         SimSocket { world: SharedWorld::clone(world), node }
     }
 
-    pub(crate) fn accept(&self) -> Option<(SimSocket, Address)> {
-        let (node, from) = self.with(World::accept)?;
-        Some((SimSocket { world: SharedWorld::clone(&self.world), node }, from))
+    pub(crate) fn accept(&self) -> io::Result<Option<(SimSocket, Address)>> {
+        let accepted = self.with(World::accept)?;
+        Ok(accepted.map(|(node, from)| (SimSocket { world: SharedWorld::clone(&self.world), node }, from)))
     }
 
     pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
@@ -97,6 +98,17 @@ impl SimSocket {
             Some(endpoint) => Ok(endpoint.local.clone()),
             None => world.datagram_address(node),
         })
+    }
+
+    pub(crate) fn original_destination(&self) -> io::Result<Address> {
+        let before =
+            self.with(|world, node| world.peek_endpoint(node).and_then(|endpoint| endpoint.redirected.clone()));
+        before.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    pub(crate) fn tcp_info(&self) -> io::Result<TcpInfo> {
+        let rtt = self.with(|world, node| world.peek_endpoint(node).map(Endpoint::round_trip));
+        rtt.map(|rtt| TcpInfo { rtt, ..TcpInfo::default() }).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     pub(crate) fn peer_address(&self) -> io::Result<Address> {

@@ -18,6 +18,8 @@ pub(super) struct Backlog {
     address: Address,
     waiting: VecDeque<Key>,
     most: usize,
+    /// Accepted streams are reset when they are closed.
+    pub(super) reset_on_close: bool,
 }
 
 impl Backlog {
@@ -49,7 +51,12 @@ impl World {
             return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
         }
         let most = usize::try_from(backlog).unwrap_or(0).max(1);
-        let key = self.add_node(Kind::Listener(Backlog { address: address.clone(), waiting: VecDeque::new(), most }));
+        let key = self.add_node(Kind::Listener(Backlog {
+            address: address.clone(),
+            waiting: VecDeque::new(),
+            most,
+            reset_on_close: false,
+        }));
         self.listening.insert(address.clone(), key);
         Ok((key, address))
     }
@@ -71,7 +78,9 @@ impl World {
             return;
         }
         let link = self.faults.link_of(&to);
-        let Some(listener) = self.listener_at(&to).filter(|_| !self.faults.refuses(&to)) else {
+        let redirected = self.faults.redirection_of(&to).cloned();
+        let Some(listener) = self.listener_at(redirected.as_ref().unwrap_or(&to)).filter(|_| !self.faults.refuses(&to))
+        else {
             let answer = self.arrival(link);
             return self.schedule(answer, Happening::Refused { client });
         };
@@ -81,18 +90,29 @@ impl World {
             return self.schedule(later, Happening::Syn { client, to });
         }
         let Some(server) = self.join(client) else { return };
-        if let Some(backlog) = self.backlog(listener) {
+        let resets = self.backlog(listener).is_some_and(|backlog| {
             backlog.waiting.push_back(server);
+            backlog.reset_on_close
+        });
+        if resets {
+            self.set_reset_on_close(server);
+        }
+        if let (Some(endpoint), Some(here)) = (self.endpoint(server), redirected) {
+            endpoint.redirected = Some(std::mem::replace(&mut endpoint.local, here));
         }
         self.trigger(listener);
         let answer = self.ordered_arrival(client, link);
         self.schedule(answer, Happening::Established { client, server });
     }
 
-    pub(super) fn accept(&mut self, listener: Key) -> Option<(Key, Address)> {
-        let server = self.backlog(listener)?.waiting.pop_front()?;
-        let from = self.peek_endpoint(server)?.remote.clone();
-        Some((server, from))
+    pub(super) fn accept(&mut self, listener: Key) -> io::Result<Option<(Key, Address)>> {
+        let Some(backlog) = self.backlog(listener).filter(|backlog| !backlog.is_empty()) else { return Ok(None) };
+        let address = backlog.address.clone();
+        if let Some(code) = self.faults.accept_error(&address) {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        let server = self.backlog(listener).and_then(|backlog| backlog.waiting.pop_front());
+        Ok(server.and_then(|server| Some((server, self.peek_endpoint(server)?.remote.clone()))))
     }
 
     /// A listener's owner has dropped it: connections that wait are reset.

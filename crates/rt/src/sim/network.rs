@@ -38,6 +38,15 @@ pub(super) struct Faults {
     links: BTreeMap<Address, Link>,
     refused: BTreeSet<Address>,
     black_holes: BTreeSet<Address>,
+    accept_errors: BTreeMap<Address, AcceptError>,
+    redirections: BTreeMap<Address, Address>,
+}
+
+/// Why a listener cannot take connections, and how often that was met.
+#[derive(Clone, Copy, Default)]
+struct AcceptError {
+    code: Option<i32>,
+    met: u64,
 }
 
 impl Faults {
@@ -47,6 +56,16 @@ impl Faults {
 
     pub(super) fn refuses(&self, service: &Address) -> bool {
         self.refused.contains(service)
+    }
+
+    pub(super) fn accept_error(&mut self, listener: &Address) -> Option<i32> {
+        let error = self.accept_errors.get_mut(listener)?;
+        error.met += u64::from(error.code.is_some());
+        error.code
+    }
+
+    pub(super) fn redirection_of(&self, service: &Address) -> Option<&Address> {
+        self.redirections.get(service)
     }
 
     pub(super) fn is_black_hole(&self, service: &Address) -> bool {
@@ -82,6 +101,22 @@ impl Network {
     /// Refuses connections to `service` although somebody listens there, or ends that.
     pub fn refuse(&self, service: &Address, on: bool) {
         put(&mut lock(&self.world).faults.refused, service, on);
+    }
+
+    /// Has accepting at `listener` fail with this error of the kernel (`EMFILE`, `ENOBUFS`, …) while connections wait, or
+    /// ends that.
+    pub fn fail_accepts(&self, listener: &Address, code: Option<i32>) {
+        lock(&self.world).faults.accept_errors.entry(listener.clone()).or_default().code = code;
+    }
+
+    /// How many attempts to accept at `listener` have failed so.
+    pub fn failed_accepts(&self, listener: &Address) -> u64 {
+        lock(&self.world).faults.accept_errors.get(listener).map_or(0, |error| error.met)
+    }
+
+    /// Sends connections to `service` to the listener at `to` instead, as a packet filter's REDIRECT does.
+    pub fn redirect(&self, service: &Address, to: &Address) {
+        lock(&self.world).faults.redirections.insert(service.clone(), to.clone());
     }
 
     /// Swallows everything to and from `service`: connections are never answered, bytes of open ones arrive after the

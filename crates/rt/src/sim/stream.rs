@@ -22,6 +22,8 @@ pub(super) struct Endpoint {
     pub(super) remote: Address,
     /// The listener's address, which names the link.
     pub(super) service: Address,
+    /// Where the client connected to, if the packet filter sent it elsewhere.
+    pub(super) redirected: Option<Address>,
     /// The other end; `None` until the connection is established.
     pub(super) peer: Option<Key>,
     link: Link,
@@ -49,6 +51,7 @@ impl Endpoint {
             local,
             remote,
             service,
+            redirected: None,
             peer: None,
             link,
             arrived: VecDeque::new(),
@@ -61,6 +64,11 @@ impl Endpoint {
             wants_room: false,
             reset_on_close: false,
         }
+    }
+
+    /// Time to the other end and back.
+    pub(super) fn round_trip(&self) -> Duration {
+        2 * self.link.latency
     }
 
     fn room_for_peer(&self) -> usize {
@@ -312,9 +320,12 @@ impl World {
         Ok(())
     }
 
+    /// Closing it resets the connection; for a listener, closing what it accepts does.
     pub(super) fn set_reset_on_close(&mut self, key: Key) {
-        if let Some(endpoint) = self.endpoint(key) {
-            endpoint.reset_on_close = true;
+        match self.nodes.get_mut(key).map(|node| &mut node.kind) {
+            Some(Kind::Stream(endpoint)) => endpoint.reset_on_close = true,
+            Some(Kind::Listener(backlog)) => backlog.reset_on_close = true,
+            _ => {}
         }
     }
 

@@ -197,3 +197,9 @@ pub(crate) fn set_dumpable(on: bool) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(on)) }).map(drop)
 }
+
+/// Moves the calling thread, and no other, to a network namespace.
+pub(crate) fn enter_network_namespace(namespace: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}

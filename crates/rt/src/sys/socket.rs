@@ -220,6 +220,61 @@ pub(crate) fn option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     Ok(value)
 }
 
+/// Reads a socket option into `place`; returns how many bytes the kernel wrote.
+pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -> io::Result<usize> {
+    let mut length = place.len() as libc::socklen_t;
+    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    check(unsafe { libc::getsockopt(fd, level, name, place.as_mut_ptr().cast(), &mut length) })?;
+    Ok((length as usize).min(place.len()))
+}
+
+/// Where a connection went before the packet filter sent it here. The kernel keeps IPv4 and IPv6 apart.
+pub(crate) fn original_destination(fd: RawFd, v6: bool) -> io::Result<Address> {
+    let (level, name) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IP6T_SO_ORIGINAL_DST) } else { (libc::IPPROTO_IP, libc::SO_ORIGINAL_DST) };
+    let mut raw = RawAddress::room();
+    let mut length = raw.length;
+    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    check(unsafe { libc::getsockopt(fd, level, name, raw.storage_pointer(), &mut length) })?;
+    raw.length = length;
+    Ok(raw.decode())
+}
+
+/// What `TCP_MD5SIG_EXT` takes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Md5Signature {
+    address: libc::sockaddr_storage,
+    flags: u8,
+    prefix: u8,
+    key_length: u16,
+    interface: i32,
+    key: [u8; LONGEST_MD5_KEY],
+}
+
+/// Bytes of a key for TCP's MD5 signatures (`TCP_MD5SIG_MAXKEYLEN`).
+const LONGEST_MD5_KEY: usize = 80;
+/// The key is for all addresses that begin like the one that is given.
+const MD5_PREFIX: u8 = 1;
+
+/// Signs segments to and from every peer of the socket's family whose address begins with `prefix` bits of `peer`.
+pub(crate) fn set_md5_key(fd: RawFd, peer: &Address, prefix: u8, key: &[u8]) -> io::Result<()> {
+    let mut raw = RawAddress::encode(peer)?;
+    // SAFETY: the storage is as large as the type, aligned for it, and initialised.
+    let address = unsafe { raw.storage_pointer().cast::<libc::sockaddr_storage>().read() };
+    let mut signature = Md5Signature {
+        address,
+        flags: MD5_PREFIX,
+        prefix,
+        key_length: key.len() as u16,
+        interface: 0,
+        key: [0; LONGEST_MD5_KEY],
+    };
+    let room = signature.key.get_mut(..key.len()).ok_or(io::ErrorKind::InvalidInput)?;
+    room.copy_from_slice(key);
+    set_option(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG_EXT, signature)
+}
+
 /// The error that waits on a socket, which this takes off it.
 pub(crate) fn take_error(fd: RawFd) -> Option<io::Error> {
     match option(fd, libc::SOL_SOCKET, libc::SO_ERROR) {

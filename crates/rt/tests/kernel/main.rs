@@ -5,6 +5,8 @@ use weir_rt as rt;
 
 mod datagrams;
 mod listeners;
+mod namespaces;
+mod options;
 mod parked;
 mod process;
 mod splices;

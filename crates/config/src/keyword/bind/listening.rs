@@ -1,8 +1,10 @@
 //! Listening sockets (section 5.1).
 
-use super::{BindContext, BindOption, not_yet, removed, supported, tuning};
+use super::{BindContext, BindOption, not_yet, removed, supported, threads, tuning};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
+use crate::spec::ShardsSpec;
+use crate::units::{self, Time, TimeError};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
@@ -20,29 +22,25 @@ pub(super) const TABLE: &[BindOption] = &[
     ),
     supported(Arity::None, "v4v6", "", "An IPv6 wildcard takes IPv4 too.", v4v6),
     supported(Arity::None, "v6only", "", "An IPv6 wildcard takes IPv6 alone.", v6only),
-    supported(Arity::One, "mode", "<mode>", "Rights of a UNIX socket, in octal.", mode),
-    not_yet(Arity::One, "uid", "<number>", "Owner of a UNIX socket, by number."),
-    not_yet(Arity::One, "user", "<name>", "Owner of a UNIX socket."),
-    not_yet(Arity::One, "gid", "<number>", "Group of a UNIX socket, by number."),
-    not_yet(Arity::One, "group", "<name>", "Group of a UNIX socket."),
-    not_yet(Arity::One, "accept-netscaler-cip", "<magic>", "Expects NetScaler's client address header."),
-    not_yet(Arity::None, "accept-proxy", "", "Expects a PROXY protocol header."),
-    not_yet(Arity::One, "cc", "<algorithm>", "Congestion control of accepted connections."),
-    not_yet(Arity::One, "guid-prefix", "<text>", "Identifiers of the addresses of this line."),
-    not_yet(Arity::One, "idle-ping", "<delay>", "Tests idle connections of clients."),
-    not_yet(Arity::One, "interface", "<interface>", "Accepts packets of one network interface alone."),
-    not_yet(Arity::One, "label", "<label>", "Names a group of addresses."),
-    not_yet(Arity::One, "mss", "<size>", "Largest TCP segment to announce."),
-    not_yet(Arity::One, "namespace", "<name>", "Network namespace of the address."),
-    not_yet(Arity::One, "nbconn", "<number>", "Connections that a reverse HTTP listener opens."),
+    supported(Arity::One, "guid-prefix", "<text>", "Identifiers of the addresses of this line.", guid_prefix),
+    supported(
+        Arity::One,
+        "idle-ping",
+        "<delay>",
+        "Tests idle connections of clients; HTTP/1 and TCP have no way to.",
+        idle_ping,
+    ),
+    supported(Arity::One, "label", "<label>", "Names a group of addresses.", label),
+    supported(Arity::One, "nbconn", "<number>", "Connections that a reverse HTTP listener opens.", nbconn),
     not_yet(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it."),
-    not_yet(Arity::One, "tcp-md5sig", "<password>", "Signs TCP segments with MD5."),
-    not_yet(Arity::One, "tcp-ss", "<mode>", "Keeps the SYN packet for inspection."),
-    not_yet(Arity::One, "tcp-ut", "<delay>", "How long sent bytes may stay unacknowledged."),
-    not_yet(Arity::None, "tfo", "", "TCP fast open."),
-    not_yet(Arity::None, "transparent", "", "Binds an address that the host does not have."),
+    supported(
+        Arity::One,
+        "thread",
+        "[<group>/]<set>[,...]",
+        "Threads that serve the connections of the address.",
+        threads::read,
+    ),
     tuning(Arity::One, "nice", "<number>", "Priority of the address's connections inside the process."),
-    tuning(Arity::One, "thread", "[<group>/]<set>[,...]", "Threads that accept from the address; in Weir all do."),
     removed(
         Arity::One,
         "process",
@@ -125,30 +123,63 @@ fn v6only(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.v6only = true;
 }
 
-/// `by-thread` and `by-group` ask for what Weir does with one socket: spread connections over the threads.
 fn shards(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
         context.error(keyword.span, "'shards' : missing value");
         return;
     };
-    if matches!(word.text.as_str(), "by-thread" | "by-group") {
-        context.draft.shards = None;
-        return;
-    }
-    match leading_number(&word.text).0 {
-        value @ 1..=1024 => context.draft.shards = limit(value),
-        value => context
-            .error(word.span, format!("'shards' : invalid value {value}, allowed range is 1..1024 or 'by-thread'")),
+    context.draft.shards = match (word.text.as_str(), leading_number(&word.text).0) {
+        ("by-thread", _) => Some(ShardsSpec::ByThread),
+        ("by-group", _) => Some(ShardsSpec::ByGroup),
+        (_, value @ 1..=1024) => limit(value).map(ShardsSpec::Number),
+        (_, value) => {
+            context
+                .error(word.span, format!("'shards' : invalid value {value}, allowed range is 1..1024 or 'by-thread'"));
+            return;
+        }
+    };
+}
+
+fn label(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.listening.label = Some(word.text.clone()),
+        None => context.error(keyword.span, "'label' : missing label"),
     }
 }
 
-fn mode(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
-    let text = value.map_or("", |word| &word.text);
-    match u32::from_str_radix(text, 8) {
-        Ok(mode) => context.draft.unix_mode = Some(mode),
-        Err(_) => context.error(
-            value.map_or(keyword.span, |word| word.span),
-            format!("'mode' : missing or invalid mode '{text}' (octal integer expected)"),
-        ),
+/// What is made of it is checked when all identifiers are known.
+fn guid_prefix(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.listening.guid_prefix = Some(word.text.clone()),
+        None => context.error(keyword.span, "'guid-prefix' : expects an argument"),
+    }
+}
+
+fn idle_ping(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'idle-ping' expects an argument.");
+        return;
+    };
+    match units::milliseconds(&word.text) {
+        Ok(time) if time.leftover.is_none() => context.draft.listening.idle_ping = Some(time.value),
+        Ok(Time { leftover: Some(found), .. }) | Err(TimeError::Unexpected(found)) => {
+            context.error(word.span, format!("unexpected character '{found}' in 'idle-ping' argument on bind line."));
+        }
+        Ok(Time { leftover: None, .. }) | Err(TimeError::Empty) => {
+            context.error(word.span, "'idle-ping' expects an argument.");
+        }
+        Err(error) => context.error(word.span, error.message(&word.text, "idle-ping")),
+    }
+}
+
+/// Reverse HTTP has an address of its own form, which is refused before its options are read.
+fn nbconn(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
+    if context.around.exposes_experimental {
+        context.error(keyword.span, "'nbconn' : only valid for reverse HTTP listeners.");
+    } else {
+        context.error(
+            keyword.span,
+            "'nbconn' is experimental, must be allowed via a global 'expose-experimental-directives'",
+        );
     }
 }

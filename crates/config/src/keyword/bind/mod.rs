@@ -1,8 +1,12 @@
 //! The `bind` line: addresses, then options by family (configuration manual, section 5.1). Must never open anything.
 
+mod header;
 mod listening;
+pub(crate) mod owner;
 mod quic;
 pub(crate) mod runtime;
+mod socket;
+mod threads;
 mod tls;
 
 use super::Surroundings;
@@ -13,7 +17,7 @@ use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
-use crate::spec::{AddressSpec, BindSpec, PortSpec, RuntimeAccess};
+use crate::spec::{AddressSpec, BindSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
 use crate::{span::Span, suggest};
 
 /// What the options of a line say about each of its addresses.
@@ -25,10 +29,11 @@ pub(crate) struct BindDraft {
     pub(crate) defer_accept: bool,
     pub(crate) v6only: bool,
     pub(crate) v4v6: bool,
-    pub(crate) shards: Option<u32>,
+    pub(crate) shards: Option<ShardsSpec>,
     pub(crate) id: Option<u32>,
     pub(crate) unix_mode: Option<u32>,
     pub(crate) access: RuntimeAccess,
+    pub(crate) listening: ListeningSpec,
 }
 
 /// What a bind option works on.
@@ -87,6 +92,9 @@ const fn removed(
 pub(crate) static FAMILIES: &[Family<BindOption>] = &[
     Family { title: "Listening sockets", rows: listening::TABLE },
     Family { title: "Runtime API", rows: runtime::TABLE },
+    Family { title: "Socket options", rows: socket::TABLE },
+    Family { title: "Owner of a UNIX socket", rows: owner::TABLE },
+    Family { title: "What comes before the client's first bytes", rows: header::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
     Family { title: "QUIC", rows: quic::TABLE },
 ];
@@ -129,7 +137,8 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 impl BindDraft {
     /// What the options say, for one address of the line.
     fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
-        let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access } = self;
+        let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening } =
+            self;
         BindSpec {
             span,
             address,
@@ -144,6 +153,7 @@ impl BindDraft {
             id,
             unix_mode,
             access,
+            listening,
         }
     }
 }

@@ -13,6 +13,7 @@ mod processors;
 mod quic;
 mod rights;
 mod runtime;
+mod sockets;
 mod tls;
 mod tune;
 mod vendor;
@@ -63,6 +64,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Threads and processors", rows: processors::TABLE },
     Family { title: "Rights", rows: rights::TABLE },
     Family { title: "Runtime API", rows: runtime::TABLE },
+    Family { title: "Listening sockets", rows: sockets::TABLE },
     Family { title: "Logs", rows: log::TABLE },
     Family { title: "Tuning", rows: tune::TABLE },
     Family { title: "TLS", rows: tls::TABLE },

@@ -33,11 +33,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "{ current | config | parent | origin <path> }",
         "Where relative file names in the configuration start from.",
     ),
-    not_yet(
-        "unix-bind",
-        "[ prefix <prefix> ] [ mode <mode> ] [ user <user> ] [ uid <uid> ] [ group <group> ] [ gid <gid> ]",
-        "Prefix, owner and rights of every UNIX listening socket.",
-    ),
     supported(
         "master-worker",
         "no-exit-on-failure",

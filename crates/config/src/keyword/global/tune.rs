@@ -3,6 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::document::{Line, Word};
 use crate::keyword::argument::lenient;
+use crate::spec::{MultiQueue, ShardsSpec};
 use crate::units;
 
 /// Every keyword of the family.
@@ -38,9 +39,25 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.sndbuf.client", "<size>", "Kernel send buffer of client connections.", sndbuf_client),
     supported("tune.sndbuf.server", "<size>", "Kernel send buffer of server connections.", sndbuf_server),
     not_yet("tune.rcvbuf.backend", "<size>", "Kernel receive buffer of datagram sockets towards servers."),
-    not_yet("tune.rcvbuf.frontend", "<size>", "Kernel receive buffer of datagram listening sockets."),
+    tuning(
+        "tune.rcvbuf.frontend",
+        "<size>",
+        "Kernel receive buffer of datagram listening sockets; there are none yet.",
+    ),
     not_yet("tune.sndbuf.backend", "<size>", "Kernel send buffer of datagram sockets towards servers."),
-    not_yet("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets."),
+    tuning("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets; there are none yet."),
+    supported(
+        "tune.listener.default-shards",
+        "{ by-process | by-thread | by-group }",
+        "How many sockets an address gets that says nothing about it.",
+        default_shards,
+    ),
+    supported(
+        "tune.listener.multi-queue",
+        "{ on | fair | off }",
+        "How accepted connections reach the threads.",
+        multi_queue,
+    ),
     not_yet("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client."),
     not_yet("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server."),
     not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
@@ -93,16 +110,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("tune.h1.zero-copy-fwd-send", "{ on | off }", "Whether HTTP/1 sends without copying."),
     tuning("tune.h2.zero-copy-fwd-send", "{ on | off }", "Whether HTTP/2 sends without copying."),
     tuning("tune.idletimer", "<time>", "Pause after which a stream counts as idle when buffer sizes are chosen."),
-    tuning(
-        "tune.listener.default-shards",
-        "{ by-process | by-thread | by-group }",
-        "How many sockets an address gets; Weir balances accepted connections itself.",
-    ),
-    tuning(
-        "tune.listener.multi-queue",
-        "{ on | fair | off }",
-        "How accepted connections reach the threads; Weir balances them itself.",
-    ),
     tuning("tune.max-checks-per-thread", "<number>", "Health checks a thread runs at once before it hands some on."),
     tuning("tune.max-rules-at-once", "<number>", "Rules evaluated before others get their turn."),
     tuning("tune.memory.hot-size", "<number>", "Memory that each thread keeps for itself."),
@@ -273,4 +280,35 @@ fn sndbuf_client(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn sndbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.sndbuf_server = size_once(context, line, context.spec.tune.sndbuf_server);
+}
+
+/// The one argument of a keyword that takes one of three words.
+fn choice<T: Copy>(context: &mut GlobalContext<'_>, line: &Line, choices: [(&str, T); 3]) -> Option<T> {
+    let name = line.keyword();
+    if context.report.too_many(line, 2, name) {
+        return None;
+    }
+    let text = line.text(1);
+    let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    if found.is_none() {
+        let [first, second, third] = choices.map(|(word, _)| word);
+        let message = format!("'{name}' expects either '{first}', '{second}', or '{third}' but got '{text}'.");
+        context.report.alert(line.span(1), message);
+    }
+    found
+}
+
+fn default_shards(context: &mut GlobalContext<'_>, line: &Line) {
+    let choices =
+        [("by-process", ShardsSpec::Number(1)), ("by-group", ShardsSpec::ByGroup), ("by-thread", ShardsSpec::ByThread)];
+    if let Some(shards) = choice(context, line, choices) {
+        context.spec.tune.listener.default_shards = Some(shards);
+    }
+}
+
+fn multi_queue(context: &mut GlobalContext<'_>, line: &Line) {
+    let choices = [("on", MultiQueue::On), ("fair", MultiQueue::Fair), ("off", MultiQueue::Off)];
+    if let Some(multi_queue) = choice(context, line, choices) {
+        context.spec.tune.listener.multi_queue = multi_queue;
+    }
 }

@@ -25,7 +25,13 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(switch(ANY), "splice-response", "", "Lets the kernel move bytes of responses.", splice_response),
     supported(switch(BACK), "srvtcpka", "", "TCP keep-alive towards servers.", srvtcpka),
     supported(fixed(ANY), "tcpka", "", "TCP keep-alive on both sides.", tcpka),
-    tuning(switch(FRONT), "tcp-smart-accept", "", "Lets the kernel delay the acknowledgement of the handshake."),
+    supported(
+        switch(FRONT),
+        "tcp-smart-accept",
+        "",
+        "Lets the kernel delay the acknowledgement of the handshake.",
+        tcp_smart_accept,
+    ),
     tuning(switch(BACK), "tcp-smart-connect", "", "Lets the kernel delay the acknowledgement towards servers."),
     supported(
         switch(ANY),
@@ -77,6 +83,12 @@ fn tcpka(context: &mut ProxyContext<'_>, line: &Line) {
         options.clitcpka |= section != Section::Backend;
         options.srvtcpka |= section != Section::Frontend;
     });
+}
+
+fn tcp_smart_accept(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Ok(on) = switched(context, line) {
+        context.draft.spec.reception.smart_accept = on;
+    }
 }
 
 fn nolinger(context: &mut ProxyContext<'_>, line: &Line) {

@@ -1,6 +1,6 @@
 //! Options about log lines and counters.
 
-use super::{OptionKeyword, boolean, fixed, not_yet, supported, switch, tuning};
+use super::{OptionKeyword, boolean, fixed, supported, switch, tuning};
 use crate::document::Line;
 use crate::keyword::place::places::{FRONT, FRONT_DIRECTIVE};
 use crate::keyword::proxy::{ChosenFormat, ProxyContext};
@@ -16,7 +16,7 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(switch(FRONT), "log-separate-errors", "", "Logs failures with a higher level.", log_separate_errors),
     supported(switch(FRONT), "logasap", "", "Logs as soon as the head of the answer is there.", logasap),
     tuning(switch(FRONT), "contstats", "", "Counts while a stream runs; Weir always does."),
-    not_yet(switch(FRONT), "socket-stats", "", "Counts for each listening address."),
+    supported(switch(FRONT), "socket-stats", "", "Counts for each listening address.", socket_stats),
 ];
 
 fn dontlognull(context: &mut ProxyContext<'_>, line: &Line) {
@@ -40,6 +40,10 @@ fn httpslog(context: &mut ProxyContext<'_>, line: &Line) {
         context.draft.format =
             Some(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
     }
+}
+
+fn socket_stats(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.reception.socket_stats = on);
 }
 
 fn httplog(context: &mut ProxyContext<'_>, line: &Line) {

@@ -7,7 +7,7 @@ use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
     BalanceSpec, CloseMode, GlobalSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec,
-    ProxyKind, ProxyLimitsSpec, ProxySpec, TimeoutsSpec,
+    ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, TimeoutsSpec,
 };
 use std::collections::HashMap;
 
@@ -81,6 +81,7 @@ impl ProxyDraft {
             monitor_uri: None,
             error_files: Vec::new(),
             options: OptionsSpec::default(),
+            reception: ReceptionSpec::default(),
             logs: Vec::new(),
             log_format: LogFormatSpec::Default,
             log_lines: LogLinesSpec::default(),

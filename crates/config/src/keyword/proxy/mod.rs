@@ -6,6 +6,7 @@ mod checks;
 mod draft;
 mod errors;
 mod general;
+mod keep_alive;
 mod limits;
 mod listening;
 mod logs;
@@ -82,6 +83,7 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 /// Every keyword of a proxy.
 pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "General", rows: general::TABLE },
+    Family { title: "TCP keep-alive", rows: keep_alive::TABLE },
     Family { title: "Addresses and servers", rows: listening::TABLE },
     Family { title: "Choice of a server", rows: balance::TABLE },
     Family { title: "Queues, rates and retries", rows: limits::TABLE },

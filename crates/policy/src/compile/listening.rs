@@ -1,0 +1,290 @@
+//! What `bind` lines say beside their addresses: which threads serve them, who owns their sockets, what they are called.
+
+use super::Compiler;
+use crate::program::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
+use config::diagnostic::Form;
+use config::span::{Span, Spanned};
+use config::spec::{
+    AccountSpec, AddressSpec, BindSpec, GlobalSpec, ListeningSpec, Mode, ProxySpec, ShardsSpec, ThreadsSpec,
+    UnixBindSpec,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Bytes of an identifier.
+const LONGEST_GUID: usize = 127;
+
+impl Compiler<'_> {
+    /// What a `bind` line says. `place` names the line in messages as HAProxy does: the kind of its proxy and its name.
+    pub(super) fn listening(&mut self, bind: &BindSpec, place: (&str, &str), threads: u32) -> Listening {
+        let written = &bind.listening;
+        let is_unix = matches!(bind.address, AddressSpec::Unix { .. });
+        Listening {
+            socket: SocketOptions {
+                interface: written.interface.as_deref().map(Into::into),
+                namespace: written.namespace.as_deref().map(Into::into),
+                transparent: written.transparent,
+                fast_open: written.fast_open,
+                segments: segments(written),
+                user_timeout: written.user_timeout.map(Duration::from_millis),
+                md5_password: written.md5_password.as_deref().map(|password| password.as_bytes().into()),
+                save_syn: written.save_syn,
+                congestion_control: written.congestion_control.as_deref().map(Into::into),
+                user: if is_unix { self.account(written.user.as_ref(), Account::User) } else { None },
+                group: if is_unix { self.account(written.group.as_ref(), Account::Group) } else { None },
+            },
+            header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
+            threads: self.threads(bind, place, threads),
+            label: written.label.as_deref().map(Into::into),
+            guid: None,
+        }
+    }
+
+    /// The number of a user or a group.
+    fn account(&mut self, written: Option<&Spanned<AccountSpec>>, kind: Account) -> Option<u32> {
+        let written = written?;
+        let name = match &written.value {
+            AccountSpec::Number(number) => return Some(*number),
+            AccountSpec::Name(name) => name,
+        };
+        let found = match kind {
+            Account::User => self.resolver.user(name),
+            Account::Group => self.resolver.group(name),
+        };
+        if found.is_none() {
+            let kind = kind.name();
+            self.alert(written.span, Form::Parsing, format!("'{kind}' : unknown {kind} name '{name}'"));
+        }
+        found
+    }
+
+    /// The workers that a `thread` names; `None` without one.
+    fn threads(&mut self, bind: &BindSpec, (kind, proxy): (&str, &str), threads: u32) -> Option<Box<[usize]>> {
+        let written = bind.listening.threads.as_ref()?;
+        // All threads are of one group, so that a group's numbers are the process's.
+        let missing = written.0.iter().filter_map(|range| range.group).find(|group| *group > 1);
+        let place = format!("in 'bind {}'", bind.text);
+        if let Some(group) = missing {
+            let message =
+                format!("{kind} '{proxy}': 'thread' directive references non-existing thread group {group} {place}.");
+            self.alert(bind.span, Form::Bare, message);
+            return None;
+        }
+        let chosen = chosen(written, threads);
+        if chosen.is_empty() {
+            let message = format!("{kind} '{proxy}': 'thread' directive only references non-existing threads {place}.");
+            self.alert(bind.span, Form::Bare, message);
+        }
+        Some(chosen.into()).filter(|chosen: &Box<[usize]>| !chosen.is_empty())
+    }
+}
+
+/// What kind of name is looked up.
+#[derive(Clone, Copy)]
+enum Account {
+    User,
+    Group,
+}
+
+impl Account {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// Which of so many threads a set names, from 0.
+fn chosen(written: &ThreadsSpec, threads: u32) -> Vec<usize> {
+    let is_in = |number: &u32| written.0.iter().any(|range| range.contains(*number));
+    (1..=threads).filter(is_in).map(|number| number as usize - 1).collect()
+}
+
+fn segments(written: &ListeningSpec) -> Segments {
+    match written.mss {
+        None => Segments::Default,
+        Some(size) if size < 0 => Segments::ReducedBy(size.unsigned_abs()),
+        Some(size) => Segments::Announced(size.unsigned_abs()),
+    }
+}
+
+/// Listening sockets of an address that so many threads serve; one where several cannot share the address.
+pub(super) fn shards(bind: &BindSpec, global: &GlobalSpec, threads: u32) -> u32 {
+    let written = bind.shards.or(global.tune.listener.default_shards).unwrap_or(ShardsSpec::ByGroup);
+    match (&bind.address, written) {
+        (AddressSpec::Inet { .. }, ShardsSpec::Number(number)) => number.clamp(1, threads),
+        (AddressSpec::Inet { .. }, ShardsSpec::ByThread) => threads,
+        // There is one group.
+        (AddressSpec::Inet { .. }, ShardsSpec::ByGroup) => 1,
+        (AddressSpec::Unix { .. } | AddressSpec::Abstract { .. } | AddressSpec::Descriptor { .. }, _) => 1,
+    }
+}
+
+/// A `bind` line with what `unix-bind` says where the line says nothing.
+pub(super) fn with_unix_defaults(bind: &BindSpec, defaults: &UnixBindSpec) -> BindSpec {
+    let mut bind = bind.clone();
+    if let AddressSpec::Unix { path, .. } = &mut bind.address {
+        if let Some(prefix) = &defaults.prefix {
+            path.insert_str(0, prefix);
+        }
+        bind.unix_mode = bind.unix_mode.or(defaults.mode);
+        bind.listening.user = bind.listening.user.or_else(|| defaults.user.clone());
+        bind.listening.group = bind.listening.group.or_else(|| defaults.group.clone());
+    }
+    bind
+}
+
+/// What a frontend says about the connections that it takes.
+pub(super) fn reception(written: &ProxySpec) -> Reception {
+    let reception = written.reception;
+    Reception {
+        keep_alive: written.options.clitcpka.then_some(reception.keep_alive),
+        smart_accept: reception.smart_accept.unwrap_or(written.mode == Mode::Http),
+        socket_stats: reception.socket_stats,
+    }
+}
+
+/// Identifiers that were given to listening addresses, and where.
+#[derive(Default)]
+pub(super) struct Guids {
+    given: HashMap<String, (String, Span)>,
+    /// The line of the last address, and how many addresses of it came before.
+    line: Option<(Span, usize)>,
+}
+
+impl Guids {
+    /// The identifier of the next address: its line's prefix and its number on the line. The error is HAProxy's sentence.
+    pub(super) fn give(&mut self, bind: &BindSpec, proxy: &str) -> Result<Option<Box<str>>, String> {
+        let number = match self.line {
+            Some((span, number)) if span == bind.span => number + 1,
+            _ => 0,
+        };
+        self.line = Some((bind.span, number));
+        let Some(prefix) = &bind.listening.guid_prefix else { return Ok(None) };
+        let guid = format!("{prefix}-{number}");
+        let fail = |why: String| format!("error on GUID generation : {why}. You may fix it by adjusting guid-prefix.");
+        if guid.len() > LONGEST_GUID {
+            return Err(fail("invalid length".to_owned()));
+        }
+        let is_fine = |found: char| found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | ':' | '.');
+        if let Some(bad) = guid.chars().find(|found| !is_fine(*found)) {
+            return Err(fail(format!("invalid character '{bad}'")));
+        }
+        if let Some((other, span)) = self.given.get(&guid) {
+            return Err(fail(format!("duplicate entry with listener {other} (line {})", span.line)));
+        }
+        self.given.insert(guid.clone(), (proxy.to_owned(), bind.span));
+        Ok(Some(guid.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::tests::{bind, compiled, frontend, refused, spec};
+    use crate::program::Bind;
+    use config::spec::{Parity, SocketKind, Spec, ThreadRange};
+
+    fn threads(group: Option<u32>, first: u32, last: Option<u32>, parity: Parity) -> Option<ThreadsSpec> {
+        Some(ThreadsSpec(vec![ThreadRange { group, first, last, parity }]))
+    }
+
+    /// A frontend with these addresses, on four threads.
+    fn listening(binds: Vec<BindSpec>) -> Spec {
+        let mut front = frontend("f");
+        front.binds = binds;
+        let mut written = spec(vec![front]);
+        written.global.nbthread = Some(4);
+        written
+    }
+
+    fn binds(written: &Spec) -> Vec<Bind> {
+        compiled(written).proxies[0].frontend.as_ref().unwrap().binds.clone()
+    }
+
+    #[test]
+    fn sets_of_threads_are_cut_to_those_that_exist() {
+        for (set, expected) in [
+            (threads(None, 1, None, Parity::All), &[0, 1, 2, 3][..]),
+            (threads(None, 1, None, Parity::Odd), &[0, 2]),
+            (threads(Some(1), 4, Some(9), Parity::All), &[3]),
+        ] {
+            let mut one = bind();
+            one.listening.threads = set;
+            one.shards = Some(ShardsSpec::ByThread);
+            let compiled = &binds(&listening(vec![one]))[0];
+            assert_eq!(compiled.listening.threads.as_deref(), Some(expected));
+            assert_eq!(compiled.shards as usize, expected.len());
+        }
+        for (set, expected) in [
+            (
+                threads(None, 5, Some(6), Parity::All),
+                "frontend 'f': 'thread' directive only references non-existing threads in 'bind :80'.",
+            ),
+            (
+                threads(Some(2), 1, Some(1), Parity::All),
+                "frontend 'f': 'thread' directive references non-existing thread group 2 in 'bind :80'.",
+            ),
+        ] {
+            let mut one = bind();
+            one.listening.threads = set;
+            assert_eq!(refused(&listening(vec![one]))[0].1, expected);
+        }
+    }
+
+    #[test]
+    fn addresses_get_the_default_number_of_sockets() {
+        let mut own = bind();
+        own.shards = Some(ShardsSpec::ByGroup);
+        let mut written = listening(vec![bind(), own]);
+        let shards = |written: &Spec| -> Vec<u32> { binds(written).iter().map(|bind| bind.shards).collect() };
+        assert_eq!(shards(&written), [1, 1]);
+        written.global.tune.listener.default_shards = Some(ShardsSpec::ByThread);
+        assert_eq!(shards(&written), [4, 1]);
+    }
+
+    #[test]
+    fn unix_bind_holds_where_a_line_says_nothing() {
+        let unix = |path: &str| AddressSpec::Unix { path: path.to_owned(), kind: SocketKind::Stream };
+        let account = |number| Some(Spanned::new(AccountSpec::Number(number), Span::default()));
+        let plain = BindSpec { address: unix("/a"), ..bind() };
+        let mut own = BindSpec { address: unix("/b"), unix_mode: Some(0o600), ..bind() };
+        own.listening.user = account(5);
+        let mut written = listening(vec![plain, own, bind()]);
+        written.global.unix_bind =
+            UnixBindSpec { prefix: Some("/run".to_owned()), mode: Some(0o666), user: account(7), group: account(8) };
+        let found: Vec<_> = binds(&written)
+            .into_iter()
+            .map(|bind| (bind.unix_mode, bind.listening.socket.user, bind.listening.socket.group))
+            .collect();
+        assert_eq!(found, [(Some(0o666), Some(7), Some(8)), (Some(0o600), Some(5), Some(8)), (None, None, None)]);
+        let address = binds(&written)[0].address.clone();
+        assert_eq!(address, crate::program::BindAddress::Unix("/run/a".into()));
+        written.global.unix_bind.user =
+            Some(Spanned::new(AccountSpec::Name("nobody-knows".to_owned()), Span::default()));
+        assert_eq!(refused(&written)[0].1, "'user' : unknown user name 'nobody-knows'");
+    }
+
+    #[test]
+    fn identifiers_number_the_addresses_of_a_line() {
+        let with = |prefix: &str, line: u32| {
+            let mut one = BindSpec { span: Span { line, ..bind().span }, ..bind() };
+            one.listening.guid_prefix = Some(prefix.to_owned());
+            one
+        };
+        let guids: Vec<_> = binds(&listening(vec![with("a", 1), with("a", 1), with("b", 2), bind()]))
+            .into_iter()
+            .map(|bind| bind.listening.guid.map(String::from))
+            .collect();
+        assert_eq!(guids, [Some("a-0".to_owned()), Some("a-1".to_owned()), Some("b-0".to_owned()), None]);
+        for (second, why) in [
+            ("a".to_owned(), "duplicate entry with listener f (line 1)"),
+            ("a/b".to_owned(), "invalid character '/'"),
+            ("a".repeat(126), "invalid length"),
+        ] {
+            let expected = format!("error on GUID generation : {why}. You may fix it by adjusting guid-prefix.");
+            assert_eq!(refused(&listening(vec![with("a", 1), with(&second, 2)]))[0].1, expected);
+        }
+    }
+}
