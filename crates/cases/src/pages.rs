@@ -13,7 +13,9 @@ pub(crate) enum Author {
 
 /// (status, reason, sentence)
 const PAGES: &[(u16, &str, &str)] = &[
+    (200, "OK", "Service ready."),
     (400, "Bad request", "Your browser sent an invalid request."),
+    (403, "Forbidden", "Request forbidden by administrative rules."),
     (408, "Request Time-out", "Your browser didn't send a complete request in time."),
     (413, "Payload Too Large", "The request entity exceeds the maximum allowed."),
     (414, "URI Too Long", "The URI provided was too long for the server to process."),

@@ -2,11 +2,12 @@
 //! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
 
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::{Pipe, Stream};
-use wire::h1::{self, ChunkDecoder, ChunkState};
+use wire::h1::{self, ChunkDecoder, ChunkState, Spelling};
 use wire::http::{Fields, Framing};
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
@@ -47,6 +48,26 @@ impl Chunks {
         let limits = h1::Limits { max_head: usual.max_head.min(room), ..usual };
         Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
     }
+}
+
+/// What becomes of a chunked body's trailers.
+#[derive(Debug, Clone, Default)]
+pub enum Trailers {
+    /// They go on.
+    #[default]
+    Pass,
+    /// They go on, their names in this spelling.
+    Spell(Arc<Spelling>),
+    /// They are dropped.
+    Drop,
+}
+
+/// An empty buffer with the room that framing needs around what is read into it: whoever reads a body before it flows
+/// reads into this.
+pub fn body_buffer() -> Buffer {
+    let mut buffer = rt::buffer();
+    buffer.reserve_around(HEADROOM, TAILROOM);
+    buffer
 }
 
 /// What went wrong on the way.
@@ -105,6 +126,8 @@ pub struct Flow {
     pipe: Option<Pipe>,
     /// The sink closes behind this body: its last write may carry the FIN.
     pub closes: bool,
+    /// What becomes of the trailers; to be said before the flow is started.
+    pub trailers: Trailers,
 }
 
 impl Flow {
@@ -121,6 +144,7 @@ impl Flow {
             mark: 0,
             pipe: None,
             closes: false,
+            trailers: Trailers::default(),
         }
     }
 
@@ -492,14 +516,33 @@ impl Flow {
         }
         self.push_tail(b"0\r\n");
         if let Some(trailers) = trailers {
-            for (name, value) in trailers.iter() {
-                self.push_tail(name);
-                self.push_tail(b": ");
-                self.push_tail(value);
-                self.push_tail(b"\r\n");
-            }
+            self.push_trailers(trailers);
         }
         self.push_tail(b"\r\n");
+    }
+
+    fn push_trailers(&mut self, trailers: &Fields) {
+        match &self.trailers {
+            Trailers::Drop => {}
+            Trailers::Spell(spelling) => {
+                let mut lines = Vec::new();
+                for (name, value) in trailers.iter() {
+                    for part in [name, b": ", value, b"\r\n"] {
+                        lines.extend_from_slice(part);
+                    }
+                }
+                spelling.apply(&mut lines);
+                self.push_tail(&lines);
+            }
+            Trailers::Pass => {
+                for (name, value) in trailers.iter() {
+                    self.push_tail(name);
+                    self.push_tail(b": ");
+                    self.push_tail(value);
+                    self.push_tail(b"\r\n");
+                }
+            }
+        }
     }
 
     /// Appends to the body while there is room, then to the tail.

@@ -1,13 +1,15 @@
 //! A request on its way: its backend, a server's link, the exchange, and what becomes of both connections then. Must
 //! never read a head or touch a body.
 
+use std::sync::Arc;
+
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, SpliceSpec};
 use conn::duplex::Duplex;
-use conn::flow::Flow;
+use conn::flow::{Flow, Trailers};
 use conn::link::Link;
-use policy::program::{Backend, Proxy};
-use wire::h1::{self, ConnectionLine, Edits};
+use policy::program::{Backend, Proxy, Server};
+use wire::h1::{self, ConnectionLine, Edits, Spelling};
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -17,12 +19,16 @@ use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
+use crate::stream::screening::{missed, screen};
 use crate::stream::{conclude, forwarded, tcp};
 use crate::worker::{SharedFacts, Slot};
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
     let proxy = session.proxy();
+    if let Err(missing) = screen(session, client, &facts, proxy, None).await {
+        return missed(session, client, facts, missing).await;
+    }
     let target = proxy.frontend.as_ref().and_then(|frontend| frontend.target);
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
@@ -31,11 +37,18 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return fail(session, client, facts, 503, Flow::idle()).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
-    forwarded::add(session, backend_proxy, &facts);
+    if let Err(missing) = screen(session, client, &facts, backend_proxy, Some(proxy)).await {
+        return missed(session, client, facts, missing).await;
+    }
+    forwarded::add(session, &client.stream, backend_proxy, &facts);
+    if let Some(name) = &backend_proxy.http.send_name_header {
+        facts.borrow_mut().request.remove_all(name);
+    }
     let close_server = closes_server(proxy, backend_proxy) || is_outdated_coding(&facts.borrow().request);
     let terms = terms(session, backend_proxy, backend, &facts);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
-    let Some(mut up) = start_body(client, &facts, splice_request) else {
+    let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
+    let Some(mut up) = start_body(client, &facts, splice_request, rule) else {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
@@ -61,7 +74,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Ok(target) => target,
             Err(refusal) => return refused(session, client, facts, refusal, up).await,
         };
-        if encode_head(&facts, close_server, up.head_mut()).is_err() {
+        let says_close = close_server && !backend_proxy.http.pretend_keepalive;
+        let server = &backend.servers[slot.server()];
+        if encode_head(&facts, backend_proxy, server, says_close, up.head_mut()).is_err() {
             finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
             facts.borrow_mut().counts = Some(slot.release());
             return fail(session, client, facts, 400, up).await;
@@ -155,9 +170,10 @@ fn answered(
 }
 
 /// Starts the flow of the request's body with what came behind its head. `None`: that breaks the chunked coding.
-fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool) -> Option<Flow> {
+pub fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool, trailers: Trailers) -> Option<Flow> {
     let framing = facts.borrow().request.framing;
     let mut up = Flow::idle();
+    up.trailers = trailers;
     if framing.has_body() {
         let body = std::mem::replace(&mut client.input, Buffer::empty());
         up.start(body, framing, framing == Framing::Chunked).ok()?;
@@ -210,7 +226,13 @@ fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &Sh
         close_server: false,
         reused: false,
         replayable: is_replayable(request),
-        limits: head_limits(&session.worker.shared.program.global),
+        independent_client: proxy.options.independent_streams,
+        independent_server: backend_proxy.options.independent_streams,
+        limits: h1::Limits {
+            accept_unsafe: backend_proxy.http.accept_unsafe_response,
+            keep_proxy_connection: proxy.http.use_proxy_header && !matches!(request.target(), [b'/' | b'*', ..]),
+            ..head_limits(&session.worker.shared.program.global)
+        },
     }
 }
 
@@ -220,7 +242,13 @@ fn is_replayable(request: &Head) -> bool {
     request.known_method().is_idempotent() && !request.framing.has_body()
 }
 
-fn encode_head(facts: &SharedFacts, close_server: bool, head: &mut Buffer) -> Result<(), h1::Overflow> {
+fn encode_head(
+    facts: &SharedFacts,
+    backend: &Proxy,
+    server: &Server,
+    says_close: bool,
+    head: &mut Buffer,
+) -> Result<(), h1::Overflow> {
     let facts = facts.borrow();
     let request = &facts.request;
     let upgrade;
@@ -228,14 +256,29 @@ fn encode_head(facts: &SharedFacts, close_server: bool, head: &mut Buffer) -> Re
         upgrade = request.first(b"upgrade").unwrap_or_default();
         ConnectionLine::Upgrade(upgrade)
     } else {
-        match (close_server, request.version()) {
+        match (says_close, request.version()) {
             (true, Version::Http11) => ConnectionLine::Close,
             (false, Version::Http10) => ConnectionLine::KeepAlive,
             (true, Version::Http10) | (false, Version::Http11) => ConnectionLine::Nothing,
         }
     };
-    let edits = Edits { connection, framing: request.framing, version: request.version(), ..Edits::default() };
+    let edits = Edits {
+        connection,
+        framing: request.framing,
+        version: request.version(),
+        last: backend.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),
+        spelling: backend.http.server_spelling.as_deref(),
+    };
     h1::encode_request(request, &edits, head)
+}
+
+/// What becomes of the trailers of one direction.
+pub fn trailers(dropped: bool, spelling: Option<&Arc<Spelling>>) -> Trailers {
+    match (dropped, spelling) {
+        (true, _) => Trailers::Drop,
+        (false, Some(spelling)) => Trailers::Spell(Arc::clone(spelling)),
+        (false, None) => Trailers::Pass,
+    }
 }
 
 /// Carries a tunnel until both sides have closed.

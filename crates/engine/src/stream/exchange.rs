@@ -15,6 +15,7 @@ use wire::h1::{self, Scan};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
+use crate::stream::activity::Activity;
 use crate::stream::http::Client;
 use crate::worker::SharedFacts;
 
@@ -66,6 +67,10 @@ pub struct Terms {
     pub reused: bool,
     /// The request may be sent a second time.
     pub replayable: bool,
+    /// `option independent-streams` of the frontend.
+    pub independent_client: bool,
+    /// The same of the backend.
+    pub independent_server: bool,
     /// Limits of a response's head.
     pub limits: h1::Limits,
 }
@@ -103,8 +108,8 @@ pub struct Exchange<'a> {
     input: Buffer,
     scan: Scan,
     began: Moment,
-    client_active: Moment,
-    server_active: Moment,
+    client_side: Activity,
+    server_side: Activity,
     /// A byte of an answer came.
     answered: bool,
     /// The client closed its direction, and that is no reason to stop.
@@ -151,8 +156,8 @@ impl<'a> Exchange<'a> {
             input: Buffer::empty(),
             scan: Scan::default(),
             began: now,
-            client_active: now,
-            server_active: now,
+            client_side: Activity::new(now, terms.independent_client),
+            server_side: Activity::new(now, terms.independent_server),
             answered: false,
             half_closed: false,
             sent: false,
@@ -238,11 +243,11 @@ impl<'a> Exchange<'a> {
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.stream, &mut moved),
         };
         if moved.read > 0 {
-            self.client_active = rt::now();
+            self.client_side.reads(rt::now());
             self.facts.borrow_mut().bytes_in += moved.read as u64;
         }
         if moved.written > 0 {
-            self.server_active = rt::now();
+            self.server_side.writes(rt::now());
         }
         match result {
             Ok(step) => {
@@ -288,10 +293,10 @@ impl<'a> Exchange<'a> {
         let mut moved = Moved::default();
         let result = self.down.poll(cx, &mut self.link.stream, &mut self.client.stream, &mut moved);
         if moved.read > 0 {
-            self.server_active = rt::now();
+            self.server_side.reads(rt::now());
         }
         if moved.written > 0 {
-            self.client_active = rt::now();
+            self.client_side.writes(rt::now());
             self.facts.borrow_mut().bytes_out += moved.written as u64;
         }
         match result {

@@ -58,7 +58,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
             match idle(session, &mut client, unannounced).await {
                 Wait::Readable => {}
                 Wait::Expired => {
-                    if client.served == 0 {
+                    if client.served == 0 && !session.proxy().http.ignore_probes {
                         request::expired(session, &mut client).await;
                     }
                     break;

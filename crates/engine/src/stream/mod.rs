@@ -1,5 +1,7 @@
 //! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
 
+pub mod activity;
+pub mod buffering;
 pub mod conclude;
 pub mod connect;
 pub mod dispatch;
@@ -9,4 +11,5 @@ pub mod http;
 pub mod page;
 pub mod refuse;
 pub mod request;
+pub mod screening;
 pub mod tcp;

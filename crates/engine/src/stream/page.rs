@@ -1,8 +1,10 @@
 //! Error pages as answers within a session. Must never decide which error it is.
 
 use policy::program::Proxy;
-use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan};
+use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Method, Version};
+
+use crate::session::Session;
 
 /// A page made ready for a client.
 pub struct Answer {
@@ -14,13 +16,15 @@ pub struct Answer {
 
 /// The answer with that status to a request that was understood: the proxy's page with canonical fields and with the
 /// connection lines that this client needs.
-pub fn answer(proxy: &Proxy, request: &Head, status: u16, keep: bool) -> Answer {
+pub fn answer(proxy: &Proxy, session: &Session, request: &Head, status: u16, keep: bool) -> Answer {
     let page = proxy.errors.page(status);
-    compose(page, request, keep).unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
+    let spelling = session.proxy().http.client_spelling.as_deref();
+    compose(page, request, spelling, keep).unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
 }
 
 /// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.
-pub fn refusal(proxy: &Proxy, status: u16) -> Vec<u8> {
+pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
+    let proxy = session.proxy();
     let page = proxy.errors.page(status);
     let head = page.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
     let mut bytes = page.to_vec();
@@ -33,11 +37,14 @@ pub fn refusal(proxy: &Proxy, status: u16) -> Vec<u8> {
             _ => {}
         }
     }
+    if let Some(spelling) = &proxy.http.client_spelling {
+        spelling.apply(&mut bytes[..head]);
+    }
     bytes
 }
 
 /// `None`: the page is no HTTP answer, so it can only be sent as it is.
-fn compose(page: &[u8], request: &Head, keep: bool) -> Option<Answer> {
+fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: bool) -> Option<Answer> {
     let limits = Limits { max_head: page.len(), ..Limits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
@@ -50,7 +57,7 @@ fn compose(page: &[u8], request: &Head, keep: bool) -> Option<Answer> {
         _ => ConnectionLine::Nothing,
     };
     let mut out = rt::large_buffer();
-    let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
+    let edits = Edits { connection, framing: head.framing, version: head.version(), spelling, last: None };
     h1::encode_response(&head, &edits, &mut out).ok()?;
     let mut bytes = out.data().to_vec();
     if request.known_method() != Method::Head {

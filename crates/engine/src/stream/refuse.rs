@@ -7,7 +7,7 @@ use config::spec::CloseMode;
 use conn::flow::{Flow, Moved, Step};
 use wire::http::{Head, Version};
 
-use crate::facts::{Cause, Outcome, Phase};
+use crate::facts::{Cause, Outcome};
 use crate::session::Session;
 use crate::stream::connect::Refusal;
 use crate::stream::http::Client;
@@ -24,7 +24,7 @@ pub fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
 
 /// Answers an invalid or late request with an error page and ends the connection.
 pub async fn refuse(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
-    let page = page::refusal(session.proxy(), status);
+    let page = page::refusal(session, status);
     let sent = send_page(session, client, &page).await;
     conclude::conclude(session, facts);
     if sent && !page.is_empty() { Next::Linger } else { Next::Close }
@@ -67,9 +67,9 @@ pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, st
     let answer = {
         let facts = facts.borrow();
         let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
-        let keep = !by_client && facts.outcome.phase != Phase::Request && keeps_client(session, &facts.request);
+        let keep = !by_client && status != 400 && keeps_client(session, &facts.request);
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
-        page::answer(proxy, &facts.request, status, keep)
+        page::answer(proxy, session, &facts.request, status, keep)
     };
     let sent = send_page(session, client, &answer.bytes).await;
     let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
@@ -84,7 +84,7 @@ pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, st
 }
 
 /// Reads the rest of a request's body. False: it does not come to its end.
-async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool {
+pub async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool {
     up.abandon_sink();
     let limit = session.proxy().timeouts.client;
     let mut moved = Moved::default();

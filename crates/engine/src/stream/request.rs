@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
+use conn::flow::Trailers;
 use policy::program::{Global, Proxy};
 use wire::h1::{self, Parse, Scan};
 use wire::http::Head;
@@ -10,7 +11,7 @@ use wire::http::Head;
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::http::Client;
-use crate::stream::refuse::{finish, keeps_client, refuse, send_page};
+use crate::stream::refuse::{drain, finish, keeps_client, refuse, send_page};
 use crate::stream::{conclude, dispatch, page};
 use crate::worker::SharedFacts;
 
@@ -82,8 +83,12 @@ fn try_first_byte(client: &mut Client) -> bool {
 
 /// Reads and parses until the head is complete.
 async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) -> Received {
-    let global = &session.worker.shared.program.global;
-    let limits = head_limits(global);
+    let http = &session.proxy().http;
+    let limits = h1::Limits {
+        accept_unsafe: http.accept_unsafe_request,
+        keep_proxy_connection: http.use_proxy_header,
+        ..head_limits(&session.worker.shared.program.global)
+    };
     let mut scan = Scan::default();
     let timeouts = &session.proxy().timeouts;
     // The first request's time runs from the accept, that of the others from their first byte.
@@ -106,7 +111,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             match client.stream.poll_read(cx, &mut client.input) {
                 Poll::Ready(Ok(read)) if read > 0 => {}
                 Poll::Ready(_) => {
-                    if client.input.is_empty() && client.served > 0 {
+                    if client.input.is_empty() && (client.served > 0 || http.ignore_probes) {
                         return Poll::Ready(Received::Silence);
                     }
                     let outcome = Outcome::new(Cause::Client, Phase::Request);
@@ -118,7 +123,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                         client.timer.arm(deadline);
                     }
                     if client.timer.poll_expired(cx).is_ready() {
-                        if client.input.is_empty() && client.served > 0 {
+                        if client.input.is_empty() && (client.served > 0 || http.ignore_probes) {
                             return Poll::Ready(Received::Nothing);
                         }
                         let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
@@ -182,12 +187,21 @@ pub async fn expired(session: &Session, client: &mut Client) {
 /// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
 pub fn head_limits(global: &Global) -> h1::Limits {
     let max_head = global.bufsize.saturating_sub(global.maxrewrite);
-    h1::Limits { max_fields: global.maxhdr, max_head, ..h1::Limits::default() }
+    h1::Limits {
+        max_fields: global.maxhdr,
+        max_head,
+        accept_payload_with_any_method: global.http.accept_payload_with_any_method,
+        keep_insecure_transfer_encoding: global.http.keep_insecure_transfer_encoding,
+        ..h1::Limits::default()
+    }
 }
 
+/// What begins with a slash is compared with the path and query alone, anything else with the whole target.
 fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
     let Some(uri) = &proxy.monitor_uri else { return false };
-    origin_form(facts.borrow().request.target()) == &**uri
+    let request = &facts.borrow().request;
+    let target = if uri.starts_with(b"/") { origin_form(request.target()) } else { request.target() };
+    target == &**uri
 }
 
 /// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
@@ -201,13 +215,19 @@ fn origin_form(target: &[u8]) -> &[u8] {
 
 /// Answers a monitoring request; it is not logged.
 async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+    let body = dispatch::start_body(client, &facts, false, Trailers::Pass);
     let answer = {
         let request = &facts.borrow().request;
-        page::answer(session.proxy(), request, 200, keeps_client(session, request) && !request.framing.has_body())
+        page::answer(session.proxy(), session, request, 200, keeps_client(session, request) && body.is_some())
     };
     session.end(facts);
     let sent = send_page(session, client, &answer.bytes).await;
-    if sent && answer.keep { Next::Again } else { Next::Linger }
+    if let Some(body) = body.filter(|_| sent && answer.keep)
+        && drain(session, client, body).await
+    {
+        return Next::Again;
+    }
+    Next::Linger
 }
 
 #[cfg(test)]

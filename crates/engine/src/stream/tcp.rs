@@ -5,7 +5,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use base::moment::Moment;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use policy::program::Proxy;
@@ -13,6 +12,7 @@ use rt::net::Stream;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
+use crate::stream::activity::Activity;
 use crate::stream::conclude;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
@@ -29,6 +29,10 @@ pub struct Limits {
     server_fin: Option<Duration>,
     /// The server's end is the end of both directions: a tunnel that HTTP has opened.
     ends_with_server: bool,
+    /// `option independent-streams` of the frontend.
+    independent_client: bool,
+    /// The same of the backend.
+    independent_server: bool,
 }
 
 impl Limits {
@@ -48,6 +52,8 @@ impl Limits {
             client_fin: frontend.timeouts.client_fin.or(client),
             server_fin: backend.timeouts.server_fin.or(server),
             ends_with_server: false,
+            independent_client: frontend.options.independent_streams,
+            independent_server: backend.options.independent_streams,
         }
     }
 }
@@ -128,8 +134,16 @@ pub async fn carry(
     facts: &SharedFacts,
 ) -> Outcome {
     let now = rt::now();
-    let mut carriage =
-        Carriage { duplex, client, server, timer, limits, facts, client_active: now, server_active: now };
+    let mut carriage = Carriage {
+        duplex,
+        client,
+        server,
+        timer,
+        limits,
+        facts,
+        client_side: Activity::new(now, limits.independent_client),
+        server_side: Activity::new(now, limits.independent_server),
+    };
     std::future::poll_fn(|cx| carriage.poll(cx)).await
 }
 
@@ -140,8 +154,8 @@ struct Carriage<'a> {
     timer: &'a mut rt::Timer,
     limits: &'a Limits,
     facts: &'a SharedFacts,
-    client_active: Moment,
-    server_active: Moment,
+    client_side: Activity,
+    server_side: Activity,
 }
 
 impl Carriage<'_> {
@@ -166,11 +180,17 @@ impl Carriage<'_> {
     /// A tunnel is inactive only when both directions are.
     fn note(&mut self, up: Moved, down: Moved) {
         let now = rt::now();
-        if up.read > 0 || down.written > 0 {
-            self.client_active = now;
+        if up.read > 0 {
+            self.client_side.reads(now);
         }
-        if down.read > 0 || up.written > 0 {
-            self.server_active = now;
+        if up.written > 0 {
+            self.server_side.writes(now);
+        }
+        if down.read > 0 {
+            self.server_side.reads(now);
+        }
+        if down.written > 0 {
+            self.client_side.writes(now);
         }
         if up.read > 0 || down.written > 0 {
             let facts = &mut *self.facts.borrow_mut();
@@ -191,8 +211,8 @@ impl Carriage<'_> {
             // A side that is neither read nor written to has nothing to be late with.
             let client = client.filter(|_| !self.duplex.client_ended() || self.duplex.writes_to(Side::Client));
             let server = server.filter(|_| !self.duplex.server_ended() || self.duplex.writes_to(Side::Server));
-            let client = client.map(|limit| self.client_active + limit);
-            let server = server.map(|limit| self.server_active + limit);
+            let client = client.map(|limit| self.client_side.since(!self.duplex.client_ended()) + limit);
+            let server = server.map(|limit| self.server_side.since(!self.duplex.server_ended()) + limit);
             if client.is_some_and(|deadline| now >= deadline) {
                 return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
             }

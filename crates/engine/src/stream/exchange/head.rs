@@ -11,6 +11,7 @@ use wire::http::{Framing, Method, Version};
 use super::{Answer, End, Exchange, Upload, cut, failed};
 use crate::facts::{Cause, Phase};
 use crate::stream::conclude;
+use crate::stream::dispatch::trailers;
 use crate::stream::request::fits;
 
 impl Exchange<'_> {
@@ -31,7 +32,7 @@ impl Exchange<'_> {
                 }
                 Poll::Ready(Ok(read)) if read > 0 => {
                     self.answered = true;
-                    self.server_active = rt::now();
+                    self.server_side.reads(rt::now());
                     if self.parse_heads()? {
                         let tunnel = self.begin_answer()?;
                         conclude::log_answer(self.session, self.facts);
@@ -65,7 +66,7 @@ impl Exchange<'_> {
         let mut moved = Moved::default();
         let flushed = self.down.poll_flush(cx, &mut self.client.stream, &mut moved);
         if moved.written > 0 {
-            self.client_active = rt::now();
+            self.client_side.writes(rt::now());
             self.facts.borrow_mut().bytes_out += moved.written as u64;
         }
         match flushed {
@@ -110,12 +111,8 @@ impl Exchange<'_> {
                     }
                     // HTTP/1.0 knows no interim answers.
                     if facts.request.version() == Version::Http11 {
-                        let edits = Edits {
-                            framing: Framing::None,
-                            connection: ConnectionLine::Nothing,
-                            version: Version::Http11,
-                            ..Edits::default()
-                        };
+                        let spelling = self.session.proxy().http.client_spelling.as_deref();
+                        let edits = Edits { spelling, ..Edits::interim() };
                         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                             return failed(Cause::Proxy, Phase::Headers, 502);
                         }
@@ -168,7 +165,8 @@ impl Exchange<'_> {
             (false, false) => ConnectionLine::Close,
         };
         let sent = if framing == Framing::Chunked && !modern { Framing::UntilClose } else { framing };
-        let edits = Edits { connection, framing: sent, version, ..Edits::default() };
+        let http = &self.session.proxy().http;
+        let edits = Edits { connection, framing: sent, version, spelling: http.client_spelling.as_deref(), last: None };
         let interim = self.down.head_mut().len();
         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
             return failed(Cause::Proxy, Phase::Headers, 502);
@@ -177,6 +175,7 @@ impl Exchange<'_> {
             return Ok(true);
         }
         self.down.closes = !self.keep_client && self.upload == Upload::Done;
+        self.down.trailers = trailers(http.drop_response_trailers, http.client_spelling.as_ref());
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         if self.down.start(body, framing, chunked).is_err() {
             self.down.head_mut().truncate(interim);

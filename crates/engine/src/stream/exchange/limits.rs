@@ -17,25 +17,25 @@ impl Exchange<'_> {
             let mut next: Option<Moment> = None;
             let mut until = |moment: Moment| next = Some(next.map_or(moment, |next| next.min(moment)));
             if let Some(limit) = self.terms.client
-                && self.waits_for_client()
+                && let Some(silent) = self.client_silent_since()
             {
-                let deadline = self.client_active + limit;
+                let deadline = silent + limit;
                 if now >= deadline {
                     return Poll::Ready(self.client_expired());
                 }
                 until(deadline);
             }
             if let Some(limit) = self.terms.server
-                && self.waits_for_server()
+                && let Some(silent) = self.server_silent_since()
             {
-                let deadline = self.server_active + limit;
+                let deadline = silent + limit;
                 if now >= deadline {
                     return Poll::Ready(self.server_expired());
                 }
                 until(deadline);
             }
             if self.down.is_bulk() {
-                let deadline = self.server_active + BULK_PAUSE;
+                let deadline = self.server_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
                     self.down.lower_mark(&mut self.link.stream);
                     return self.poll(cx);
@@ -43,7 +43,7 @@ impl Exchange<'_> {
                 until(deadline);
             }
             if self.up.is_bulk() {
-                let deadline = self.client_active + BULK_PAUSE;
+                let deadline = self.client_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
                     self.up.lower_mark(&mut self.client.stream);
                     return self.poll(cx);
@@ -69,24 +69,26 @@ impl Exchange<'_> {
         }
     }
 
-    fn waits_for_client(&self) -> bool {
+    /// Since when the client is silent, if we wait for it.
+    fn client_silent_since(&self) -> Option<Moment> {
         let reads = self.upload != Upload::Done && self.up_step == Step::AwaitsSource;
         let writes = match self.answer {
             Answer::Awaited => self.down.head_pending(),
             Answer::Flowing => self.down_step == Step::AwaitsSink,
             Answer::Done => false,
         };
-        reads || writes
+        (reads || writes).then(|| self.client_side.since(reads))
     }
 
-    fn waits_for_server(&self) -> bool {
+    /// Since when the server is silent, if we wait for it.
+    fn server_silent_since(&self) -> Option<Moment> {
         let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
         let reads = match self.answer {
             Answer::Awaited => self.upload != Upload::Flowing,
             Answer::Flowing => self.down_step == Step::AwaitsSource,
             Answer::Done => false,
         };
-        writes || reads
+        (reads || writes).then(|| self.server_side.since(reads))
     }
 
     fn client_expired(&self) -> End {

@@ -1,0 +1,92 @@
+//! What a proxy does to a request before it goes on: the names of its fields are looked at
+//! (`option http-restrict-req-hdr-names`), its body is waited for (`option http-buffer-request`). Must never add a field.
+
+use config::spec::RestrictNames;
+use policy::program::Proxy;
+use wire::http::Head;
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::buffering::{self, Missing};
+use crate::stream::dispatch::start_body;
+use crate::stream::http::Client;
+use crate::stream::refuse::{fail, finish, refuse};
+use crate::stream::request::Next;
+use crate::stream::{conclude, dispatch};
+use crate::worker::SharedFacts;
+
+/// Looks at a request for one proxy; `before` is the one that has done so already.
+///
+/// # Errors
+/// The request ends here.
+pub async fn screen(
+    session: &Session,
+    client: &mut Client,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+    before: Option<&Proxy>,
+) -> Result<(), Missing> {
+    if before.is_some_and(|before| before.index == proxy.index) {
+        return Ok(());
+    }
+    if proxy.http.restrict_names != RestrictNames::Preserve
+        && !restrict_names(proxy.http.restrict_names, &mut facts.borrow_mut().request)
+    {
+        return Err(Missing { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
+    }
+    if proxy.http.buffer_request && !before.is_some_and(|before| before.http.buffer_request) {
+        buffering::wait(session, client, facts, proxy).await?;
+    }
+    Ok(())
+}
+
+/// False: the request must be refused.
+fn restrict_names(rule: RestrictNames, request: &mut Head) -> bool {
+    let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+    match rule {
+        RestrictNames::Preserve => true,
+        RestrictNames::Reject => request.fields().all(|(name, _)| is_plain(name)),
+        RestrictNames::Delete => {
+            request.fields.retain(|name, _| is_plain(name));
+            true
+        }
+    }
+}
+
+/// Ends a request that does not go on.
+pub async fn missed(session: &Session, client: &mut Client, facts: SharedFacts, missing: Missing) -> Next {
+    finish(&facts, missing.outcome, i32::from(missing.status));
+    if !missing.page {
+        conclude::conclude(session, facts);
+        return Next::Close;
+    }
+    match start_body(client, &facts, false, dispatch::trailers(false, None)) {
+        Some(body) => fail(session, client, facts, missing.status, body).await,
+        None => refuse(session, client, facts, missing.status).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_outside_of_letters_digits_and_dashes() {
+        let head = || {
+            let mut head = Head::new();
+            for name in [&b"x_a"[..], b"x-b1", b"x.c", b"host"] {
+                head.append(name, b"1");
+            }
+            head
+        };
+        let mut plain = Head::new();
+        plain.append(b"x-b1", b"1");
+        let mut request = head();
+        assert!(restrict_names(RestrictNames::Preserve, &mut request) && request.field_count() == 4);
+        assert!(!restrict_names(RestrictNames::Reject, &mut request));
+        assert!(restrict_names(RestrictNames::Reject, &mut plain));
+        assert!(restrict_names(RestrictNames::Delete, &mut request));
+        let left: Vec<&[u8]> = request.fields().map(|(name, _)| name).collect();
+        assert_eq!(left, [&b"x-b1"[..], b"host"]);
+    }
+}
