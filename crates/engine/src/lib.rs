@@ -59,7 +59,13 @@ pub fn pause(shared: &Arc<Shared>) -> Vec<usize> {
     shared.set_paused(true);
     wake_watchers(shared);
     let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
-    sockets.filter_map(|(frontend, socket)| socket.pause().err().map(|_| frontend)).collect()
+    let mut failed = Vec::new();
+    for (frontend, socket) in sockets {
+        if socket.pause().is_err() {
+            failed.extend(frontend);
+        }
+    }
+    failed
 }
 
 /// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address somebody else has now.
@@ -68,7 +74,12 @@ pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
         return Vec::new();
     }
     let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
-    let lost = sockets.filter_map(|(frontend, socket)| socket.resume().err().map(|_| frontend)).collect();
+    let mut lost = Vec::new();
+    for (frontend, socket) in sockets {
+        if socket.resume().is_err() {
+            lost.extend(frontend);
+        }
+    }
     shared.set_paused(false);
     wake_watchers(shared);
     lost

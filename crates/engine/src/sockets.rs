@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, Weak};
 
-use rt::net::ListeningSocket;
+use rt::net::{Address, ListeningSocket};
 
 use crate::listener::Listening;
+use crate::service::runtime::Opened;
 
 /// All listening sockets.
 #[derive(Debug, Default)]
@@ -13,18 +14,23 @@ pub struct Sockets(Box<[Place]>);
 
 #[derive(Debug)]
 struct Place {
-    frontend: usize,
+    /// `None`: a socket of the runtime API.
+    frontend: Option<usize>,
     socket: Weak<ListeningSocket>,
 }
 
 impl Sockets {
-    pub(crate) fn of(listening: &[Listening]) -> Self {
-        let place = |one: &Listening| Place { frontend: one.frontend, socket: Arc::downgrade(&one.socket) };
-        Self(listening.iter().map(place).collect())
+    /// A socket of the runtime API at a path is left out: a successor makes one of its own in the same place, and who
+    /// asks there from then on wants to speak with the successor.
+    pub(crate) fn of(listening: &[Listening], runtime: &[Opened]) -> Self {
+        let place = |frontend, socket: &Arc<ListeningSocket>| Place { frontend, socket: Arc::downgrade(socket) };
+        let listening = listening.iter().map(|one| place(Some(one.frontend), &one.socket));
+        let runtime = runtime.iter().filter(|one| !matches!(one.socket.local_address(), Address::Unix(_)));
+        Self(listening.chain(runtime.map(|one| place(None, &one.socket))).collect())
     }
 
     /// Those that are still open, with the index of their frontend.
-    pub fn open(&self) -> impl Iterator<Item = (usize, Arc<ListeningSocket>)> + '_ {
+    pub fn open(&self) -> impl Iterator<Item = (Option<usize>, Arc<ListeningSocket>)> + '_ {
         self.0.iter().filter_map(|place| Some((place.frontend, place.socket.upgrade()?)))
     }
 }

@@ -18,6 +18,7 @@ use crate::facts::Facts;
 use crate::listener::Listening;
 use crate::service::log::{Logger, Targets};
 use crate::service::runtime::Host;
+use crate::service::runtime::Opened;
 use crate::session::Session;
 use crate::sockets::Sockets;
 
@@ -109,8 +110,8 @@ impl Shared {
     }
 
     /// Remembers which sockets the process listens on, without keeping them open. Only the first call has an effect.
-    pub fn know_sockets(&self, sockets: &[Listening]) {
-        let _ = self.sockets.set(Sockets::of(sockets));
+    pub fn know_sockets(&self, sockets: &[Listening], runtime: &[Opened]) {
+        let _ = self.sockets.set(Sockets::of(sockets, runtime));
     }
 
     /// The sockets that the process listens on; none before [`Shared::know_sockets`].

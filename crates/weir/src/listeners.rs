@@ -3,6 +3,7 @@
 
 use crate::files::reason;
 use crate::predecessors::Predecessors;
+use crate::takeover::Inherited;
 use config::document::Sources;
 use config::span::Span;
 use config::spec::{ProxyKind, Spec};
@@ -30,6 +31,15 @@ pub struct Sockets {
     pub runtime: Vec<Opened>,
 }
 
+/// What older processes contribute.
+#[derive(Default)]
+pub struct Older {
+    /// Processes that are asked for addresses that are taken.
+    pub predecessors: Predecessors,
+    /// Sockets that one of them has handed over.
+    pub inherited: Inherited,
+}
+
 /// One address of the configuration.
 struct Wanted<'a> {
     bind: &'a Bind,
@@ -40,7 +50,8 @@ struct Wanted<'a> {
     index: usize,
 }
 
-/// Opens all sockets. Where an address is taken, the predecessors are asked to let go of theirs for a while.
+/// Opens all sockets, those that an older process has handed over first. Where an address is taken, the predecessors are
+/// asked to let go of theirs for a while.
 ///
 /// # Errors
 /// One sentence for every address that could not be bound; what was opened is closed again.
@@ -49,17 +60,17 @@ pub fn open(
     spec: &Spec,
     sources: &Sources,
     reuse_port: bool,
-    predecessors: &mut Predecessors,
+    older: &mut Older,
 ) -> Result<Sockets, Vec<String>> {
     let mut wanted = wanted(program, reuse_port);
     let mut opened = Sockets::default();
     let threads = program.global.nbthread;
-    let mut failed = attempt(&mut wanted, &mut opened, threads);
+    let mut failed = attempt(&mut wanted, &mut opened, &mut older.inherited, threads);
     let is_taken = |failed: &[io::Error]| failed.iter().any(|error| error.kind() == io::ErrorKind::AddrInUse);
-    if is_taken(&failed) && predecessors.pause() {
+    if is_taken(&failed) && older.predecessors.pause() {
         for _ in 0..RETRIES.0 {
             std::thread::sleep(RETRIES.1);
-            failed = attempt(&mut wanted, &mut opened, threads);
+            failed = attempt(&mut wanted, &mut opened, &mut older.inherited, threads);
             if !is_taken(&failed) {
                 break;
             }
@@ -86,9 +97,14 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
 }
 
 /// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
-fn attempt(wanted: &mut Vec<Wanted<'_>>, opened: &mut Sockets, threads: u32) -> Vec<io::Error> {
+fn attempt(
+    wanted: &mut Vec<Wanted<'_>>,
+    opened: &mut Sockets,
+    inherited: &mut Inherited,
+    threads: u32,
+) -> Vec<io::Error> {
     let mut failed = Vec::new();
-    wanted.retain(|one| match sockets(one.bind, one.around) {
+    wanted.retain(|one| match sockets(one.bind, one.around, inherited) {
         Ok(sockets) => {
             let shares = shares(one.bind, sockets.len(), threads);
             for (socket, workers) in sockets.into_iter().zip(shares) {
@@ -171,7 +187,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
 }
 
 /// The sockets of one address: one, or one a shard.
-fn sockets(bind: &Bind, around: Surroundings) -> io::Result<Vec<Arc<ListeningSocket>>> {
+fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::Result<Vec<Arc<ListeningSocket>>> {
     let address = match &bind.address {
         BindAddress::Inet(address) => Address::Inet(*address),
         BindAddress::Unix(path) => Address::Unix(path.clone()),
@@ -183,7 +199,11 @@ fn sockets(bind: &Bind, around: Surroundings) -> io::Result<Vec<Arc<ListeningSoc
     let options = options(bind, around);
     // Several sockets on one address need SO_REUSEPORT; without it there is one.
     let shards = if around.reuse_port { bind.shards.max(1) } else { 1 };
-    (0..shards).map(|_| ListeningSocket::bind(&address, &options).map(Arc::new)).collect()
+    let open = || match inherited.listen(&address, &options) {
+        Some(taken) => taken,
+        None => ListeningSocket::bind(&address, &options),
+    };
+    std::iter::repeat_with(open).take(shards as usize).map(|opened| opened.map(Arc::new)).collect()
 }
 
 /// The workers that serve each of an address's sockets: a fair share of those that serve the address; all of them where

@@ -18,6 +18,7 @@ mod processors;
 mod resolve;
 mod rights;
 mod serve;
+mod takeover;
 mod topology;
 mod version;
 

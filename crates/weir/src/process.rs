@@ -2,11 +2,12 @@
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
 use crate::arguments::Settings;
-use crate::listeners;
+use crate::listeners::{self, Older};
 use crate::load::{self, Prepared, Refused};
 use crate::messages::Messages;
 use crate::predecessors::Predecessors;
 use crate::serve::{self, Service};
+use crate::takeover::{Inherited, Refusal};
 use crate::{background, dump, files, host, libraries, rights};
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ pub fn run(settings: &Settings) -> ExitCode {
 }
 
 fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let waits = settings.master.then_some("-W").or(settings.takeover.as_ref().map(|_| "-x"));
+    let waits = settings.master.then_some("-W");
     if let (Some(flag), false) = (settings.not_supported.first().copied().or(waits), settings.check) {
         messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
         return Err(Refused);
@@ -79,8 +80,15 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     let Prepared { program, spec, sources, environment, threads, rights } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
-    let mut predecessors = Predecessors::new(&settings.predecessors);
-    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port, &mut predecessors);
+    let predecessors = Predecessors::new(&settings.predecessors);
+    let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
+    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port, &mut older);
+    // What no address wants is closed before anybody is told that this process serves.
+    let Older { predecessors, inherited } = older;
+    if settings.verbose && inherited.len() > 0 {
+        messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
+    }
+    drop(inherited);
     let listeners::Sockets { proxies: sockets, runtime } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
@@ -122,6 +130,21 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     let processors = threads.bindings;
     let service = Service { program, sockets, runtime, host, processors, starter, companion: None, ends_gently: false };
     serve::serve(service, messages)
+}
+
+/// `-x`: the listening sockets of the process behind that socket.
+fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, Refused> {
+    let Some(path) = settings.takeover.as_deref().filter(|path| *path != "/dev/null") else {
+        return Ok(Inherited::default());
+    };
+    Inherited::from_path(Path::new(path)).map_err(|refusal| {
+        match &refusal {
+            Refusal::NotConnected => messages.warning(&format!("{refusal} '{path}'")),
+            Refusal::NoNumber | Refusal::Broken(_) => messages.warning(&refusal.to_string()),
+        }
+        messages.alert("Failed to get the sockets from the old process!");
+        Refused
+    })
 }
 
 /// Writes the number of this process, in place of what the file held.

@@ -65,7 +65,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let mut shared = Shared::new(program, live, Arc::new(targets), workers);
     shared.host = host;
     let shared = Arc::new(shared);
-    shared.know_sockets(&sockets);
+    shared.know_sockets(&sockets, &runtime);
     let runtime = Mutex::new(runtime);
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));

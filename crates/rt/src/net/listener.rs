@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,6 +123,7 @@ pub struct ListeningSocket {
     /// Connections that waited before the option was set on the listening socket have not inherited it.
     sets_nodelay: bool,
     pub(super) backlog: i32,
+    namespace: Option<String>,
     /// Another process has the same socket: what is done to it here would be done to both.
     pub(super) is_shared: AtomicBool,
 }
@@ -196,9 +197,40 @@ impl ListeningSocket {
         Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd), address, options) })
     }
 
+    /// Goes on with a socket that another process bound and listens on, under the name that is given. Options are set
+    /// as far as they still can be.
+    pub(super) fn adopt(fd: OwnedFd, address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
+        sys::set_nonblocking(&fd)?;
+        if let Address::Inet(inet) = address {
+            // One that was set by the other process and cannot be changed any more stays as it is.
+            let _ = apply_to_streams(&fd, options, inet.is_ipv6());
+        }
+        sys::socket::listen(&fd, options.backlog)?;
+        Ok(ListeningSocket::new(Socket::Os(fd), address.clone(), options))
+    }
+
+    /// The descriptor, to be passed on; `None` in a simulation.
+    pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.socket {
+            Socket::Os(fd) => Some(fd.as_fd()),
+            Socket::Sim(_) => None,
+        }
+    }
+
+    /// The network namespace that it listens in, if that was asked for.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The network device that it accepts from, if it was bound to one.
+    pub fn interface(&self) -> Option<String> {
+        sys::socket::interface(self.descriptor()?)
+    }
+
     fn new(socket: Socket, address: Address, options: &BindOptions) -> ListeningSocket {
         let (backlog, is_shared) = (options.backlog, AtomicBool::new(false));
-        ListeningSocket { socket, address, sets_nodelay: false, backlog, is_shared }
+        let namespace = options.namespace.clone();
+        ListeningSocket { socket, address, sets_nodelay: false, backlog, namespace, is_shared }
     }
 
     /// Where it listens; port 0 was replaced by the port that was chosen.

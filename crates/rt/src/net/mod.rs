@@ -22,7 +22,9 @@ pub use datagram::{Datagram, Family};
 pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};
 pub use namespace::Namespace;
 pub use parked::{ParkedId, ParkedStream, poll_parked_events};
-pub use passing::{Channel, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair};
+pub use passing::{
+    Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair,
+};
 pub use pipe::Pipe;
 pub use socket::OwnedSocket;
 pub use stream::{Hangup, Stream};

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use base::Key;
 
-use super::{OwnedSocket, Socket};
+use super::{Address, BindOptions, ListeningSocket, OwnedSocket, Socket, Stream};
 use crate::source::{Readiness, Source, Watch};
 use crate::{current, sys};
 
@@ -36,6 +36,57 @@ pub fn send_descriptors(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'
 pub fn receive_descriptors(from: impl AsFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let received = sys::passing::receive(from.as_fd().as_raw_fd(), place, into)?;
     received.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+impl Stream {
+    /// Writes bytes over a UNIX stream, descriptors with the first of them; see [`send_descriptors`].
+    ///
+    /// # Errors
+    /// As there; `Unsupported` in a simulation.
+    pub fn poll_send_descriptors(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send_by(context, bytes.len(), |socket| match socket {
+            Socket::Os(fd) => sys::passing::send(fd.as_raw_fd(), bytes, descriptors),
+            Socket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
+        })
+    }
+}
+
+/// A listening socket that came from another process.
+#[derive(Debug)]
+pub struct ForeignListener {
+    fd: OwnedFd,
+    /// Where it listens, as the kernel tells: of a UNIX socket the name that it was first bound to.
+    pub address: Address,
+    /// The network device that it accepts from, if it was bound to one.
+    pub interface: Option<String>,
+}
+
+impl ForeignListener {
+    /// Takes a descriptor over; `None` when it is no listening stream socket.
+    pub fn new(fd: OwnedFd) -> Option<ForeignListener> {
+        let is = |name, expected| {
+            sys::socket::option(fd.as_raw_fd(), libc::SOL_SOCKET, name).is_ok_and(|value| value == expected)
+        };
+        if !is(libc::SO_TYPE, libc::SOCK_STREAM) || !is(libc::SO_ACCEPTCONN, 1) {
+            return None;
+        }
+        let address = sys::socket::local_address(fd.as_raw_fd()).ok()?;
+        let interface = sys::socket::interface(fd.as_raw_fd());
+        Some(ForeignListener { fd, address, interface })
+    }
+
+    /// Listens on it, with the options that a socket which listens already can still take.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn adopt(self, address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
+        ListeningSocket::adopt(self.fd, address, options)
+    }
 }
 
 /// A connected pair of UNIX stream sockets, which do not block.

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{attempt, check};
 
-/// Descriptors that one message carries at most: below the kernel's own bound of 253.
-pub(crate) const MOST_DESCRIPTORS: usize = 128;
+/// Descriptors that one message carries at most: the kernel's own bound is 253.
+pub(crate) const MOST_DESCRIPTORS: usize = 252;
 
 /// Bytes of the ancillary data for so many descriptors, rounded up to whole words.
 const WORDS: usize = (MOST_DESCRIPTORS * mem::size_of::<RawFd>() + 64) / mem::size_of::<u64>();

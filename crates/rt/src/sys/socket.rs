@@ -275,6 +275,19 @@ pub(crate) fn set_md5_key(fd: RawFd, peer: &Address, prefix: u8, key: &[u8]) -> 
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG_EXT, signature)
 }
 
+/// The network device that a socket is bound to, if it is.
+pub(crate) fn interface(fd: RawFd) -> Option<String> {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    let mut length = name.len() as libc::socklen_t;
+    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    let result = check(unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_mut_ptr().cast(), &mut length)
+    });
+    let written = name.get(..length as usize).filter(|_| result.is_ok())?;
+    let end = written.iter().position(|byte| *byte == 0).unwrap_or(written.len());
+    std::str::from_utf8(&written[..end]).ok().filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
 /// The error that waits on a socket, which this takes off it.
 pub(crate) fn take_error(fd: RawFd) -> Option<io::Error> {
     match option(fd, libc::SOL_SOCKET, libc::SO_ERROR) {

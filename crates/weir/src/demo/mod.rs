@@ -7,7 +7,6 @@ use crate::arguments::Settings;
 use crate::files::reason;
 use crate::load::{self, Refused};
 use crate::messages::Messages;
-use crate::predecessors::Predecessors;
 use crate::serve::{Companion, Service};
 use crate::{listeners, serve};
 use config::InputFile;
@@ -51,7 +50,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     let loaded = load::read(&[file], &settings, messages);
     let prepared = load::compile(loaded, &settings, messages)?;
     let opened =
-        listeners::open(&prepared.program, &prepared.spec, &prepared.sources, true, &mut Predecessors::default());
+        listeners::open(&prepared.program, &prepared.spec, &prepared.sources, true, &mut listeners::Older::default());
     let sockets = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         Refused

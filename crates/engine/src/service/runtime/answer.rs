@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Write};
 use std::future::Future;
+use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -76,8 +77,23 @@ impl Answer {
         Ok(())
     }
 
+    /// Sends all that waits, then these bytes with descriptors.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn pass(&mut self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Gone> {
+        self.flush().await?;
+        let stream = &mut self.stream;
+        let write = std::future::poll_fn(|cx| stream.poll_send_descriptors(cx, bytes, descriptors));
+        match within(self.patience, write).await {
+            Some(Ok(count)) if count > 0 => self.push(&bytes[count..]),
+            _ => return Err(Gone),
+        }
+        self.flush().await
+    }
+
     /// Reads what the peer types into `buffer`; 0 at the end.
-    pub(super) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
+    pub(crate) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
         let stream = &mut self.stream;
         match within(self.patience, std::future::poll_fn(|cx| stream.poll_read(cx, buffer))).await {
             Some(Ok(count)) => Ok(count),

@@ -4,6 +4,7 @@
 mod activity;
 mod environment;
 mod field;
+mod handover;
 mod info;
 mod sockets;
 
@@ -20,7 +21,8 @@ use super::listener::{Crowd, accept};
 use crate::worker::Worker;
 
 /// Every command of the process, by family.
-const TABLES: &[&[Command<Worker>]] = &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE];
+const TABLES: &[&[Command<Worker>]] =
+    &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE, handover::TABLE];
 
 impl Served for Worker {
     fn version(&self) -> &str {

@@ -1,0 +1,247 @@
+//! Taking the listening sockets of an older process over (`-x`): asks it for them, and keeps them until an address of the
+//! configuration wants one. Those that nothing wants are closed. Must never bind anything.
+//!
+//! The messages are HAProxy's, so that either program can follow the other; docs/process-management.md describes them.
+
+use rt::net::{Address, BindOptions, ForeignListener, ListeningSocket, MOST_DESCRIPTORS, receive_descriptors};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the older process may be silent.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sockets that are taken at most.
+const MOST_SOCKETS: usize = 1 << 16;
+
+/// Bytes of a record at most: two names of up to 255 bytes with their lengths, and the options.
+const LONGEST_RECORD: usize = 2 * 256 + 4;
+
+/// Why there are no sockets to be had.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Nobody is there.
+    NotConnected,
+    /// It does not answer with a number: mostly for want of `expose-fd listeners`.
+    NoNumber,
+    /// The transfer failed on its way.
+    Broken(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("Failed to connect to the old process socket"),
+            Self::NoNumber => f.write_str("Failed to get the number of sockets to be transferred !"),
+            Self::Broken(error) => write!(f, "Failed to get the sockets : {}", crate::files::reason(error)),
+        }
+    }
+}
+
+/// Sockets of an older process that nothing has wanted yet.
+#[derive(Debug, Default)]
+pub struct Inherited(Vec<Item>);
+
+#[derive(Debug)]
+struct Item {
+    namespace: String,
+    listener: ForeignListener,
+}
+
+impl Inherited {
+    /// Asks the process behind a path.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn from_path(path: &Path) -> Result<Self, Refusal> {
+        let stream = UnixStream::connect(path).map_err(|_| Refusal::NotConnected)?;
+        Self::from_stream(stream)
+    }
+
+    /// Asks the process behind a connection.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn from_stream(mut stream: UnixStream) -> Result<Self, Refusal> {
+        let prepared = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.write_all(b"_getsocks\n"));
+        prepared.map_err(|_| Refusal::NotConnected)?;
+        let mut reader = Reader { stream, bytes: Vec::new(), descriptors: Vec::new() };
+        let number = reader.number().map_err(|_| Refusal::NoNumber)?;
+        let number = usize::try_from(number).ok().filter(|number| *number <= MOST_SOCKETS);
+        reader.sockets(number.ok_or(Refusal::NoNumber)?).map_err(Refusal::Broken)
+    }
+
+    /// Takes the socket that listens at an address, if there is one.
+    pub fn take(&mut self, address: &Address, interface: Option<&str>, namespace: &str) -> Option<ForeignListener> {
+        let fits = |item: &Item| {
+            is_same(&item.listener.address, address)
+                && item.listener.interface.as_deref() == interface
+                && item.namespace == namespace
+        };
+        let at = self.0.iter().position(fits)?;
+        Some(self.0.swap_remove(at).listener)
+    }
+
+    /// The same, ready to be listened on.
+    pub fn listen(&mut self, address: &Address, options: &BindOptions) -> Option<io::Result<ListeningSocket>> {
+        let found =
+            self.take(address, options.interface.as_deref(), options.namespace.as_deref().unwrap_or_default())?;
+        Some(found.adopt(address, options))
+    }
+
+    /// Sockets that nothing has wanted.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Whether a socket that says to listen at `found` is the one for `wanted`. The kernel tells the name that a UNIX socket
+/// was bound to at first: its path with `.PID.tmp` behind it.
+fn is_same(found: &Address, wanted: &Address) -> bool {
+    match (found, wanted) {
+        (Address::Unix(found), Address::Unix(wanted)) => found == wanted || final_path(found).as_ref() == Some(wanted),
+        _ => found == wanted,
+    }
+}
+
+fn final_path(path: &Path) -> Option<PathBuf> {
+    let rest = path.as_os_str().as_bytes().strip_suffix(b".tmp")?;
+    let dot = rest.iter().rposition(|byte| *byte == b'.')?;
+    let is_number = dot + 1 < rest.len() && rest[dot + 1..].iter().all(u8::is_ascii_digit);
+    is_number.then(|| PathBuf::from(OsStr::from_bytes(&rest[..dot])))
+}
+
+/// What has come from the older process.
+struct Reader {
+    stream: UnixStream,
+    bytes: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Reader {
+    /// Receives more; the end of the stream is an error here.
+    fn more(&mut self) -> io::Result<()> {
+        let mut place = [0; 4096];
+        let count = receive_descriptors(&self.stream, &mut place, &mut self.descriptors)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.bytes.extend_from_slice(&place[..count]);
+        let waits = self.bytes.len() <= MOST_DESCRIPTORS * LONGEST_RECORD + place.len()
+            && self.descriptors.len() <= 2 * MOST_DESCRIPTORS;
+        if waits { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+
+    fn number(&mut self) -> io::Result<i32> {
+        loop {
+            if let Some((number, _)) = self.bytes.split_first_chunk::<4>() {
+                let number = i32::from_ne_bytes(*number);
+                self.bytes.drain(..4);
+                return Ok(number);
+            }
+            self.more()?;
+        }
+    }
+
+    fn sockets(&mut self, number: usize) -> io::Result<Inherited> {
+        let mut found = Inherited::default();
+        let mut done = 0;
+        while done < number {
+            let group = (number - done).min(MOST_DESCRIPTORS);
+            // How many the older process puts into a message is its own business: what counts is what came.
+            while self.descriptors.is_empty() {
+                self.more()?;
+            }
+            let group = group.min(self.descriptors.len());
+            for _ in 0..group {
+                let namespace = self.record()?;
+                let fd = self.descriptors.remove(0);
+                if let Some(listener) = ForeignListener::new(fd) {
+                    found.0.push(Item { namespace, listener });
+                }
+            }
+            let acknowledgement = i32::try_from(done).unwrap_or(i32::MAX);
+            self.stream.write_all(&acknowledgement.to_ne_bytes())?;
+            done += group;
+        }
+        Ok(found)
+    }
+
+    /// One record: the name space, if the socket is in one of its own; network device and options are asked of the
+    /// kernel.
+    fn record(&mut self) -> io::Result<String> {
+        loop {
+            if let Some((namespace, length)) = record(&self.bytes) {
+                self.bytes.drain(..length);
+                return Ok(namespace);
+            }
+            if self.bytes.len() > LONGEST_RECORD {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.more()?;
+        }
+    }
+}
+
+/// The name space of the record at the front, and the record's length; `None` while it is not whole.
+fn record(bytes: &[u8]) -> Option<(String, usize)> {
+    let (&namespace, rest) = bytes.split_first()?;
+    let (namespace, rest) = rest.split_at_checked(usize::from(namespace))?;
+    let (&interface, rest) = rest.split_first()?;
+    let rest = rest.get(usize::from(interface)..)?;
+    let rest = rest.get(4..)?;
+    Some((String::from_utf8_lossy(namespace).into_owned(), bytes.len() - rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unix_sockets_are_known_by_the_name_they_end_under() {
+        let unix = |path: &str| Address::Unix(path.into());
+        let rows = [
+            ("/run/a", "/run/a", true),
+            ("/run/a.12.tmp", "/run/a", true),
+            ("/run/a.tmp", "/run/a", false),
+            ("/run/a..tmp", "/run/a", false),
+            ("/run/a.x1.tmp", "/run/a", false),
+            ("/run/a.12.tmp", "/run/b", false),
+        ];
+        for (found, wanted, expected) in rows {
+            assert_eq!(is_same(&unix(found), &unix(wanted)), expected, "{found} {wanted}");
+        }
+        assert!(!is_same(&Address::Abstract(b"a".to_vec()), &unix("a")));
+    }
+
+    #[test]
+    fn records_are_cut_where_they_end() {
+        let whole = b"\x03red\x02lo\0\0\0\0next";
+        assert_eq!(record(whole), Some(("red".to_owned(), 11)));
+        for length in 0..11 {
+            assert_eq!(record(&whole[..length]), None, "{length}");
+        }
+        assert_eq!(record(b"\0\0\x01\0\0\0"), Some((String::new(), 6)));
+    }
+
+    #[test]
+    fn a_process_that_lies_is_left_alone() {
+        let rows: &[&[u8]] =
+            &[b"", b"\x01", b"\xff\xff\xff\xff", b"\0\0\0\x7f", b"\x01\0\0\0\0\0\0\0\0\0", b"\x01\0\0\0"];
+        for answer in rows {
+            let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+            theirs.write_all(answer).expect("room");
+            theirs.shutdown(std::net::Shutdown::Write).expect("open");
+            assert!(Inherited::from_stream(ours).is_err(), "{answer:?}");
+        }
+    }
+}
