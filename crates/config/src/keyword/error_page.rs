@@ -1,15 +1,50 @@
 //! The files of `errorfile`: reads one and checks that it is a whole HTTP answer that fits into a buffer. Must never
 //! change it.
 
-use super::SpecOptions;
+use super::argument::leading_number;
+use super::report::Report;
+use super::{SpecOptions, Surroundings};
+use crate::diagnostic::Severity;
+use crate::document::Line;
+use crate::spec::ErrorFileSpec;
+
+/// The statuses that a proxy may have to answer itself.
+const STATUSES: &[u16] =
+    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
+
+/// The status that the word at `at` names.
+pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<u16> {
+    let (number, _) = leading_number(line.text(at));
+    let found = STATUSES.iter().find(|&&status| i64::from(status) == number).copied();
+    if found.is_none() {
+        report.alert(line.span(at), format!("{} : status code '{number}' not handled.", line.keyword()));
+    }
+    found
+}
+
+/// `errorfile <status> <file>`, of a proxy or of a section of pages.
+pub(crate) fn line(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<ErrorFileSpec> {
+    let status = status(line, 1, report)?;
+    let path = line.text(2).to_owned();
+    match read(&path, around.options, around.bufsize) {
+        Ok(content) => Some(ErrorFileSpec { status, path, content }),
+        Err(problem) => {
+            if let Some(warning) = problem.warning {
+                report.late(Severity::Warning, line.span(2), warning);
+            }
+            report.alert(line.span(2), format!("errorfile : {}", problem.message));
+            None
+        }
+    }
+}
 
 /// Why a file is of no use.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+struct Problem {
     /// Said before, as HAProxy does.
-    pub(crate) warning: Option<String>,
+    warning: Option<String>,
     /// HAProxy's sentence behind `errorfile : `.
-    pub(crate) message: String,
+    message: String,
 }
 
 impl Problem {
@@ -19,7 +54,7 @@ impl Problem {
 }
 
 /// Reads a file; what it holds may be empty, then the connection is closed without an answer.
-pub(crate) fn read(path: &str, options: &SpecOptions, bufsize: u32) -> Result<Vec<u8>, Problem> {
+fn read(path: &str, options: &SpecOptions, bufsize: u32) -> Result<Vec<u8>, Problem> {
     let limit = u64::from(bufsize);
     let content = (options.read_file)(path, limit + 1).map_err(|error| {
         let verb = if error.kind() == std::io::ErrorKind::NotFound { "opening" } else { "reading" };
@@ -43,7 +78,7 @@ fn check(content: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let unable = |offset: usize| format!("unable to parse headers (error offset: {offset})");
-    let status = status(content).ok_or_else(|| unable(0))?;
+    let status = status_of(content).ok_or_else(|| unable(0))?;
     let (head, body) = split(content).ok_or("unable to parse headers (error offset: -2)")?;
     if status < 200 {
         return Err(format!("invalid http status code for an error message ({status})"));
@@ -74,7 +109,7 @@ fn check(content: &[u8]) -> Result<(), String> {
     }
 }
 
-fn status(content: &[u8]) -> Option<u16> {
+fn status_of(content: &[u8]) -> Option<u16> {
     let rest = content.strip_prefix(b"HTTP/")?;
     let [major, b'.', minor, b' ', digits @ ..] = rest else { return None };
     if !major.is_ascii_digit() || !minor.is_ascii_digit() {

@@ -4,12 +4,13 @@
 use super::Surroundings;
 use super::log_line::Entry;
 use super::place::{Side, noun};
-use super::proxy::ProxyDraft;
+use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
 use crate::spec::{
-    AddressSpec, GlobalSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RingSpec, SocketKind,
+    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RingSpec,
+    SocketKind,
 };
 use std::collections::HashMap;
 
@@ -28,6 +29,34 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
         proxy.timeouts();
         proxy.log_targets(global);
         proxy.needs_http();
+    }
+}
+
+/// Looks for the sections that proxies take pages from.
+pub(super) fn error_pages(
+    drafts: &[ProxyDraft],
+    sections: &[HttpErrorsSpec],
+    around: Surroundings<'_>,
+    report: &mut Report<'_>,
+) {
+    for draft in drafts.iter().filter(|draft| !draft.spec.disabled) {
+        let proxy = &draft.spec.name.value;
+        for pages in &draft.pages {
+            let Pages::Section { name, statuses } = pages else { continue };
+            let place = around.place(name.span);
+            let Some(section) = sections.iter().find(|section| section.name == name.value) else {
+                let message = format!("proxy '{proxy}': unknown http-errors section '{}' (at {place}).", name.value);
+                report.push(Diagnostic::alert(name.span, message).with_form(Form::Bare));
+                continue;
+            };
+            for status in statuses.iter().filter(|status| section.files.iter().all(|file| file.status != **status)) {
+                let message = format!(
+                    "config: proxy '{proxy}' : status '{status}' not declared in http-errors section '{}' (at {place}).",
+                    name.value
+                );
+                report.push(Diagnostic::warning(name.span, message).with_form(Form::Bare));
+            }
+        }
     }
 }
 

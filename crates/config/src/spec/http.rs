@@ -1,7 +1,8 @@
 //! What proxies and the process do to HTTP messages and connections (configuration manual, sections 3.1 and 4): the
 //! options that have no other home. Must never say what a message holds.
 
-use crate::span::Spanned;
+use super::ErrorFileSpec;
+use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
 /// `option originalto`.
@@ -72,6 +73,17 @@ pub struct HttpSpec {
     pub adjust_case_client: bool,
     /// `option h1-case-adjust-bogus-server`.
     pub adjust_case_server: bool,
+}
+
+/// `http-errors`: pages that proxies take by name (section 12.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpErrorsSpec {
+    /// Where it starts.
+    pub span: Span,
+    /// Its name.
+    pub name: String,
+    /// `errorfile`, one a status.
+    pub files: Vec<ErrorFileSpec>,
 }
 
 /// What the `global` section says about HTTP.

@@ -20,7 +20,7 @@ mod threads;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use bind::BindSpec;
 pub use global::{GlobalSpec, TuneSpec};
-pub use http::{ForwardedSpec, GlobalHttpSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
+pub use http::{ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{
@@ -52,6 +52,8 @@ pub struct Spec {
 /// The sections that are neither `global` nor proxies, each kind in file order (configuration manual, section 12).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SectionsSpec {
+    /// `http-errors`.
+    pub http_errors: Vec<HttpErrorsSpec>,
     /// `ring`.
     pub rings: Vec<RingSpec>,
 }

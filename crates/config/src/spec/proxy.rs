@@ -139,12 +139,12 @@ pub struct OptionsSpec {
     pub independent_streams: bool,
 }
 
-/// `errorfile`.
+/// `errorfile`, or what `errorloc` makes of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorFileSpec {
     /// The status it answers for.
     pub status: u16,
-    /// The file.
+    /// The file, or the URL.
     pub path: String,
     /// What it holds: a whole HTTP answer, sent as it is. Empty for `/dev/null`.
     pub content: Vec<u8>,

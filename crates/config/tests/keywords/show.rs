@@ -4,10 +4,10 @@
 use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
-    AccountSpec, AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpSpec, KeepAliveSpec,
-    ListenerTuneSpec, ListeningSpec, LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec, ProxySpec,
-    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerSpec,
-    SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
+    AccountSpec, AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpErrorsSpec, HttpSpec,
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec,
+    ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec,
+    ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -40,7 +40,13 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
-    let SectionsSpec { rings } = &spec.sections;
+    let SectionsSpec { rings, http_errors } = &spec.sections;
+    for HttpErrorsSpec { span, name, files } in http_errors {
+        let _ = writeln!(out, "http-errors {name} @{}", span.line);
+        for ErrorFileSpec { status, path, content } in files {
+            let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
+        }
+    }
     rings.iter().for_each(|one| ring(one, &mut out));
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out

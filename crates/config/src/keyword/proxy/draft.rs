@@ -6,10 +6,11 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, GlobalSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec,
-    ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, TimeoutsSpec,
+    BalanceSpec, CloseMode, ErrorFileSpec, GlobalSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec,
+    LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, SectionsSpec,
+    TimeoutsSpec,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A log format that an option chose, kept until the mode is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,15 @@ pub(crate) struct ChosenFormat {
     /// The option as HAProxy names it in its warning: `httplog`, `httplog clf`.
     pub(crate) option: &'static str,
     pub(crate) span: Span,
+}
+
+/// Where a proxy's error pages come from, in the order in which it says so: the last word about a status counts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Pages {
+    /// `errorfile` and `errorloc`.
+    Own(ErrorFileSpec),
+    /// `errorfiles`: all pages of that section, or those for these statuses.
+    Section { name: Spanned<String>, statuses: Vec<u16> },
 }
 
 /// What could not be read, so that nothing is concluded from its absence.
@@ -41,6 +51,7 @@ pub(crate) struct ProxyDraft {
     /// `log` lines in order.
     pub(crate) logs: Vec<Entry>,
     pub(crate) format: Option<ChosenFormat>,
+    pub(crate) pages: Vec<Pages>,
     /// `id`, if it was written.
     pub(crate) id: Option<Spanned<u32>>,
     /// Lines of the servers, by name.
@@ -93,6 +104,7 @@ impl ProxyDraft {
             inherited: TimeoutsSpec::default(),
             logs: Vec::new(),
             format: None,
+            pages: Vec::new(),
             id: None,
             targets: Vec::new(),
             server_names: HashMap::new(),
@@ -123,7 +135,8 @@ impl ProxyDraft {
     }
 
     /// The finished proxy: what belongs to the other side is left out, the global logs are put in.
-    pub(crate) fn finish(mut self, global: &GlobalSpec) -> ProxySpec {
+    pub(crate) fn finish(mut self, global: &GlobalSpec, sections: &SectionsSpec) -> ProxySpec {
+        self.spec.error_files = self.error_files(&sections.http_errors);
         self.spec.logs = self
             .logs
             .iter()
@@ -146,5 +159,25 @@ impl ProxyDraft {
             self.spec.monitor_uri = None;
         }
         self.spec
+    }
+
+    /// One page a status, by status.
+    fn error_files(&self, sections: &[HttpErrorsSpec]) -> Vec<ErrorFileSpec> {
+        let mut files = BTreeMap::new();
+        for pages in &self.pages {
+            match pages {
+                Pages::Own(file) => {
+                    files.insert(file.status, file.clone());
+                }
+                Pages::Section { name, statuses } => {
+                    let found = sections.iter().filter(|section| section.name == name.value);
+                    let wanted = |file: &&ErrorFileSpec| statuses.is_empty() || statuses.contains(&file.status);
+                    files.extend(
+                        found.flat_map(|section| &section.files).filter(wanted).map(|file| (file.status, file.clone())),
+                    );
+                }
+            }
+        }
+        files.into_values().collect()
     }
 }

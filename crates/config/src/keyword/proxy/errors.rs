@@ -1,22 +1,24 @@
 //! Answers of the proxy itself.
 
+use super::draft::Pages;
 use super::{ProxyContext, ProxyKeyword, not_yet, removed, supported};
-use crate::diagnostic::Severity;
 use crate::document::Line;
-use crate::keyword::argument::{leading_number, only};
+use crate::keyword::argument::only;
 use crate::keyword::error_page;
 use crate::keyword::place::places::{ANY, FRONT, FRONT_SECTION};
+use crate::span::Spanned;
 use crate::spec::ErrorFileSpec;
+use crate::text;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "errorfile", "<status> <file>", "File that holds the whole answer for a status.", errorfile),
     supported(FRONT, "monitor-uri", "<uri>", "URI that is answered with 200 on the spot.", monitor_uri),
     not_yet(FRONT_SECTION, "monitor fail", "{ if | unless } <condition>", "When monitor-uri answers 503 instead."),
-    not_yet(ANY, "errorfiles", "<section> [<status>...]", "Takes answers from an http-errors section."),
-    not_yet(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of answering with a status."),
-    not_yet(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of answering with a status."),
-    not_yet(ANY, "errorloc303", "<status> <url>", "Redirects (303) instead of answering with a status."),
+    supported(ANY, "errorfiles", "<section> [<status>...]", "Takes answers from an http-errors section.", errorfiles),
+    supported(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
+    supported(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
+    supported(ANY, "errorloc303", "<status> <url>", "Redirects (303) instead of answering with a status.", errorloc303),
     not_yet(ANY, "http-error", "status <status> [<argument>...]", "Answer for a status, built from arguments."),
     removed(
         "monitor-net",
@@ -26,37 +28,67 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
 ];
 
-/// The statuses that a proxy may have to answer itself.
-const STATUSES: &[u16] =
-    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
-
 fn errorfile(context: &mut ProxyContext<'_>, line: &Line) {
-    if line.words.len() < 3 {
-        context.report.alert(line.span(line.words.len()), "errorfile : expects <status_code> and <file> as arguments.");
+    if !has_two_arguments(context, line, "file") {
         return;
+    }
+    if let Some(page) = error_page::line(line, context.around, &mut context.report) {
+        context.draft.pages.push(Pages::Own(page));
+    }
+}
+
+fn errorloc(context: &mut ProxyContext<'_>, line: &Line) {
+    redirect(context, line, "302 Found");
+}
+
+fn errorloc303(context: &mut ProxyContext<'_>, line: &Line) {
+    redirect(context, line, "303 See Other");
+}
+
+/// A page that sends the client elsewhere.
+fn redirect(context: &mut ProxyContext<'_>, line: &Line, status_line: &str) {
+    if !has_two_arguments(context, line, "url") {
+        return;
+    }
+    let Some(status) = error_page::status(line, 1, &mut context.report) else { return };
+    let path = line.text(2).to_owned();
+    let head = format!("HTTP/1.1 {status_line}\r\ncache-control: no-cache\r\ncontent-length: 0\r\nlocation: ");
+    let mut content = head.into_bytes();
+    // Whatever would end the line early becomes a blank.
+    content
+        .extend(text::to_bytes(&path).iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { *byte }));
+    content.extend_from_slice(b"\r\n\r\n");
+    context.draft.pages.push(Pages::Own(ErrorFileSpec { status, path, content }));
+}
+
+fn has_two_arguments(context: &mut ProxyContext<'_>, line: &Line, second: &str) -> bool {
+    let name = line.keyword();
+    if line.words.len() < 3 {
+        let message = format!("{name} : expects <status_code> and <{second}> as arguments.");
+        context.report.alert(line.span(line.words.len()), message);
+        return false;
     }
     if let Some(extra) = line.words.get(3) {
-        context.report.alert(extra.span, "errorfile : expects exactly two arguments.");
-        return;
+        context.report.alert(extra.span, format!("{name} : expects exactly two arguments."));
+        return false;
     }
-    let (number, _) = leading_number(line.text(1));
-    let Some(&status) = STATUSES.iter().find(|&&status| i64::from(status) == number) else {
-        context.report.alert(line.span(1), format!("errorfile : status code '{number}' not handled."));
+    true
+}
+
+/// The section may stand anywhere: it is looked up when all are known.
+fn errorfiles(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(name) = line.words.get(1) else {
+        context.report.alert(line.span(1), "errorfiles : expects <name> as argument.");
         return;
     };
-    let path = line.text(2).to_owned();
-    match error_page::read(&path, context.around.options, context.around.bufsize) {
-        Ok(content) => {
-            context.draft.spec.error_files.retain(|file| file.status != status);
-            context.draft.spec.error_files.push(ErrorFileSpec { status, path, content });
-        }
-        Err(problem) => {
-            if let Some(warning) = problem.warning {
-                context.report.late(Severity::Warning, line.span(2), warning);
-            }
-            context.report.alert(line.span(2), format!("errorfile : {}", problem.message));
+    let mut statuses = Vec::new();
+    for at in 2..line.words.len() {
+        match error_page::status(line, at, &mut context.report) {
+            Some(status) => statuses.push(status),
+            None => return,
         }
     }
+    context.draft.pages.push(Pages::Section { name: Spanned::new(name.text.clone(), name.span), statuses });
 }
 
 fn monitor_uri(context: &mut ProxyContext<'_>, line: &Line) {

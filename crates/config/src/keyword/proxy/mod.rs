@@ -17,7 +17,7 @@ mod stats;
 mod switching;
 mod timeouts;
 
-pub(crate) use draft::{ChosenFormat, ProxyDraft};
+pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 
 use super::negation::{self, Negation};
 use super::place::{Holder, Place, places};

@@ -100,7 +100,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
     section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE),
-    section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE),
+    section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE).opened(http_errors::open, None),
     section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE),
     section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE),
     section("mailers", "<name>", "Mail servers.", mailers::TABLE),
