@@ -130,6 +130,10 @@ pub struct Facts {
     pub bytes_in: u64,
     /// Bytes from the server to the client, head and body.
     pub bytes_out: u64,
+    /// Of `bytes_in`, those that the statistics have counted.
+    pub counted_in: u64,
+    /// Of `bytes_out`, likewise.
+    pub counted_out: u64,
 }
 
 impl Facts {

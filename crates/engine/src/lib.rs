@@ -10,7 +10,8 @@ pub mod stream;
 pub mod worker;
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use listener::Listening;
@@ -24,6 +25,64 @@ pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
         Some(worker) => job(&worker),
         None => rt::post(rt::worker(), Box::new(|| on_worker(job))),
     }
+}
+
+/// What is still to come from the workers.
+struct Gathering<T> {
+    left: usize,
+    found: Vec<(usize, T)>,
+    waker: Option<std::task::Waker>,
+}
+
+/// One worker's part of a gathering: missing parts count as done when they are dropped, as with a worker that has ended.
+struct Part<T>(Arc<Mutex<Gathering<T>>>);
+
+impl<T> Part<T> {
+    fn lock(&self) -> MutexGuard<'_, Gathering<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Drop for Part<T> {
+    fn drop(&mut self) {
+        let mut gathering = self.lock();
+        gathering.left -= 1;
+        let waker = gathering.waker.take();
+        drop(gathering);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Runs `job` on every worker and waits for what they answer, in their order.
+pub(crate) async fn on_every_worker<T: Send + 'static>(
+    shared: &Shared,
+    job: impl Fn(&Rc<Worker>) -> T + Clone + Send + 'static,
+) -> Vec<T> {
+    let workers = shared.workers();
+    let gathering = Arc::new(Mutex::new(Gathering { left: workers, found: Vec::new(), waker: None }));
+    for number in 0..workers {
+        let (part, job) = (Part(Arc::clone(&gathering)), job.clone());
+        let answer = move |worker: &Rc<Worker>| {
+            let answer = job(worker);
+            part.lock().found.push((number, answer));
+        };
+        rt::post(number as rt::WorkerId, Box::new(move || on_worker(answer)));
+    }
+    let all = Part(gathering);
+    all.lock().left += 1;
+    let mut found = std::future::poll_fn(|cx| {
+        let mut gathering = all.lock();
+        if gathering.left > 1 {
+            gathering.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut gathering.found))
+    })
+    .await;
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.

@@ -150,6 +150,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
     });
     let key = worker.enter(Rc::clone(&session));
     session.key.set(Some(key));
+    stream::tally::session(&session);
     rt::spawn(rt::Class::Normal, key.to_bits(), run(session, socket));
 }
 
@@ -169,6 +170,7 @@ async fn run(session: Rc<Session>, socket: OwnedSocket) {
 
 fn leave(session: &Session) {
     session.release();
+    stream::tally::session_ended(session);
     session.waker.borrow_mut().take();
     if let Some(key) = session.key.take() {
         session.worker.leave(key);
@@ -185,4 +187,5 @@ pub fn conclude_panicked(worker: &Worker, tag: u64) {
         stream::conclude::conclude(&session, facts);
     }
     session.release();
+    stream::tally::session_ended(&session);
 }

@@ -11,6 +11,7 @@ use base::moment::Moment;
 use base::slab::{Key, Slab};
 use config::spec::MultiQueue;
 use conn::link::{Limits, Pool, WorkerLinks};
+use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
 
@@ -32,6 +33,8 @@ pub struct Shared {
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
+    /// What is counted, for statistics.
+    pub counters: Counters,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -63,8 +66,10 @@ impl Shared {
             limits[server.serial].most = server.pool_max_conn.map_or(usize::MAX, |most| most as usize);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
+        let counters = Counters::new(&program, workers);
         Self {
             program,
+            counters,
             live,
             log_targets,
             pool,
@@ -215,6 +220,11 @@ impl Worker {
     /// The state of the proxy with that index, by this worker's own handle.
     pub fn state(&self, index: usize) -> &Local {
         &self.states[index]
+    }
+
+    /// What this worker counts.
+    pub fn tallies(&self) -> &WorkerTallies {
+        &self.shared.counters.workers[self.id]
     }
 
     /// Takes clean facts for a stream.

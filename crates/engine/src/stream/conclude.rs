@@ -10,10 +10,14 @@ use wire::http::Version;
 use crate::facts::{Cause, Facts};
 use crate::service::log::Verdict;
 use crate::session::Session;
+use crate::stream::tally;
 use crate::worker::SharedFacts;
 
 /// Ends a stream.
 pub fn conclude(session: &Session, facts: SharedFacts) {
+    if let Ok(mut known) = facts.try_borrow_mut() {
+        tally::stream(session, &mut known);
+    }
     if session.worker.logger.is_wanted(session.frontend)
         && let Ok(known) = facts.try_borrow()
         && !known.logged

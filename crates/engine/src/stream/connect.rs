@@ -16,6 +16,7 @@ use rt::net::{Address, ConnectOptions, Hangup, Stream};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::exchange::WATCH_AFTER;
+use crate::stream::tally::{self, Step};
 use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
@@ -93,10 +94,12 @@ impl Request<'_> {
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
             if let Some(link) = self.idle_link(backend, server) {
+                self.count(server, Step::Reuse);
                 self.note_connected(&link.stream);
                 return Ok(Target { slot, link });
             }
             self.make_room(server);
+            self.count(server, Step::Connect);
             let cause = match self.connect(server).await {
                 Attempt::Connected(stream) => {
                     self.note_connected(&stream);
@@ -104,6 +107,7 @@ impl Request<'_> {
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
                 Attempt::Exhausted => {
+                    self.count(server, Step::Failure);
                     return Err(self.give_up(slot, Refusal::new(Cause::Resource, Phase::Connect, 503)));
                 }
                 Attempt::Refused => Cause::Server,
@@ -111,14 +115,17 @@ impl Request<'_> {
             };
             let retry = self.facts.borrow().retries + 1;
             if retry > backend.retries {
+                self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
             self.facts.borrow_mut().retries = retry;
             if goes_elsewhere(backend, retry) {
+                self.count(server, Step::Redispatch);
                 exclude = Some(slot.server());
                 self.facts.borrow_mut().redispatched = true;
                 drop(slot);
             } else {
+                self.count(server, Step::Retry);
                 if cause == Cause::Server
                     && let Err(refusal) = self.turn_around().await
                 {
@@ -153,14 +160,39 @@ impl Request<'_> {
         }
     }
 
+    fn count(&self, server: &Server, step: Step) {
+        tally::step(&self.session.worker, self.proxy, Some(server), step);
+    }
+
+    fn count_server(&self, slot: &Slot, balanced: bool) {
+        let server = self.proxy.backend.as_ref().and_then(|backend| backend.servers.get(slot.server()));
+        if let Some(server) = server {
+            tally::server(&self.session.worker, self.proxy, server, slot.entered(), balanced);
+        }
+    }
+
+    fn count_queued(&self, ticket: &QueueTicket<Local>) {
+        let state = self.session.worker.state(self.proxy.index);
+        let server = ticket.server();
+        let (waiting, at_server) = state.queued(server);
+        let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
+        tally::queued(&self.session.worker, self.proxy, server.map(|server| (server, at_server)), waiting);
+    }
+
     /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
     async fn assign(&mut self, exclude: Option<usize>) -> Result<Slot, Refusal> {
         let state = self.session.worker.state(self.proxy.index);
         let context =
             PickContext { source: self.session.source(), random: rt::random(), exclude, ..PickContext::default() };
         match ProxyState::assign_with(state.clone(), &context) {
-            Assignment::Slot(slot) => Ok(slot),
-            Assignment::Queued(ticket) => self.wait_in_queue(ticket).await,
+            Assignment::Slot(slot) => {
+                self.count_server(&slot, true);
+                Ok(slot)
+            }
+            Assignment::Queued(ticket) => {
+                self.count_queued(&ticket);
+                self.wait_in_queue(ticket).await
+            }
             Assignment::Unavailable => Err(Refusal::new(Cause::Server, Phase::Connect, 503)),
             Assignment::QueueFull => {
                 self.facts.borrow_mut().server = state.bound_server(&context);
@@ -180,7 +212,10 @@ impl Request<'_> {
             facts.timings.queued = Some(rt::now());
         }
         match waited {
-            Waited::Done(slot) => Ok(slot),
+            Waited::Done(slot) => {
+                self.count_server(&slot, false);
+                Ok(slot)
+            }
             Waited::Expired => {
                 self.facts.borrow_mut().server = ticket.server();
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))

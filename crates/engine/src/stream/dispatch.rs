@@ -20,7 +20,7 @@ use crate::stream::http::Client;
 use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
 use crate::stream::screening::{missed, screen};
-use crate::stream::{conclude, forwarded, tcp};
+use crate::stream::{conclude, forwarded, tally, tcp};
 use crate::worker::{SharedFacts, Slot};
 
 /// Sends a request to its backend and carries the answer back.
@@ -37,6 +37,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return fail(session, client, facts, 503, Flow::idle()).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
+    tally::backend(&session.worker, backend_proxy);
     if let Err(missing) = screen(session, client, &facts, backend_proxy, Some(proxy)).await {
         return missed(session, client, facts, missing).await;
     }
@@ -92,6 +93,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Silent => {
                 drop(exchange);
+                tally::bytes(session, &mut facts.borrow_mut());
                 session.end(facts);
                 return leave(client, Outcome::default(), true);
             }
@@ -294,7 +296,7 @@ async fn tunnel(
     if let Ok(duplex) = Duplex::new(input, head, server_input) {
         let limits = tcp::Limits::of_upgrade(session.proxy(), backend);
         let (stream, timer) = (&mut client.stream, &mut client.timer);
-        let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, &facts).await;
+        let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, (session, &facts)).await;
         facts.borrow_mut().outcome = outcome;
     }
     drop(link);

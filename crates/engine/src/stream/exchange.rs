@@ -17,6 +17,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::http::Client;
+use crate::stream::tally;
 use crate::worker::SharedFacts;
 
 /// A client that waits is registered with the poller after so long: most answers come sooner.
@@ -244,7 +245,9 @@ impl<'a> Exchange<'a> {
         };
         if moved.read > 0 {
             self.client_side.reads(rt::now());
-            self.facts.borrow_mut().bytes_in += moved.read as u64;
+            let facts = &mut *self.facts.borrow_mut();
+            facts.bytes_in += moved.read as u64;
+            tally::flowing(self.session, facts);
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
@@ -297,7 +300,9 @@ impl<'a> Exchange<'a> {
         }
         if moved.written > 0 {
             self.client_side.writes(rt::now());
-            self.facts.borrow_mut().bytes_out += moved.written as u64;
+            let facts = &mut *self.facts.borrow_mut();
+            facts.bytes_out += moved.written as u64;
+            tally::flowing(self.session, facts);
         }
         match result {
             Ok(step) => {

@@ -12,4 +12,5 @@ pub mod page;
 pub mod refuse;
 pub mod request;
 pub mod screening;
+pub mod tally;
 pub mod tcp;

@@ -12,7 +12,7 @@ use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::refuse::{drain, finish, keeps_client, refuse, send_page};
-use crate::stream::{conclude, dispatch, page};
+use crate::stream::{conclude, dispatch, page, tally};
 use crate::worker::SharedFacts;
 
 /// What becomes of the client's connection.
@@ -56,12 +56,13 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         }
     }
     match receive(session, client, &facts).await {
-        Received::Head => {}
+        Received::Head => tally::request(session),
         Received::Nothing | Received::Silence => {
             session.end(facts);
             return Next::Close;
         }
         Received::Failed { outcome, status } => {
+            tally::request(session);
             finish(&facts, outcome, i32::from(status));
             return refuse(session, client, facts, status).await;
         }

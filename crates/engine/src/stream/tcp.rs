@@ -13,9 +13,9 @@ use rt::net::Stream;
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
-use crate::stream::conclude;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
+use crate::stream::{conclude, tally};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -67,6 +67,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
         facts.status = 0;
         facts.start_date = session.accept_date;
     }
+    tally::tcp(&session);
     conclude::log_request(&session, &facts, &client);
     let mut timer = rt::Timer::new();
     let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
@@ -87,6 +88,7 @@ async fn connect_and_carry(
         return Outcome::new(Cause::Server, Phase::Connect);
     };
     facts.borrow_mut().backend = Some(backend.index);
+    tally::backend(&session.worker, backend);
     let mut early = Buffer::empty();
     let obtained = connect::Request {
         session,
@@ -115,7 +117,7 @@ async fn connect_and_carry(
                 duplex.down.splice();
             }
             let limits = Limits::of_tunnel(frontend, backend);
-            carry(duplex, client, &mut link.stream, timer, &limits, facts).await
+            carry(duplex, client, &mut link.stream, timer, &limits, (session, facts)).await
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
@@ -131,7 +133,7 @@ pub async fn carry(
     server: &mut Stream,
     timer: &mut rt::Timer,
     limits: &Limits,
-    facts: &SharedFacts,
+    (session, facts): (&Session, &SharedFacts),
 ) -> Outcome {
     let now = rt::now();
     let mut carriage = Carriage {
@@ -140,6 +142,7 @@ pub async fn carry(
         server,
         timer,
         limits,
+        session,
         facts,
         client_side: Activity::new(now, limits.independent_client),
         server_side: Activity::new(now, limits.independent_server),
@@ -153,6 +156,7 @@ struct Carriage<'a> {
     server: &'a mut Stream,
     timer: &'a mut rt::Timer,
     limits: &'a Limits,
+    session: &'a Session,
     facts: &'a SharedFacts,
     client_side: Activity,
     server_side: Activity,
@@ -196,6 +200,7 @@ impl Carriage<'_> {
             let facts = &mut *self.facts.borrow_mut();
             facts.bytes_in += up.read as u64;
             facts.bytes_out += down.written as u64;
+            tally::bytes(self.session, facts);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
-use super::{Counts, PickContext, ProxyState, QueuePositions};
+use super::{Counts, PickContext, ProxyState, QueuePositions, Setting};
 use crate::balance::Load;
 use crate::program::Proxy;
 use std::ops::Deref;
@@ -61,6 +61,8 @@ pub enum Assignment<H: Handle = Arc<ProxyState>> {
 pub struct ServerSlot<H: Handle = Arc<ProxyState>> {
     state: H,
     server: usize,
+    /// The counts when it was taken, itself included.
+    entered: Counts,
     held: bool,
 }
 
@@ -110,10 +112,16 @@ impl ProxyState {
 
     /// The same with another handle for the guards to keep.
     pub fn assign_with<H: Handle>(handle: H, request: &PickContext) -> Assignment<H> {
-        let (outcome, wakers) = handle.backend.lock().assign(request);
+        let mut servers = handle.backend.lock();
+        let (outcome, wakers) = servers.assign(request);
+        let entered = match outcome {
+            Outcome::Slot(server) => servers.counts(Some(server)),
+            _ => Counts::default(),
+        };
+        drop(servers);
         wakers.into_iter().for_each(Waker::wake);
         match outcome {
-            Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: handle, server, held: true }),
+            Outcome::Slot(server) => Assignment::Slot(ServerSlot { state: handle, server, entered, held: true }),
             Outcome::Queued(waiter) => Assignment::Queued(QueueTicket { state: handle, waiter, taken: None }),
             Outcome::Unavailable => Assignment::Unavailable,
             Outcome::QueueFull => Assignment::QueueFull,
@@ -130,6 +138,16 @@ impl ProxyState {
     /// less, and as HAProxy logs them.
     pub fn counts(&self, server: Option<usize>) -> Counts {
         self.backend.lock().counts(server)
+    }
+
+    /// What is set of a server.
+    pub fn setting(&self, server: usize) -> Option<Setting> {
+        self.backend.lock().setting(server)
+    }
+
+    /// Requests that wait in the backend's own queue, and in the one of a server.
+    pub fn queued(&self, server: Option<usize>) -> (u32, u32) {
+        self.backend.lock().queued(server)
     }
 
     /// What a server has to do, and whether the balance gives it requests.
@@ -160,6 +178,11 @@ impl<H: Handle> ServerSlot<H> {
     /// The server's index in its backend.
     pub fn server(&self) -> usize {
         self.server
+    }
+
+    /// The counts of the moment when the place was taken, this request included.
+    pub fn entered(&self) -> Counts {
+        self.entered
     }
 
     /// Gives the place back as dropping does, and tells the counts that the log line wants, without a second lock: as
@@ -197,10 +220,11 @@ impl<H: Handle> QueueTicket<H> {
             return Poll::Pending;
         }
         let (granted, positions) = servers.take(self.waiter);
+        let entered = servers.counts(granted);
         drop(servers);
         self.taken = Some(positions);
         match granted {
-            Some(server) => Poll::Ready(ServerSlot { state: self.state.clone(), server, held: true }),
+            Some(server) => Poll::Ready(ServerSlot { state: self.state.clone(), server, entered, held: true }),
             None => Poll::Pending,
         }
     }

@@ -2,6 +2,7 @@
 //! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
 
 mod backend;
+pub mod counters;
 mod entrance;
 mod gate;
 mod queue;
@@ -122,4 +123,13 @@ pub struct Counts {
     pub beconn: u32,
     /// Requests that the server serves (`srv_conn`).
     pub srv_conn: u32,
+}
+
+/// What is set of a server and may change while it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Not in maintenance.
+    pub enabled: bool,
+    /// Its weight, 0 to 256.
+    pub weight: u32,
 }

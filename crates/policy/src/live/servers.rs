@@ -7,7 +7,7 @@
 
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
-use super::{Counts, PickContext, Preference, QueuePositions};
+use super::{Counts, PickContext, Preference, QueuePositions, Setting};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
 use crate::program;
 use std::task::Waker;
@@ -282,6 +282,17 @@ impl Servers {
             self.note_queue(place);
         }
         None
+    }
+
+    /// What is set of a server.
+    pub(super) fn setting(&self, server: usize) -> Option<Setting> {
+        self.servers.get(server).map(|server| Setting { enabled: server.enabled, weight: server.weight })
+    }
+
+    /// Requests in the backend's own queue, and in the one of a server.
+    pub(super) fn queued(&self, server: Option<usize>) -> (u32, u32) {
+        let server = server.and_then(|server| self.servers.get(server));
+        (self.queue.length, server.map_or(0, |server| server.queue.length))
     }
 
     pub(super) fn counts(&self, server: Option<usize>) -> Counts {

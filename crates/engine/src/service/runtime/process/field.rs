@@ -20,6 +20,7 @@ pub(super) enum Value {
     /// There is none.
     None,
     U32(u32),
+    S32(i32),
     U64(u64),
     Float(f64),
     Text(String),
@@ -39,6 +40,7 @@ impl Value {
         match self {
             Self::None => "",
             Self::U32(_) => "u32",
+            Self::S32(_) => "s32",
             Self::U64(_) => "u64",
             Self::Float(_) => "flt",
             Self::Text(_) => "str",
@@ -51,6 +53,7 @@ impl fmt::Display for Value {
         match self {
             Self::None => Ok(()),
             Self::U32(value) => value.fmt(out),
+            Self::S32(value) => value.fmt(out),
             Self::U64(value) => value.fmt(out),
             Self::Float(value) => value.fmt(out),
             Self::Text(value) => value.fmt(out),

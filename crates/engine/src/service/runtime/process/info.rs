@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use policy::live::counters::Counters;
 use policy::program::Global;
 
 use super::super::{Call, Command, Run};
@@ -49,6 +50,26 @@ struct Totals {
     bytes_out_rate: u64,
 }
 
+impl Totals {
+    fn gather(counters: &Counters) -> Self {
+        let now = rt::now();
+        let (connection_rate, connection_rate_max) = counters.process_rate(now, |process| &process.connection_rate);
+        let (session_rate, session_rate_max) = counters.process_rate(now, |process| &process.session_rate);
+        Self {
+            connections: counters.process(|process| &process.connections),
+            connection_rate,
+            connection_rate_max,
+            session_rate,
+            session_rate_max,
+            requests: counters.process(|process| &process.requests),
+            bytes_out: counters.process(|process| &process.bytes_out),
+            spliced_bytes_out: 0,
+            // Counted in units of 32 bytes.
+            bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
+        }
+    }
+}
+
 impl<'a> Facts<'a> {
     fn gather(worker: &'a Worker, fractions: bool) -> Self {
         let shared = &worker.shared;
@@ -65,7 +86,7 @@ impl<'a> Facts<'a> {
             dropped_logs: shared.log_targets.dropped(),
             tasks: rt::tasks() as u64,
             idle: 100,
-            totals: Totals::default(),
+            totals: Totals::gather(&shared.counters),
             fractions,
         }
     }

@@ -7,6 +7,7 @@ mod field;
 mod handover;
 mod info;
 mod sockets;
+mod stat;
 
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +23,7 @@ use crate::worker::Worker;
 
 /// Every command of the process, by family.
 const TABLES: &[&[Command<Worker>]] =
-    &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE, handover::TABLE];
+    &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE, handover::TABLE, stat::TABLE];
 
 impl Served for Worker {
     fn version(&self) -> &str {

@@ -1,0 +1,396 @@
+//! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
+//! columns take from it. Must never change anything.
+
+use base::Moment;
+use config::spec::{BalanceSpec, Mode};
+use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
+use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
+
+use super::super::field::{Field, Value};
+use crate::worker::Worker;
+
+/// Frontends, in a set of kinds.
+pub(super) const F: u8 = 1;
+/// Backends.
+pub(super) const B: u8 = 2;
+/// Servers.
+pub(super) const S: u8 = 4;
+/// Listening addresses.
+pub(super) const L: u8 = 8;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind<'a> {
+    Frontend,
+    Listener(&'a Bind),
+    Server(&'a Server),
+    Backend,
+}
+
+impl Kind<'_> {
+    /// The set that holds this kind alone.
+    pub(super) const fn bit(self) -> u8 {
+        match self {
+            Self::Frontend => F,
+            Self::Listener(_) => L,
+            Self::Server(_) => S,
+            Self::Backend => B,
+        }
+    }
+
+    /// `type` in the statistics.
+    pub(super) const fn number(self) -> u32 {
+        match self {
+            Self::Frontend => 0,
+            Self::Backend => 1,
+            Self::Server(_) => 2,
+            Self::Listener(_) => 3,
+        }
+    }
+
+    /// As the typed form abbreviates it, and as JSON names it.
+    pub(super) const fn names(self) -> (char, &'static str) {
+        match self {
+            Self::Frontend => ('F', "Frontend"),
+            Self::Listener(_) => ('L', "Listener"),
+            Self::Server(_) => ('S', "Server"),
+            Self::Backend => ('B', "Backend"),
+        }
+    }
+}
+
+/// Which objects have a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Where {
+    pub(super) http: u8,
+    pub(super) tcp: u8,
+}
+
+impl Where {
+    pub(super) const fn both(kinds: u8) -> Self {
+        Self { http: kinds, tcp: kinds }
+    }
+
+    pub(super) const fn http(kinds: u8) -> Self {
+        Self { http: kinds, tcp: 0 }
+    }
+}
+
+/// One column.
+pub(super) struct Column {
+    pub(super) field: Field,
+    pub(super) at: Where,
+    pub(super) value: fn(&Object<'_>) -> Value,
+}
+
+pub(super) const fn column(
+    name: &'static str,
+    tags: &'static str,
+    doc: &'static str,
+    at: Where,
+    value: fn(&Object<'_>) -> Value,
+) -> Column {
+    Column { field: Field { name, tags, doc }, at, value }
+}
+
+impl Column {
+    /// Name and kind as an object shows them: a backend's sums are metrics where a server's are states.
+    pub(super) fn field_of(&self, object: &Object<'_>) -> Field {
+        let sums = matches!(object.kind, Kind::Backend) && matches!(self.field.name, "act" | "bck" | "rate_max");
+        if sums { Field { tags: "MGPV", ..self.field } } else { self.field }
+    }
+
+    /// Its value for an object; none where the object has no such column.
+    pub(super) fn of(&self, object: &Object<'_>) -> Value {
+        let kinds = if object.is_http() { self.at.http } else { self.at.tcp };
+        if kinds & object.kind.bit() == 0 { Value::None } else { (self.value)(object) }
+    }
+}
+
+/// One line.
+pub(super) struct Object<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) proxy: &'a Proxy,
+    pub(super) kind: Kind<'a>,
+    pub(super) now: Moment,
+    /// `up` and `no-maint` have a backend tell how many of its servers work.
+    pub(super) counts_servers: bool,
+    pub(super) sum: Sum<'a>,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
+        let index = proxy.index;
+        let sum = worker.shared.counters.of(|tallies| match kind {
+            Kind::Frontend => &tallies.proxies[index].front,
+            Kind::Backend => &tallies.proxies[index].back,
+            Kind::Listener(bind) => &tallies.proxies[index].binds[bind.index],
+            Kind::Server(server) => &tallies.servers[server.serial],
+        });
+        Self { worker, proxy, kind, now: rt::now(), counts_servers, sum }
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        self.proxy.mode == Mode::Http
+    }
+
+    pub(super) fn mode(&self) -> &'static str {
+        if self.is_http() { "http" } else { "tcp" }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self.kind {
+            Kind::Frontend => "FRONTEND".to_owned(),
+            Kind::Backend => "BACKEND".to_owned(),
+            Kind::Server(server) => server.name.to_string(),
+            // An address without a name has its number for one.
+            Kind::Listener(bind) if *bind.name == *bind.id.to_string() => format!("sock-{}", bind.id),
+            Kind::Listener(bind) => bind.name.to_string(),
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        match self.kind {
+            Kind::Frontend | Kind::Backend => 0,
+            Kind::Server(server) => server.id,
+            Kind::Listener(bind) => bind.id,
+        }
+    }
+
+    pub(super) fn number(&self, value: u32) -> Value {
+        Value::U32(value)
+    }
+
+    pub(super) fn count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(self.sum.count(of))
+    }
+
+    /// A count of what HTTP does, 0 in TCP mode.
+    pub(super) fn http_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(if self.is_http() { self.sum.count(of) } else { 0 })
+    }
+
+    pub(super) fn tcp_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
+    }
+
+    pub(super) fn http_current(&self) -> Value {
+        Value::U64(if self.is_http() { u64::from(self.current()) } else { 0 })
+    }
+
+    /// What a frontend calls a request, a backend a session.
+    pub(super) fn streams<'t>(&self, tally: &'t Tally) -> &'t Count {
+        if matches!(self.kind, Kind::Frontend) { &tally.requests } else { &tally.sessions }
+    }
+
+    /// Requests of a backend are its sessions, those of a server its answers.
+    pub(super) fn requests(&self) -> Value {
+        match self.kind {
+            Kind::Server(_) => Value::U64((0..6).map(|class| self.sum.count(|tally| &tally.answers[class])).sum()),
+            _ => self.count(|tally| self.streams(tally)),
+        }
+    }
+
+    pub(super) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
+        Value::count(self.sum.peak(of))
+    }
+
+    pub(super) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
+        Value::count(self.sum.rate(self.now, of) as u64)
+    }
+
+    pub(super) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
+        Value::count(self.sum.most(self.now, of))
+    }
+
+    pub(super) fn average(&self, which: usize) -> Value {
+        Value::count(self.sum.average(which))
+    }
+
+    pub(super) fn last_session(&self) -> Value {
+        match self.sum.idle_seconds(self.now) {
+            Some(seconds) => Value::S32(i32::try_from(seconds).unwrap_or(i32::MAX)),
+            None => Value::S32(-1),
+        }
+    }
+
+    fn state(&self) -> &'a policy::live::ProxyState {
+        &self.worker.shared.live.proxies[self.proxy.index]
+    }
+
+    /// Sessions or requests that run.
+    pub(super) fn current(&self) -> u32 {
+        match self.kind {
+            Kind::Frontend => self.state().feconn(),
+            Kind::Backend => self.state().counts(None).beconn,
+            Kind::Server(server) => self.state().counts(Some(server.index)).srv_conn,
+            Kind::Listener(_) => u32::try_from(self.sum.running()).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub(super) fn queued(&self) -> u32 {
+        match self.kind {
+            Kind::Server(server) => self.state().queued(Some(server.index)).1,
+            _ => self.state().queued(None).0,
+        }
+    }
+
+    pub(super) fn limit(&self) -> Value {
+        match self.kind {
+            Kind::Frontend => self.proxy.frontend.as_ref().map_or(Value::None, |front| Value::U32(front.maxconn)),
+            Kind::Backend => self.proxy.backend.as_ref().map_or(Value::None, |back| Value::U32(back.fullconn)),
+            Kind::Listener(bind) => Value::U32(bind.maxconn.unwrap_or(0)),
+            Kind::Server(server) => server.maxconn.map_or(Value::None, Value::U32),
+        }
+    }
+
+    pub(super) fn queue_limit(&self) -> Value {
+        match self.kind {
+            Kind::Server(server) => server.maxqueue.map_or(Value::None, Value::U32),
+            _ => Value::None,
+        }
+    }
+
+    /// How long a backend had no server; one that never had any does not tell.
+    pub(super) fn downtime(&self) -> Value {
+        if self.servers().is_empty() { Value::None } else { Value::U32(0) }
+    }
+
+    pub(super) fn idle_limit(&self) -> Value {
+        match self.kind {
+            Kind::Server(server) => server.pool_max_conn.map_or(Value::None, Value::U32),
+            _ => Value::None,
+        }
+    }
+
+    pub(super) fn rate_limit(&self) -> Value {
+        Value::U32(self.proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second).unwrap_or(0))
+    }
+
+    pub(super) fn idle(&self) -> u32 {
+        match self.kind {
+            Kind::Server(server) => u32::try_from(self.worker.shared.pool.idle(server.serial)).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+
+    fn servers(&self) -> &'a [Server] {
+        self.proxy.backend.as_ref().map_or(&[], |backend| &backend.servers)
+    }
+
+    /// Servers that can be given requests, of one class.
+    fn usable_servers(&self, backup: bool) -> impl Iterator<Item = u32> {
+        let state = self.state();
+        let servers = self.servers().iter().filter(move |server| server.backup == backup);
+        servers.filter_map(|server| state.setting(server.index)).filter(|setting| setting.enabled).map(|one| one.weight)
+    }
+
+    /// Servers of the class that are up and have a weight; a server tells its own class.
+    pub(super) fn usable(&self, backup: bool) -> u32 {
+        match self.kind {
+            Kind::Server(server) => u32::from(server.backup == backup),
+            _ => self.usable_servers(backup).filter(|weight| *weight > 0).count() as u32,
+        }
+    }
+
+    pub(super) fn weight(&self) -> u32 {
+        match self.kind {
+            Kind::Server(server) => self.state().setting(server.index).map_or(0, |setting| setting.weight),
+            _ => match self.usable_servers(false).sum() {
+                0 => self.usable_servers(true).find(|weight| *weight > 0).unwrap_or(0),
+                active => active,
+            },
+        }
+    }
+
+    /// Seconds since the state last changed: as long as nothing changes it, since the start.
+    pub(super) fn since_change(&self) -> u32 {
+        u32::try_from(self.worker.shared.host.uptime().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn status(&self) -> String {
+        match self.kind {
+            Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
+            Kind::Server(server) => match self.state().setting(server.index) {
+                Some(setting) if setting.enabled => "no check".to_owned(),
+                _ => "MAINT".to_owned(),
+            },
+            Kind::Backend => {
+                let up = self.servers().is_empty() || self.weight() > 0;
+                let word = if up { "UP" } else { "DOWN" };
+                if !self.counts_servers {
+                    return word.to_owned();
+                }
+                let enabled = self.usable_servers(false).count() + self.usable_servers(true).count();
+                format!("{word} ({enabled}/{})", self.servers().len())
+            }
+        }
+    }
+
+    fn opening(&self) -> &'static str {
+        if self.proxy.disabled || self.worker.shared.is_stopping() {
+            return "STOP";
+        }
+        let full = match self.kind {
+            Kind::Listener(bind) => bind.maxconn.is_some_and(|most| self.current() >= most),
+            _ => self.proxy.frontend.as_ref().is_some_and(|front| self.current() >= front.maxconn),
+        };
+        if full { "FULL" } else { "OPEN" }
+    }
+
+    /// Whether a server is in maintenance, or down.
+    pub(super) fn is_down(&self) -> bool {
+        match self.kind {
+            Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
+            _ => false,
+        }
+    }
+
+    pub(super) fn address(&self) -> Value {
+        use policy::program::BindAddress;
+        match self.kind {
+            Kind::Listener(bind) => Value::Text(match &bind.address {
+                BindAddress::Inet(address) => address.to_string(),
+                BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
+                BindAddress::Descriptor { .. } => bind.text.to_string(),
+            }),
+            Kind::Server(server) => Value::Text(match &server.address {
+                ServerAddress::Inet { ip, port } => {
+                    let port = match port {
+                        ServerPort::Exact(port) => *port,
+                        ServerPort::Offset(offset) => *offset as u16,
+                    };
+                    std::net::SocketAddr::new(*ip, port).to_string()
+                }
+                ServerAddress::Unix(_) | ServerAddress::Abstract(_) => "unix".to_owned(),
+                ServerAddress::Descriptor(number) => format!("sockpair@{number}"),
+            }),
+            Kind::Frontend | Kind::Backend => Value::None,
+        }
+    }
+
+    pub(super) fn protocol(&self) -> Value {
+        use policy::program::BindAddress;
+        match self.kind {
+            Kind::Listener(bind) => Value::text(match &bind.address {
+                BindAddress::Inet(address) if address.is_ipv6() => "tcpv6",
+                BindAddress::Inet(_) | BindAddress::Descriptor { .. } => "tcpv4",
+                BindAddress::Unix(_) => "unix_stream",
+                BindAddress::Abstract(_) => "abns_stream",
+            }),
+            _ => Value::None,
+        }
+    }
+
+    pub(super) fn algorithm(&self) -> Value {
+        let Some(backend) = &self.proxy.backend else { return Value::None };
+        Value::text(match &backend.balance {
+            BalanceSpec::RoundRobin => "roundrobin",
+            BalanceSpec::StaticRr => "static-rr",
+            BalanceSpec::LeastConn => "leastconn",
+            BalanceSpec::First => "first",
+            BalanceSpec::Source => "source",
+            BalanceSpec::Random { .. } => "random",
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! Counts for the statistics: what happened to a connection, a request, a server, noted where it happens or where the
+//! stream ends. Must never decide anything, and never wait.
+
+use policy::live::Counts;
+use policy::live::counters::{ProxyTallies, Rate, Tally, WorkerTallies};
+use policy::program::{Proxy, Server};
+
+use crate::facts::{Cause, Facts, Phase};
+use crate::session::Session;
+use crate::worker::Worker;
+
+impl Worker {
+    fn all(&self) -> impl Iterator<Item = &WorkerTallies> {
+        self.shared.counters.workers.iter()
+    }
+
+    fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyTallies> {
+        self.all().map(move |worker| &worker.proxies[index])
+    }
+
+    fn add(&self, tally: &Tally, find: impl Fn(&WorkerTallies) -> &Tally, rate: impl Fn(&Tally) -> &Rate) {
+        rate(tally).add(rt::now(), 1, || self.all().map(|worker| rate(find(worker))));
+    }
+}
+
+/// A connection was accepted and begins its session.
+pub fn session(session: &Session) {
+    let worker = &session.worker;
+    let (tallies, now, index) = (worker.tallies(), rt::now(), session.frontend);
+    let process = &tallies.process;
+    process.connections.increment();
+    process.connection_rate.add(now, 1, || worker.all().map(|worker| &worker.process.connection_rate));
+    process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
+    let front = &tallies.proxies[index].front;
+    front.connections.increment();
+    front.sessions.increment();
+    front.most_sessions.note(u64::from(worker.shared.live.proxies[index].feconn()));
+    front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
+    front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
+    if let Some(bind) = tallies.proxies[index].binds.get(session.bind) {
+        bind.connections.increment();
+        bind.sessions.increment();
+        bind.begun.increment();
+        if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
+            let running = worker.shared.counters.of(|worker| &worker.proxies[index].binds[session.bind]).running();
+            bind.most_sessions.note(running);
+        }
+    }
+}
+
+/// A session has ended.
+pub fn session_ended(session: &Session) {
+    if let Some(bind) = session.worker.tallies().proxies[session.frontend].binds.get(session.bind) {
+        bind.ended.increment();
+    }
+}
+
+/// A request, or what was taken for one, has come.
+pub fn request(session: &Session) {
+    let worker = &session.worker;
+    let (tallies, index) = (worker.tallies(), session.frontend);
+    tallies.process.requests.increment();
+    let front = &tallies.proxies[index].front;
+    front.requests.increment();
+    front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
+}
+
+/// A session in TCP mode is a request of the process.
+pub fn tcp(session: &Session) {
+    session.worker.tallies().process.requests.increment();
+}
+
+/// A backend was chosen.
+pub fn backend(worker: &Worker, proxy: &Proxy) {
+    let (index, now) = (proxy.index, rt::now());
+    let back = &worker.tallies().proxies[index].back;
+    back.sessions.increment();
+    back.most_sessions.note(1);
+    back.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.back.session_rate));
+}
+
+/// A server was chosen by the balance and took the request; the counts include it.
+pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Counts, balanced: bool) {
+    let tallies = worker.tallies();
+    let (tally, back) = (&tallies.servers[server.serial], &tallies.proxies[proxy.index].back);
+    if balanced {
+        tally.balanced.increment();
+        back.balanced.increment();
+    }
+    tally.most_sessions.note(u64::from(entered.srv_conn));
+    back.most_sessions.note(u64::from(entered.beconn));
+    back.note_session(rt::now());
+}
+
+/// A request waits: so many do now, in the queue of the backend and of the server.
+pub fn queued(worker: &Worker, proxy: &Proxy, server: Option<(&Server, u32)>, waiting: u32) {
+    let tallies = worker.tallies();
+    tallies.proxies[proxy.index].back.most_queued.note(u64::from(waiting));
+    if let Some((server, waiting)) = server {
+        tallies.servers[server.serial].most_queued.note(u64::from(waiting));
+    }
+}
+
+/// What happens on the way to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A connection is begun.
+    Connect,
+    /// An idle one is used.
+    Reuse,
+    /// The server is tried again.
+    Retry,
+    /// Another one is tried.
+    Redispatch,
+    /// Connecting has failed for good.
+    Failure,
+}
+
+/// Counts a step for the server and its backend. Each attempt is a session of the server.
+pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step) {
+    let tallies = worker.tallies();
+    if let (Some(server), Step::Connect | Step::Reuse) = (server, step) {
+        let tally = &tallies.servers[server.serial];
+        tally.sessions.increment();
+        tally.note_session(rt::now());
+        worker.add(tally, |worker| &worker.servers[server.serial], |tally| &tally.session_rate);
+    }
+    let server = server.map(|server| &tallies.servers[server.serial]);
+    for tally in server.into_iter().chain([&tallies.proxies[proxy.index].back]) {
+        match step {
+            Step::Connect => &tally.connects,
+            Step::Reuse => &tally.reuses,
+            Step::Retry => &tally.retries,
+            Step::Redispatch => &tally.redispatches,
+            Step::Failure => &tally.connect_errors,
+        }
+        .increment();
+    }
+}
+
+/// Whom the facts of a stream are counted for.
+struct Parties<'a> {
+    front: &'a Tally,
+    bind: Option<&'a Tally>,
+    back: Option<&'a Tally>,
+    server: Option<&'a Tally>,
+}
+
+impl<'a> Parties<'a> {
+    fn of(session: &'a Session, facts: &Facts) -> Self {
+        let worker = &session.worker;
+        let tallies = worker.tallies();
+        let proxy = &tallies.proxies[session.frontend];
+        let server = facts.backend.zip(facts.server).and_then(|(backend, server)| {
+            worker.proxy(backend).backend.as_ref()?.servers.get(server).map(|server| &tallies.servers[server.serial])
+        });
+        Self {
+            front: &proxy.front,
+            bind: proxy.binds.get(session.bind),
+            back: facts.backend.map(|backend| &tallies.proxies[backend].back),
+            server,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a Tally> {
+        [Some(self.front), self.bind, self.back, self.server].into_iter().flatten()
+    }
+
+    fn behind(&self) -> impl Iterator<Item = &'a Tally> {
+        [self.back, self.server].into_iter().flatten()
+    }
+}
+
+/// Counts the bytes that went since the last time, so that a long stream shows while it runs.
+pub fn bytes(session: &Session, facts: &mut Facts) {
+    let (read, written) = (facts.bytes_in - facts.counted_in, facts.bytes_out - facts.counted_out);
+    if read == 0 && written == 0 {
+        return;
+    }
+    facts.counted_in = facts.bytes_in;
+    facts.counted_out = facts.bytes_out;
+    for tally in Parties::of(session, facts).all() {
+        tally.bytes_in.add(read);
+        tally.bytes_out.add(written);
+    }
+    let worker = &session.worker;
+    let process = &worker.tallies().process;
+    process.bytes_out.add(written);
+    let units = (written + 16) / 32;
+    process.bytes_out_rate.add(rt::now(), units, || worker.all().map(|worker| &worker.process.bytes_out_rate));
+}
+
+/// Bytes of a message that is under way: a large one shows before its end.
+pub fn flowing(session: &Session, facts: &mut Facts) {
+    const WORTH_COUNTING: u64 = 64 * 1024;
+    if facts.bytes_in - facts.counted_in + facts.bytes_out - facts.counted_out >= WORTH_COUNTING {
+        bytes(session, facts);
+    }
+}
+
+/// A stream has ended.
+pub fn stream(session: &Session, facts: &mut Facts) {
+    bytes(session, facts);
+    let parties = Parties::of(session, facts);
+    outcome(&parties, facts);
+    if facts.status != 0 {
+        answer(&parties, facts);
+    }
+    if let Some(back) = parties.back
+        && facts.server.is_some()
+    {
+        times(back, parties.server, facts);
+    }
+}
+
+/// The class of the answer; a server is counted only for what came from it.
+fn answer(parties: &Parties<'_>, facts: &Facts) {
+    let class = usize::try_from(facts.status / 100).ok().filter(|class| (1..=5).contains(class)).unwrap_or(0);
+    let server = parties.server.filter(|_| facts.timings.response.is_some());
+    for tally in [Some(parties.front), parties.back, server].into_iter().flatten() {
+        tally.answers[class].increment();
+    }
+}
+
+/// Who was at fault.
+fn outcome(parties: &Parties<'_>, facts: &Facts) {
+    let (cause, phase) = (facts.outcome.cause, facts.outcome.phase);
+    match (cause, phase) {
+        (Cause::Normal, _) => {}
+        (Cause::Internal, _) => parties.all().for_each(|tally| tally.internal_errors.increment()),
+        (_, Phase::Request) => {
+            for tally in [Some(parties.front), parties.bind].into_iter().flatten() {
+                tally.request_errors.increment();
+            }
+        }
+        (Cause::Client | Cause::ClientTimeout, _) => {
+            parties.behind().for_each(|tally| tally.client_aborts.increment());
+        }
+        (Cause::Server | Cause::ServerTimeout | Cause::Proxy, Phase::Headers) => {
+            parties.behind().for_each(|tally| tally.response_errors.increment());
+        }
+        (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {
+            parties.behind().for_each(|tally| tally.server_aborts.increment());
+        }
+        _ => {}
+    }
+}
+
+/// Times in milliseconds, as the log tells them.
+fn times(back: &Tally, server: Option<&Tally>, facts: &Facts) {
+    let timers = facts.timings.timers(rt::now());
+    let values = [timers.queue, timers.connect, timers.response, timers.total];
+    for tally in server.into_iter().chain([back]) {
+        for (which, value) in values.into_iter().enumerate() {
+            let value = u64::try_from(value).unwrap_or(0);
+            tally.times[which].add(value);
+            tally.longest[which].note(value);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What is counted, for the runtime API and statistics (management manual, section 9.1). Every worker counts in cells of
+//! its own; whoever reads adds them up. Must never be asked by a decision: limits and queues have their own counts.
+
+mod cell;
+mod rate;
+
+pub use cell::{Average, Count, Peak};
+pub use rate::Rate;
+
+use crate::program::Program;
+use base::Moment;
+
+/// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+#[allow(missing_docs)]
+pub struct Tally {
+    pub sessions: Count,
+    /// Sessions that have ended, since the start as `begun` is.
+    pub ended: Count,
+    pub begun: Count,
+    pub most_sessions: Peak,
+    pub most_queued: Peak,
+    pub connections: Count,
+    pub requests: Count,
+    pub bytes_in: Count,
+    pub bytes_out: Count,
+    /// Answers by class: none of the following, 1xx to 5xx.
+    pub answers: [Count; 6],
+    pub request_errors: Count,
+    pub connect_errors: Count,
+    pub response_errors: Count,
+    pub internal_errors: Count,
+    pub retries: Count,
+    pub redispatches: Count,
+    pub client_aborts: Count,
+    pub server_aborts: Count,
+    pub intercepted: Count,
+    pub balanced: Count,
+    pub connects: Count,
+    pub reuses: Count,
+    /// Milliseconds in the queue, connecting, until the answer began, and in all.
+    pub times: [Average; 4],
+    pub longest: [Peak; 4],
+    /// The second of the last session, counted from 1 at the clock's zero.
+    pub last_session: Count,
+    pub session_rate: Rate,
+    pub request_rate: Rate,
+    pub connection_rate: Rate,
+}
+
+impl Tally {
+    /// Notes the moment of a session.
+    #[inline]
+    pub fn note_session(&self, now: Moment) {
+        self.last_session.set(now.as_nanos() / 1_000_000_000 + 1);
+    }
+
+    fn peaks(&self) -> impl Iterator<Item = &Peak> {
+        [&self.most_sessions, &self.most_queued].into_iter().chain(&self.longest)
+    }
+
+    fn counts(&self) -> impl Iterator<Item = &Count> {
+        let counts = [
+            &self.sessions,
+            &self.connections,
+            &self.requests,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.request_errors,
+            &self.connect_errors,
+            &self.response_errors,
+            &self.internal_errors,
+            &self.retries,
+            &self.redispatches,
+            &self.client_aborts,
+            &self.server_aborts,
+            &self.intercepted,
+            &self.balanced,
+            &self.connects,
+            &self.reuses,
+        ];
+        counts.into_iter().chain(&self.answers)
+    }
+
+    fn clear(&self, all: bool) {
+        self.peaks().for_each(Peak::reset);
+        [&self.session_rate, &self.request_rate, &self.connection_rate].into_iter().for_each(Rate::reset_most);
+        if all {
+            self.counts().for_each(|count| count.set(0));
+            self.times.iter().for_each(Average::reset);
+            self.last_session.set(0);
+        }
+    }
+}
+
+/// What is counted of a proxy.
+#[derive(Debug)]
+pub struct ProxyTallies {
+    /// As a frontend.
+    pub front: Tally,
+    /// As a backend.
+    pub back: Tally,
+    /// Its listening addresses.
+    pub binds: Box<[Tally]>,
+}
+
+/// What is counted of the process.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct ProcessTally {
+    pub connections: Count,
+    pub requests: Count,
+    pub bytes_out: Count,
+    pub connection_rate: Rate,
+    pub session_rate: Rate,
+    /// In units of 32 bytes.
+    pub bytes_out_rate: Rate,
+}
+
+/// What one worker counts.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerTallies {
+    /// Of the process.
+    pub process: ProcessTally,
+    /// Of each proxy, by index.
+    pub proxies: Box<[ProxyTallies]>,
+    /// Of each server, by serial.
+    pub servers: Box<[Tally]>,
+}
+
+impl WorkerTallies {
+    fn new(program: &Program) -> Self {
+        let tallies = |count: usize| (0..count).map(|_| Tally::default()).collect();
+        let proxies = program.proxies.iter().map(|proxy| ProxyTallies {
+            front: Tally::default(),
+            back: Tally::default(),
+            binds: tallies(proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len())),
+        });
+        Self { process: ProcessTally::default(), proxies: proxies.collect(), servers: tallies(program.servers) }
+    }
+
+    /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
+    pub fn clear(&self, all: bool) {
+        for proxy in &self.proxies {
+            [&proxy.front, &proxy.back].into_iter().chain(&proxy.binds).for_each(|tally| tally.clear(all));
+        }
+        self.servers.iter().for_each(|tally| tally.clear(all));
+        self.process.connection_rate.reset_most();
+        self.process.session_rate.reset_most();
+    }
+
+    /// Forgets everything about one server. By the worker itself.
+    pub fn clear_server(&self, serial: usize) {
+        if let Some(tally) = self.servers.get(serial) {
+            tally.clear(true);
+        }
+    }
+}
+
+/// What all workers count.
+#[derive(Debug)]
+pub struct Counters {
+    /// Of each worker.
+    pub workers: Box<[WorkerTallies]>,
+}
+
+impl Counters {
+    /// Nothing yet.
+    pub fn new(program: &Program, workers: usize) -> Self {
+        Self { workers: (0..workers).map(|_| WorkerTallies::new(program)).collect() }
+    }
+
+    /// One thing's tallies, one of each worker.
+    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
+        Sum(self.workers.iter().map(find).collect())
+    }
+}
+
+impl Counters {
+    /// The sum of a count of the process.
+    pub fn process(&self, of: impl Fn(&ProcessTally) -> &Count) -> u64 {
+        self.workers.iter().map(|worker| of(&worker.process).get()).sum()
+    }
+
+    /// A rate of the process now, and its most in a second.
+    pub fn process_rate(&self, now: Moment, of: impl Fn(&ProcessTally) -> &Rate) -> (f64, u64) {
+        let parts: Vec<&Rate> = self.workers.iter().map(|worker| of(&worker.process)).collect();
+        (Rate::read(now, parts.iter().copied()), Rate::most(now, parts.iter().copied()))
+    }
+}
+
+/// One thing's tallies of all workers, to be added up.
+#[derive(Debug, Clone)]
+pub struct Sum<'a>(Vec<&'a Tally>);
+
+impl<'a> Sum<'a> {
+    /// The sum of a count.
+    pub fn count(&self, of: impl Fn(&'a Tally) -> &'a Count) -> u64 {
+        self.0.iter().map(|tally| of(tally).get()).sum()
+    }
+
+    /// The largest value.
+    pub fn peak(&self, of: impl Fn(&'a Tally) -> &'a Peak) -> u64 {
+        self.0.iter().map(|tally| of(tally).get()).max().unwrap_or(0)
+    }
+
+    /// Events in the last second.
+    pub fn rate(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate) -> f64 {
+        Rate::read(now, self.0.iter().map(|tally| of(tally)))
+    }
+
+    /// Sessions that run: for what has no gate that counts them.
+    pub fn running(&self) -> u64 {
+        self.count(|tally| &tally.begun).saturating_sub(self.count(|tally| &tally.ended))
+    }
+
+    /// The most events of a second.
+    pub fn most(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate + Clone) -> u64 {
+        let parts: Vec<&Rate> = self.0.iter().map(|tally| of(tally)).collect();
+        Rate::most(now, parts.iter().copied())
+    }
+
+    /// One of the averages of [`Tally::times`].
+    pub fn average(&self, which: usize) -> u64 {
+        Average::of(self.0.iter().filter_map(|tally| tally.times.get(which)))
+    }
+
+    /// Seconds since the last session.
+    pub fn idle_seconds(&self, now: Moment) -> Option<u64> {
+        let last = self.0.iter().map(|tally| tally.last_session.get()).max().filter(|last| *last > 0)?;
+        Some((now.as_nanos() / 1_000_000_000 + 1).saturating_sub(last))
+    }
+}

@@ -1,0 +1,139 @@
+//! Events in a second: the count of the second that runs, of the one before, and the most that one ever had. Each worker
+//! counts its own; a rate is the sum. Must never be written by two threads.
+//!
+//! A worker that enters a new second looks at what all workers counted in the last one and keeps the highest sum it has
+//! seen. Whoever enters a second first after the last event of the one before sees all of it, so that the highest sum
+//! over the workers is exact, without a word that two of them write.
+
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use base::Moment;
+
+/// One worker's part of a rate.
+#[derive(Debug, Default)]
+pub struct Rate {
+    /// The second that runs in the upper half, its events in the lower.
+    current: AtomicU64,
+    /// The last one before it that had events, likewise.
+    previous: AtomicU64,
+    /// The most of a second, as this worker has seen it.
+    most: AtomicU64,
+}
+
+/// Seconds count from 1, so that an empty word belongs to none.
+fn second(now: Moment) -> u64 {
+    (now.as_nanos() / 1_000_000_000 + 1) & 0xffff_ffff
+}
+
+const fn split(word: u64) -> (u64, u64) {
+    (word >> 32, word & 0xffff_ffff)
+}
+
+impl Rate {
+    /// Counts events. `all` are the parts of all workers, this one included; they are looked at once a second.
+    #[inline]
+    pub fn add<'a, I: Iterator<Item = &'a Self>>(&self, now: Moment, events: u64, all: impl FnOnce() -> I) {
+        let second = second(now);
+        let word = self.current.load(Relaxed);
+        let (counted, count) = split(word);
+        if counted == second {
+            self.current.store((second << 32) | (count + events).min(0xffff_ffff), Relaxed);
+        } else {
+            self.turn(second, word, events, all());
+        }
+    }
+
+    #[cold]
+    fn turn<'a>(&self, second: u64, word: u64, events: u64, all: impl Iterator<Item = &'a Self>) {
+        let (last, _) = split(word);
+        if last != 0 {
+            let sum = all.map(|part| part.in_second(last)).sum();
+            self.most.store(self.most.load(Relaxed).max(sum), Relaxed);
+        }
+        // A reader that sees the new second sees the last one here.
+        self.previous.store(word, Release);
+        self.current.store((second << 32) | events.min(0xffff_ffff), Release);
+    }
+
+    /// Events of a second, if it is one of the two that are remembered.
+    fn in_second(&self, second: u64) -> u64 {
+        for word in [self.current.load(Acquire), self.previous.load(Acquire)] {
+            let (counted, count) = split(word);
+            if counted == second {
+                return count;
+            }
+        }
+        0
+    }
+
+    /// Events in the last second: those of the second that runs, and of the one before the share that is not over.
+    pub fn read<'a>(now: Moment, parts: impl Iterator<Item = &'a Self>) -> f64 {
+        let this = second(now);
+        let share = 1.0 - (now.as_nanos() % 1_000_000_000) as f64 / 1e9;
+        let (now, before) = parts.fold((0, 0), |(now, before), part| {
+            (now + part.in_second(this), before + part.in_second(this.wrapping_sub(1)))
+        });
+        now as f64 + before as f64 * share
+    }
+
+    /// The most events of any second, the one that runs included.
+    pub fn most<'a>(now: Moment, parts: impl Iterator<Item = &'a Self> + Clone) -> u64 {
+        let this = second(now);
+        let seen = parts.clone().map(|part| part.most.load(Relaxed)).max().unwrap_or(0);
+        // Seconds after which nobody has counted yet are known to their own words alone.
+        let open = parts.clone().flat_map(|part| [part.current.load(Acquire), part.previous.load(Acquire)]);
+        let open = open.map(|word| split(word).0).filter(|second| *second != 0 && *second <= this);
+        let open = open.map(|second| parts.clone().map(|part| part.in_second(second)).sum()).max().unwrap_or(0);
+        seen.max(open)
+    }
+
+    /// Forgets the most. By its own worker.
+    pub fn reset_most(&self) {
+        self.most.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Moment {
+        Moment::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn rates_slide_over_the_last_second() {
+        let parts = [Rate::default(), Rate::default()];
+        let all = || parts.iter();
+        for _ in 0..10 {
+            parts[0].add(at(100), 1, all);
+            parts[1].add(at(900), 1, all);
+        }
+        for (now, expected) in [(950, 20.0), (1_000, 20.0), (1_500, 10.0), (1_999, 0.02), (2_000, 0.0), (9_000, 0.0)] {
+            assert!((Rate::read(at(now), all()) - expected).abs() < 0.001, "{now}");
+        }
+        parts[0].add(at(1_500), 4, all);
+        assert!((Rate::read(at(1_500), all()) - 14.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn the_most_of_a_second_is_the_sum_of_all_workers_whoever_counts_on() {
+        // Which workers count on, and when.
+        let rows: &[&[(usize, u64)]] = &[&[], &[(0, 1_000)], &[(1, 1_000)], &[(0, 1_000), (1, 1_001)], &[(1, 60_000)]];
+        for later in rows {
+            let parts = [Rate::default(), Rate::default()];
+            let all = || parts.iter();
+            parts[0].add(at(10), 50, all);
+            parts[1].add(at(990), 60, all);
+            for (worker, when) in *later {
+                for second in 0..3 {
+                    parts[*worker].add(at(when + second * 1_000), 1, all);
+                }
+            }
+            assert_eq!(Rate::most(at(90_000), all()), 110, "{later:?}");
+        }
+    }
+}
