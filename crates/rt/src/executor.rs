@@ -21,6 +21,7 @@ use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
 use crate::source::Events;
 use crate::task::{Class, NO_TAG, TaskFuture};
+use crate::watchdog::{Guard, Watchdog};
 use crate::worker::{Parts, Worker};
 use crate::{WorkerId, current, process, sys};
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub max_events: usize,
     /// Normal tasks that one turn runs at most; what is left runs after the next harvest of events.
     pub run_queue_depth: usize,
+    /// Who is told of workers that stand still.
+    pub watchdog: Option<Watchdog>,
 }
 
 impl Default for Config {
@@ -51,6 +54,7 @@ impl Default for Config {
             buffers_kept: 1024,
             max_events,
             run_queue_depth,
+            watchdog: None,
         }
     }
 }
@@ -81,6 +85,7 @@ fn open_descriptors() -> io::Result<Descriptors> {
 }
 
 fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result<()> {
+    let _guard = Guard::start(config.watchdog.as_ref(), shared);
     let mut threads = Vec::new();
     let mut result = Ok(());
     for remote in &shared.remotes[1..] {
@@ -120,6 +125,7 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
         // Slower, perhaps, but no reason not to serve: a processor may have been switched off since somebody looked.
         let _ = process::bind_to(processors);
     }
+    remote.runs_on(sys::thread::number());
     let driver = Driver::Epoll(Poller::new(Arc::clone(&remote), config.max_events)?);
     let worker = Worker::new(Parts {
         remote,
@@ -135,6 +141,7 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
         run_job(&worker, first);
         let mut scratch = Scratch::default();
         while !worker.shared.stopping() {
+            worker.remote.begin_turn();
             let timeout = timeout_of(&worker);
             turn(&worker, timeout, &mut scratch);
         }

@@ -30,6 +30,7 @@ mod source;
 mod sys;
 mod task;
 mod timer;
+pub mod watchdog;
 mod worker;
 
 pub use executor::{Config, Main, MainFuture, run};
@@ -40,6 +41,7 @@ pub use recycle::{Recycled, boxed, boxed_dyn};
 pub use signal::{Signal, SignalStream, signals};
 pub use task::{Class, NO_TAG};
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
+pub use watchdog::Watchdog;
 pub use worker::{
     buffer, buffer_size, buffers_in_use, bulk_buffer, handle, is_on_worker, large_buffer, large_buffer_size, load,
     load_of, local, now, post, random, set_local, set_panic_hook, spawn, stop, stopping, tasks, wall, worker, workers,

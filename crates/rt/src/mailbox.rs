@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::Key;
@@ -36,6 +36,15 @@ pub(crate) struct Remote {
     pub(crate) descriptors: Option<Descriptors>,
     inbox: Inbox,
     load: Padded<AtomicU32>,
+    pulse: Padded<Pulse>,
+}
+
+/// What shows that a worker lives.
+struct Pulse {
+    /// Its thread's number, 0 before it runs.
+    thread: AtomicI32,
+    /// Turns that it has begun.
+    turn: AtomicU32,
 }
 
 pub(crate) struct Descriptors {
@@ -65,7 +74,8 @@ impl Remote {
     fn new(worker: WorkerId, index: u16, instance: u32, descriptors: Option<Descriptors>) -> Remote {
         let messages = Mutex::new(Some(Vec::with_capacity(64)));
         let inbox = Inbox { messages, pending: AtomicBool::new(false), sleeping: AtomicBool::new(false) };
-        Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)) }
+        let pulse = Padded(Pulse { thread: AtomicI32::new(0), turn: AtomicU32::new(0) });
+        Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)), pulse }
     }
 
     /// Puts a message into the mailbox and wakes the worker if it sleeps.
@@ -97,6 +107,32 @@ impl Remote {
         {
             sys::event::signal(&descriptors.event);
         }
+    }
+
+    /// Tells the number of the worker's thread.
+    pub(crate) fn runs_on(&self, thread: i32) {
+        self.pulse.0.thread.store(thread, Ordering::Relaxed);
+    }
+
+    /// The number of the worker's thread, 0 before it runs.
+    pub(crate) fn thread(&self) -> i32 {
+        self.pulse.0.thread.load(Ordering::Relaxed)
+    }
+
+    /// Counts a turn. The worker alone calls this, so nothing is lost between reading and writing.
+    #[inline]
+    pub(crate) fn begin_turn(&self) {
+        let turn = &self.pulse.0.turn;
+        turn.store(turn.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn turn(&self) -> u32 {
+        self.pulse.0.turn.load(Ordering::Relaxed)
+    }
+
+    /// Whether the worker waits for events.
+    pub(crate) fn is_sleeping(&self) -> bool {
+        self.inbox.sleeping.load(Ordering::Relaxed)
     }
 
     /// Announces a sleep; `false` when there are messages, and the worker must not sleep.

@@ -163,6 +163,24 @@ pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     sys::process::set_descriptor_limit(soft, hard)
 }
 
+/// Sets the scheduling priority of this thread and those that it starts: -20 is the most, 19 the least.
+///
+/// # Errors
+/// The kernel's, for want of a privilege.
+pub fn set_priority(nice: i32) -> io::Result<()> {
+    sys::process::set_priority(nice)
+}
+
+/// Has the kernel make its table of descriptors as large as the limit allows, so that it never grows while serving.
+///
+/// # Errors
+/// The kernel's.
+pub fn preallocate_descriptors() -> io::Result<()> {
+    let (most, _) = descriptor_limit()?;
+    let highest = i32::try_from(most.saturating_sub(1)).unwrap_or(i32::MAX);
+    sys::process::open_at_least(highest).map(drop)
+}
+
 /// The processors that this thread may run on; empty when the kernel does not tell.
 pub fn available_processors() -> ProcessorSet {
     sys::process::affinity().unwrap_or_default()

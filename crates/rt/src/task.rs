@@ -185,6 +185,13 @@ impl Tasks {
         Some(slot.future.take().map(|future| (id, slot.tag, future)))
     }
 
+    /// The task that is out of its slot to be polled, as a number, and its tag. Walks all slots: for emergencies.
+    pub(crate) fn running(&self) -> Option<(u64, u64)> {
+        let number = self.slots.iter().position(|slot| slot.state == State::Running)?;
+        let slot = &self.slots[number];
+        Some((TaskId::new(self.worker, slot.generation, number as u32).0, slot.tag))
+    }
+
     /// Puts a task that waits back into its slot.
     #[inline]
     pub(crate) fn put_back(&mut self, id: TaskId, future: TaskFuture) {

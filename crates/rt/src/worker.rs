@@ -152,6 +152,12 @@ impl Worker {
         }
     }
 
+    /// The task that is being polled, and its tag. For a signal handler that interrupted this worker: when the tasks
+    /// are being changed it looks at nothing.
+    pub(crate) fn running_task(&self) -> Option<(u64, u64)> {
+        self.tasks.try_borrow().ok()?.running()
+    }
+
     pub(crate) fn panic_hook(&self) -> Option<PanicHook> {
         self.panic_hook.borrow().clone()
     }

@@ -11,6 +11,7 @@ mod libraries;
 mod life;
 mod listeners;
 mod load;
+mod machine;
 mod messages;
 mod predecessors;
 mod process;

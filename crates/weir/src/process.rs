@@ -4,6 +4,7 @@
 use crate::arguments::Settings;
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared, Refused};
+use crate::machine::{self, Machine};
 use crate::messages::Messages;
 use crate::predecessors::Predecessors;
 use crate::serve::{self, Service};
@@ -82,7 +83,8 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     limit_memory(settings.memory, &program.global, messages)?;
     let predecessors = Predecessors::new(&settings.predecessors);
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
-    let opened = listeners::open(&program, &spec, &sources, !settings.no_reuse_port, &mut older);
+    let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
+    let opened = listeners::open(&program, &spec, &sources, reuse_port, &mut older);
     // What no address wants is closed before anybody is told that this process serves.
     let Older { predecessors, inherited } = older;
     if settings.verbose && inherited.len() > 0 {
@@ -123,12 +125,13 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     let host = host::describe(&spec.global, &environment, messages);
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();
+    machine::prepare(&spec.global.machine, messages);
     rights::give_up(&rights, messages)?;
     if let Some(starter) = &starter {
         background::leave_terminal(starter, messages)?;
     }
-    let processors = threads.bindings;
-    let service = Service { program, sockets, runtime, host, processors, starter, companion: None, ends_gently: false };
+    let machine = Machine { processors: threads.bindings, written: spec.global.machine };
+    let service = Service { program, sockets, runtime, host, machine, starter, companion: None, ends_gently: false };
     serve::serve(service, messages)
 }
 

@@ -3,8 +3,8 @@
 use crate::files::reason;
 use crate::life::Life;
 use crate::load::Refused;
+use crate::machine::Machine;
 use crate::messages::Messages;
-use base::ProcessorSet;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::service::runtime::{Host, Opened};
@@ -32,8 +32,8 @@ pub struct Service {
     pub runtime: Vec<Opened>,
     /// What the runtime API tells of this run.
     pub host: Host,
-    /// The processors of each worker; see [`rt::Config::processors`].
-    pub processors: Vec<Option<ProcessorSet>>,
+    /// How the workers run.
+    pub machine: Machine,
     /// A command that waits for the process to serve.
     pub starter: Option<StarterWaits>,
     /// What else runs on the workers.
@@ -47,15 +47,15 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, sockets, runtime, host, processors, starter, companion, ends_gently } = service;
+    let Service { program, sockets, runtime, host, machine, starter, companion, ends_gently } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
-    let config = rt::Config {
+    let mut config = rt::Config {
         workers,
-        processors,
         buffer_size: program.global.bufsize,
         max_events: program.global.maxpollevents,
         ..rt::Config::default()
     };
+    machine.apply(&mut config);
     let program = Arc::new(program);
     let live = Arc::new(Live::new(&program));
     let (targets, problems) = Targets::open(&program, TAG);

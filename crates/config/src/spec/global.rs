@@ -1,8 +1,8 @@
 //! The `global` section (configuration manual, section 3).
 
 use super::{
-    GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec,
-    UnixBindSpec,
+    GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec,
+    RuntimeSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -18,6 +18,8 @@ pub struct GlobalSpec {
     pub nbthread: Option<u32>,
     /// Thread groups and processors.
     pub processors: ProcessorsSpec,
+    /// How the process deals with the machine while it runs.
+    pub machine: MachineSpec,
     /// What the process gives up before it serves.
     pub rights: RightsSpec,
     /// `daemon`.

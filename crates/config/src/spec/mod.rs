@@ -9,6 +9,7 @@ mod lifetime;
 mod limits;
 mod listening;
 mod log;
+mod machine;
 mod processors;
 mod proxy;
 mod rights;
@@ -27,6 +28,7 @@ pub use listening::{
     KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
 };
 pub use log::{LogFormatSpec, LogLevel, LogLinesSpec, LogSpec, LogTargetSpec, SyslogFormat};
+pub use machine::MachineSpec;
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
     BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,

@@ -69,7 +69,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
-        expose_experimental, maxpipes, processors, rights,
+        expose_experimental, maxpipes, processors, rights, machine,
     } but { logs, http, tune, rates, runtime, unix_bind });
     changed!(out, &global.unix_bind, default.unix_bind, UnixBindSpec { prefix, mode } but { user, group });
     owner(&global.unix_bind.user, &global.unix_bind.group, out);

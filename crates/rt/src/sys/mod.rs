@@ -14,6 +14,7 @@ pub(crate) mod rights;
 pub(crate) mod seccomp;
 pub(crate) mod signal;
 pub(crate) mod socket;
+pub(crate) mod thread;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -89,6 +89,19 @@ pub(crate) fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(drop)
 }
 
+pub(crate) fn set_priority(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
+}
+
+/// A copy of standard error with a number that is `number` or more.
+pub(crate) fn open_at_least(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed.
+    let fd = check(unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, number) })?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// The processors that this thread may run on.
 pub(crate) fn affinity() -> io::Result<ProcessorSet> {
     // SAFETY: all bytes zero is a valid value of this plain structure.

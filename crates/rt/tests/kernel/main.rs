@@ -13,3 +13,4 @@ mod splices;
 mod streams;
 mod support;
 mod tasks;
+mod watchdog;

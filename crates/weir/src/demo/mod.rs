@@ -6,6 +6,7 @@ mod origin;
 use crate::arguments::Settings;
 use crate::files::reason;
 use crate::load::{self, Refused};
+use crate::machine::Machine;
 use crate::messages::Messages;
 use crate::serve::{Companion, Service};
 use crate::{listeners, serve};
@@ -64,7 +65,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         sockets: sockets.proxies,
         runtime: sockets.runtime,
         host: Host::default(),
-        processors: Vec::new(),
+        machine: Machine::default(),
         starter: None,
         companion,
         ends_gently: true,

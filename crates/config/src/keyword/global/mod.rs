@@ -8,6 +8,7 @@ mod lifetime;
 mod limits;
 mod log;
 mod lua;
+mod machine;
 mod process;
 mod processors;
 mod quic;
@@ -63,6 +64,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Limits", rows: limits::TABLE },
     Family { title: "Threads and processors", rows: processors::TABLE },
     Family { title: "Rights", rows: rights::TABLE },
+    Family { title: "Machine", rows: machine::TABLE },
     Family { title: "Runtime API", rows: runtime::TABLE },
     Family { title: "Listening sockets", rows: sockets::TABLE },
     Family { title: "Logs", rows: log::TABLE },

@@ -66,7 +66,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Time over which a soft stop spreads the closing of idle connections.",
         lifetime::close_spread_time,
     ),
-    not_yet("warn-blocked-traffic-after", "<time>", "Time after which a task that blocks its thread is reported."),
     not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
     not_yet(
         "harden.reject-privileged-ports.tcp",
@@ -81,7 +80,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("pp2-never-send-local", "", "Send the client's addresses with PROXY v2 even where there is no client."),
     tuning("quick-exit", "", "Leave without giving memory back first; Weir always does."),
     tuning("no-memory-trimming", "", "Do not give unused memory back to the system on reload."),
-    tuning("prealloc-fd", "", "Open the highest descriptor once at start-up, so that the table need not grow later."),
     tuning("stress-level", "<level>", "Developers' switch that stresses the internals."),
     tuning("force-cfg-parser-pause", "<time>", "Developers' pause while parsing."),
     removed(

@@ -62,18 +62,21 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server."),
     not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
     not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
-    not_yet(
+    tuning(
         "tune.defaults.purge",
         "[{ all | none | <element>[,...] }]",
-        "Which defaults sections are forgotten after start-up.",
+        "Which defaults sections are forgotten after start-up; Weir keeps none.",
     ),
     not_yet(
         "tune.glitches.kill.cpu-usage",
         "<number>",
         "Processor load from which connections with too many glitches are closed.",
     ),
-    not_yet("tune.renice.runtime", "<number>", "Scheduling priority of the running process."),
-    not_yet("tune.renice.startup", "<number>", "Scheduling priority while starting."),
+    tuning(
+        "tune.renice.startup",
+        "<number>",
+        "Scheduling priority while starting; Weir has read its configuration within milliseconds.",
+    ),
     not_yet("tune.stick-counters", "<number>", "Number of sticky counters that rules may track at once."),
     not_yet(
         "tune.streams-elasticity",
@@ -119,7 +122,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("tune.quic.zero-copy-fwd-send", "{ on | off }", "Whether QUIC sends without copying."),
     tuning("tune.recv_enough", "<size>", "Bytes received after which no second attempt is made."),
     tuning("tune.ring.queues", "<number>", "Write queues in front of a ring."),
-    tuning("tune.runqueue-depth", "<number>", "Tasks run before polling again."),
     tuning("tune.sched.low-latency", "{ on | off }", "Whether tasks are run in smaller groups."),
     tuning(
         "tune.takeover-other-tg-connections",

@@ -1,0 +1,86 @@
+//! How the process deals with the machine while it runs (sections 3.1 to 3.3).
+
+use super::{GlobalContext, GlobalKeyword, supported};
+use crate::document::Line;
+use crate::keyword::argument::{leading_number, lenient, milliseconds};
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[GlobalKeyword] = &[
+    supported(
+        "warn-blocked-traffic-after",
+        "<time>",
+        "Time after which a task that blocks its thread is reported.",
+        warn_blocked_traffic_after,
+    ),
+    supported("tune.renice.runtime", "<number>", "Scheduling priority of the running process.", renice_runtime),
+    supported("tune.runqueue-depth", "<number>", "Tasks run before polling again.", runqueue_depth),
+    supported(
+        "prealloc-fd",
+        "",
+        "Open the highest descriptor once at start-up, so that the table need not grow later.",
+        prealloc_fd,
+    ),
+    supported("noreuseport", "", "Do not share listening ports with SO_REUSEPORT.", noreuseport),
+];
+
+fn warn_blocked_traffic_after(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "warn-blocked-traffic-after";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let time = milliseconds(
+        line.words.get(1),
+        line,
+        NAME,
+        "'warn-blocked-traffic-after' expects <time> as argument between 1 and 1000 ms.",
+        "unexpected character '%c' in argument to <warn-blocked-traffic-after>.",
+        &mut context.report,
+    );
+    match time {
+        None => {}
+        Some(1..=1000) => context.spec.machine.warn_blocked_after = time,
+        Some(_) => {
+            let text = line.text(1);
+            let message =
+                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
+            context.report.alert(line.span(1), message);
+        }
+    }
+}
+
+fn renice_runtime(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.renice.runtime";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    match leading_number(line.text(1)) {
+        // HAProxy takes nothing for 0.
+        (0, _) if line.words.len() < 2 => context.spec.machine.nice = Some(0),
+        (value @ -20..=19, true) => context.spec.machine.nice = i32::try_from(value).ok(),
+        _ => {
+            let text = line.text(1);
+            let message = format!("'{NAME}' only supports values between -20 and 19 inclusive (was given {text})");
+            context.report.alert(line.span(1), message);
+        }
+    }
+}
+
+fn runqueue_depth(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.runqueue-depth";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let Some(word) = line.words.get(1) else {
+        return context.report.alert(line.span(1), format!("'{NAME}' expects an integer argument."));
+    };
+    let value = lenient(word, NAME, &mut context.report);
+    context.spec.machine.run_queue_depth = u32::try_from(value).ok().filter(|depth| *depth > 0);
+}
+
+fn prealloc_fd(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.machine.prealloc_fd |= !context.report.too_many(line, 1, "prealloc-fd");
+}
+
+fn noreuseport(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.machine.no_reuse_port |= !context.report.too_many(line, 1, "noreuseport");
+}

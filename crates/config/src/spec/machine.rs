@@ -1,0 +1,16 @@
+//! How the process deals with the machine while it runs (configuration manual, sections 3.1 to 3.3).
+
+/// What `global` says about that. `None` everywhere means "not written".
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MachineSpec {
+    /// `warn-blocked-traffic-after`, milliseconds; default 100.
+    pub warn_blocked_after: Option<u64>,
+    /// `tune.renice.runtime`.
+    pub nice: Option<i32>,
+    /// `tune.runqueue-depth`.
+    pub run_queue_depth: Option<u32>,
+    /// `prealloc-fd`.
+    pub prealloc_fd: bool,
+    /// `noreuseport`.
+    pub no_reuse_port: bool,
+}

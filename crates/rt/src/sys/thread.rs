@@ -1,0 +1,129 @@
+//! Looking at a thread of this process from another one: its number, its processor time, and where it is.
+//!
+//! Nothing here may decide what a thread's place means.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::check;
+use crate::current;
+
+/// The calling thread's number.
+pub(crate) fn number() -> i32 {
+    // SAFETY: no pointers are passed; the call cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// The processor time that a thread of this process has used.
+pub(crate) fn processor_time(thread: i32) -> io::Result<Duration> {
+    // The clock of a thread is its number's complement, the kind of clock and a mark for "thread" below it.
+    const SCHEDULED_TIME_OF_THREAD: libc::clockid_t = 6;
+    let clock = (!thread << 3) | SCHEDULED_TIME_OF_THREAD;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the answer.
+    check(unsafe { libc::clock_gettime(clock, &mut time) })?;
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// Most return addresses of a sample.
+pub(crate) const MOST_FRAMES: usize = 48;
+
+/// No worker, or none of its tasks, was running.
+pub(crate) const NO_TASK: u64 = u64::MAX;
+
+/// What the handler found. One thread at a time is looked at.
+static TASK: AtomicU64 = AtomicU64::new(NO_TASK);
+static TAG: AtomicU64 = AtomicU64::new(0);
+static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST_FRAMES];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static DONE: AtomicBool = AtomicBool::new(false);
+
+/// The signal that asks a thread where it is. Nobody sends it otherwise, and its default is to be ignored.
+const SIGNAL: libc::c_int = libc::SIGURG;
+
+/// Runs on the thread that is looked at. Only atomics are written, and nothing is allocated: the return addresses are
+/// found with tables that the program was linked with.
+extern "C" fn look(_: libc::c_int) {
+    let (task, tag) = current::try_with(|worker| worker.running_task()).flatten().unwrap_or((NO_TASK, 0));
+    TASK.store(task, Ordering::Relaxed);
+    TAG.store(tag, Ordering::Relaxed);
+    let mut frames = [0_usize; MOST_FRAMES];
+    let count = return_addresses(&mut frames);
+    for (place, frame) in FRAMES.iter().zip(frames) {
+        place.store(frame, Ordering::Relaxed);
+    }
+    COUNT.store(count, Ordering::Relaxed);
+    DONE.store(true, Ordering::Release);
+}
+
+#[cfg(target_env = "gnu")]
+fn return_addresses(frames: &mut [usize; MOST_FRAMES]) -> usize {
+    // SAFETY: the array is valid for as many pointers as are asked for; a pointer and a `usize` have one layout.
+    let count = unsafe { libc::backtrace(frames.as_mut_ptr().cast(), MOST_FRAMES as libc::c_int) };
+    usize::try_from(count).unwrap_or(0)
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn return_addresses(_: &mut [usize; MOST_FRAMES]) -> usize {
+    0
+}
+
+/// Makes threads answer when they are looked at.
+pub(crate) fn prepare_to_look() -> io::Result<()> {
+    // The first call may load a library, which no handler may do.
+    let _ = return_addresses(&mut [0; MOST_FRAMES]);
+    super::signal::set_handler(SIGNAL, look)
+}
+
+/// Where a thread was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// The task that ran, [`NO_TASK`] for none.
+    pub(crate) task: u64,
+    /// Its tag.
+    pub(crate) tag: u64,
+    /// Return addresses, the innermost first.
+    pub(crate) frames: [usize; MOST_FRAMES],
+    /// How many of them there are.
+    pub(crate) count: usize,
+}
+
+/// Asks a thread of this process where it is; `None` when it does not answer.
+pub(crate) fn look_at(thread: i32) -> Option<Sample> {
+    const PATIENCE: u32 = 50;
+    DONE.store(false, Ordering::Relaxed);
+    let process = std::process::id() as libc::c_long;
+    // SAFETY: no pointers are passed; the signal has a handler.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, process, thread as libc::c_long, SIGNAL) } as libc::c_int).ok()?;
+    for _ in 0..PATIENCE {
+        if DONE.load(Ordering::Acquire) {
+            let mut frames = [0; MOST_FRAMES];
+            frames.iter_mut().zip(&FRAMES).for_each(|(frame, place)| *frame = place.load(Ordering::Relaxed));
+            let count = COUNT.load(Ordering::Relaxed).min(MOST_FRAMES);
+            return Some(Sample {
+                task: TASK.load(Ordering::Relaxed),
+                tag: TAG.load(Ordering::Relaxed),
+                frames,
+                count,
+            });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    None
+}
+
+/// Where the program lies in memory: return addresses are worth something to others only relative to that.
+pub(crate) fn base_address() -> usize {
+    /// # Safety
+    /// `info` must be valid, and `place` one for a `usize`.
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, place: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the caller passes a valid description, and the place that `base_address` gave it.
+        unsafe { *place.cast::<usize>() = (*info).dlpi_addr as usize };
+        1
+    }
+    let mut base = 0_usize;
+    // SAFETY: `first` has the shape that is asked for, and `base` outlives the call, the only one that writes it.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut base).cast()) };
+    base
+}

@@ -1,0 +1,62 @@
+//! The watchdog, on tasks that keep their worker until they have been reported.
+
+use crate::rt;
+use rt::watchdog::Stall;
+use rt::{Class, Config, Watchdog};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What a report said.
+#[derive(Debug, PartialEq)]
+struct Told {
+    worker: u16,
+    tag: Option<u64>,
+    is_final: bool,
+}
+
+/// Runs two workers. On the second one, a task with a tag does not return before the report that `until` waits for.
+fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) -> bool) -> (Vec<Told>, usize) {
+    let free = Arc::new(AtomicBool::new(false));
+    let told = Arc::new(Mutex::new((Vec::new(), 0)));
+    let (release, notes) = (Arc::clone(&free), Arc::clone(&told));
+    let report = move |stall: &Stall<'_>| {
+        let mut notes = notes.lock().unwrap();
+        notes.0.push(Told { worker: stall.worker, tag: stall.tag, is_final: stall.is_final });
+        notes.1 = stall.frames.len();
+        if until(stall) {
+            release.store(true, Ordering::SeqCst);
+        }
+    };
+    let watchdog = Some(Watchdog { warn_after, give_up_after, report: Arc::new(report) });
+    let config = Config { workers: 2, watchdog, ..Config::default() };
+    let main: rt::Main = Arc::new(move |worker| {
+        let free = Arc::clone(&free);
+        Box::pin(async move {
+            if worker == 1 {
+                rt::spawn(Class::Normal, 77, async move {
+                    while !free.load(Ordering::SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                    rt::stop();
+                });
+            }
+        })
+    });
+    std::thread::spawn(move || rt::run(&config, main).unwrap()).join().unwrap();
+    Arc::into_inner(told).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn a_task_that_does_not_return_is_reported_with_its_tag_and_its_place() {
+    let day = Duration::from_secs(86_400);
+    let (told, frames) = watched(Duration::from_millis(20), day, |_| true);
+    assert_eq!(told[0], Told { worker: 1, tag: Some(77), is_final: false });
+    assert!(frames > 3 || cfg!(not(target_env = "gnu")), "{frames}");
+}
+
+#[test]
+fn one_that_never_returns_is_given_up() {
+    let (told, _) = watched(Duration::from_millis(20), Duration::from_millis(60), |stall| stall.is_final);
+    assert_eq!(told.last().unwrap(), &Told { worker: 1, tag: Some(77), is_final: true });
+}
