@@ -55,6 +55,16 @@ impl AddressRules {
         datagram: true,
         kind: SocketKind::Stream,
     };
+    /// `source`, `usesrc` and `socks4`.
+    pub const SOURCE: Self = Self {
+        port_required: false,
+        port_range: false,
+        port_offset: false,
+        descriptor: false,
+        stream: true,
+        datagram: false,
+        kind: SocketKind::Stream,
+    };
     /// `log` and `nameserver`.
     pub const LOG: Self = Self {
         port_required: false,

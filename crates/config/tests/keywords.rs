@@ -128,7 +128,9 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 "server" | "default-server" => "server",
                 _ => continue,
             };
-            used.entry(kind.to_owned()).or_default().extend(words[1..].iter().map(|&word| word.to_owned()));
+            // Without the arguments that some have in parentheses.
+            let names = words[1..].iter().map(|word| word.split('(').next().unwrap_or_default().to_owned());
+            used.entry(kind.to_owned()).or_default().extend(names);
         }
     }
     used

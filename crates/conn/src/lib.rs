@@ -3,4 +3,6 @@
 
 pub mod duplex;
 pub mod flow;
+pub mod identity;
 pub mod link;
+pub mod ports;

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rt::net::{ParkedId, ParkedStream, Stream};
 
+use crate::identity::{Identity, Particulars};
+
 /// A server's number in the pool: servers of all backends counted through.
 pub type ServerId = usize;
 
@@ -17,12 +19,19 @@ pub struct Link {
     pub stream: Stream,
     /// Answers that were received whole over it; above zero it has proved that it can be reused.
     pub answers: u32,
+    /// What is particular about it; `None` where nothing is.
+    pub particulars: Option<Box<Particulars>>,
 }
 
 impl Link {
-    /// A fresh connection.
+    /// A fresh connection like all others to its server.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, answers: 0 }
+        Self { stream, answers: 0, particulars: None }
+    }
+
+    /// Whether a request that needs such a connection may use this one.
+    pub fn is(&self, identity: Identity<'_>) -> bool {
+        identity.fits(self.particulars.as_deref())
     }
 }
 
@@ -31,11 +40,20 @@ impl Link {
 pub struct Limits {
     /// Idle links kept at most over all workers (`pool-max-conn`).
     pub most: usize,
+    /// Idle links over all workers up to which workers leave each other's alone (`pool-low-conn`).
+    pub unshared: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { most: usize::MAX, unshared: 0 }
+    }
 }
 
 struct Idle {
     parked: ParkedStream,
     answers: u32,
+    particulars: Option<Box<Particulars>>,
 }
 
 /// One worker's idle links to one server. Aligned so that two workers never share a cache line.
@@ -63,21 +81,37 @@ impl List {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, proven: bool, newest: bool) -> Option<Idle> {
+    fn take(&self, wanted: Wanted<'_>, newest: bool) -> Option<Idle> {
         if self.length.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut links = self.lock();
         let position = if newest {
-            links.queue.iter().rposition(|idle| !proven || idle.answers > 1)
+            links.queue.iter().rposition(|idle| wanted.admits(idle))
         } else {
-            links.queue.iter().position(|idle| !proven || idle.answers > 1)
+            links.queue.iter().position(|idle| wanted.admits(idle))
         }?;
         let idle = links.queue.remove(position)?;
         let left = links.queue.len();
         links.spare = links.spare.min(left);
         self.length.store(left, Ordering::Relaxed);
         Some(idle)
+    }
+}
+
+/// Which idle links will do.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// Only those that were reused before.
+    proven: bool,
+    /// Only those of this kind; `None`: any.
+    identity: Option<Identity<'a>>,
+}
+
+impl Wanted<'_> {
+    fn admits(&self, idle: &Idle) -> bool {
+        (!self.proven || idle.answers > 1)
+            && self.identity.is_none_or(|identity| identity.fits(idle.particulars.as_deref()))
     }
 }
 
@@ -106,22 +140,43 @@ impl Pool {
         Self { servers: servers.collect(), shared }
     }
 
-    /// An idle link to `server` that is open and silent, the most recently used of this worker first. With `proven`
-    /// only links that were reused before (`http-reuse aggressive`).
-    pub fn take(&self, server: ServerId, worker: usize, proven: bool) -> Option<Link> {
-        let server = self.servers.get(server)?;
-        while let Some(idle) = server.lists.get(worker)?.take(proven, true) {
+    /// An idle link to `server` of that kind which is open and silent, the most recently used of this worker first.
+    /// With `proven` only links that were reused before (`http-reuse aggressive`).
+    pub fn take(&self, server: ServerId, worker: usize, proven: bool, identity: Identity<'_>) -> Option<Link> {
+        self.find(server, worker, Wanted { proven, identity: Some(identity) })
+    }
+
+    /// Closes an idle link to `server`, whatever its kind. False: there is none that this worker may touch.
+    pub fn evict(&self, server: ServerId, worker: usize) -> bool {
+        self.find(server, worker, Wanted { proven: false, identity: None }).is_some()
+    }
+
+    /// Closes an idle link of `worker` to any server. False: it has none.
+    pub fn evict_any(&self, worker: usize) -> bool {
+        let wanted = Wanted { proven: false, identity: None };
+        self.servers.iter().any(|server| {
+            let idle = server.lists.get(worker).and_then(|list| list.take(wanted, false));
+            if idle.is_some() {
+                server.leave(1);
+            }
+            idle.is_some()
+        })
+    }
+
+    fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<Link> {
+        let server = self.servers.get(id)?;
+        while let Some(idle) = server.lists.get(worker)?.take(wanted, true) {
             if let Some(link) = server.revive(idle) {
                 return Some(link);
             }
         }
-        if !self.shared {
+        if !self.shared || (server.limits.unshared > 0 && self.idle(id) < server.limits.unshared) {
             return None;
         }
         let others = server.lists.len();
         for step in 1..others {
             let list = &server.lists[(worker + step) % others];
-            while let Some(idle) = list.take(proven, false) {
+            while let Some(idle) = list.take(wanted, false) {
                 if let Some(link) = server.revive(idle) {
                     return Some(link);
                 }
@@ -147,7 +202,7 @@ impl Pool {
         let id = parked.id();
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
-        links.queue.push_back(Idle { parked, answers: link.answers });
+        links.queue.push_back(Idle { parked, answers: link.answers, particulars: link.particulars });
         list.length.store(links.queue.len(), Ordering::Relaxed);
         Some(id)
     }
@@ -233,7 +288,7 @@ impl Server {
     fn revive(&self, idle: Idle) -> Option<Link> {
         self.leave(1);
         let stream = idle.parked.adopt()?;
-        Some(Link { stream, answers: idle.answers })
+        Some(Link { stream, answers: idle.answers, particulars: idle.particulars })
     }
 }
 
@@ -251,8 +306,18 @@ impl WorkerLinks {
     }
 
     /// Takes an idle link, see [`Pool::take`].
-    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool) -> Option<Link> {
-        pool.take(server, self.worker, proven)
+    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool, identity: Identity<'_>) -> Option<Link> {
+        pool.take(server, self.worker, proven, identity)
+    }
+
+    /// Closes an idle link, see [`Pool::evict`].
+    pub fn evict(&self, pool: &Pool, server: ServerId) -> bool {
+        pool.evict(server, self.worker)
+    }
+
+    /// Closes an idle link to any server, see [`Pool::evict_any`].
+    pub fn evict_any(&self, pool: &Pool) -> bool {
+        pool.evict_any(self.worker)
     }
 
     /// Lays an idle link down, or closes it where there is no room.

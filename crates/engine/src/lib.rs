@@ -3,6 +3,7 @@
 
 pub mod facts;
 pub mod listener;
+pub mod outgoing;
 pub mod service;
 pub mod session;
 pub mod sockets;

@@ -17,6 +17,7 @@ use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
 use crate::listener::Listening;
+use crate::outgoing::Outgoing;
 use crate::service::log::{Logger, Targets};
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
@@ -35,6 +36,8 @@ pub struct Shared {
     pub pool: Pool,
     /// What is counted, for statistics.
     pub counters: Counters,
+    /// What connections to servers are made with.
+    pub outgoing: Outgoing,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -61,13 +64,17 @@ struct Load(AtomicUsize);
 impl Shared {
     /// For a program with fresh counts.
     pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
-        let mut limits = vec![Limits { most: usize::MAX }; program.servers];
+        let mut limits = vec![Limits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
-            limits[server.serial].most = server.pool_max_conn.map_or(usize::MAX, |most| most as usize);
+            // A delay of nothing keeps no idle connection.
+            let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
+            limits[server.serial] =
+                Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize };
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = Counters::new(&program, workers);
         Self {
+            outgoing: Outgoing::new(&program),
             program,
             counters,
             live,

@@ -29,6 +29,10 @@ impl Resolver for SystemResolver {
     fn group(&mut self, name: &str) -> Option<u32> {
         rt::process::group_by_name(name).ok().flatten()
     }
+
+    fn has_namespace(&mut self, name: &str) -> bool {
+        rt::net::Namespace::open(name).is_ok()
+    }
 }
 
 fn fits(ip: &IpAddr, family: Family) -> bool {

@@ -6,4 +6,5 @@ pub mod date;
 pub mod h1;
 pub mod http;
 pub mod proxy_protocol;
+pub mod socks4;
 pub mod syslog;

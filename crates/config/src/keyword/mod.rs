@@ -25,6 +25,7 @@ mod rule;
 mod section;
 mod sections;
 mod server;
+mod source;
 mod table;
 mod verify;
 

@@ -56,7 +56,7 @@ pub struct UnixBindSpec {
     pub group: Option<Spanned<AccountSpec>>,
 }
 
-/// `clitcpka-*`: fine settings of TCP keep-alive; `None` leaves one to the system.
+/// `clitcpka-*` and `srvtcpka-*`: fine settings of TCP keep-alive; `None` leaves one to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeepAliveSpec {
     /// `clitcpka-cnt`: probes without an answer before the connection is dropped.

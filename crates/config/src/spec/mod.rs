@@ -3,6 +3,7 @@
 
 mod address;
 mod bind;
+mod connecting;
 mod global;
 mod http;
 mod lifetime;
@@ -20,6 +21,10 @@ mod threads;
 
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use bind::BindSpec;
+pub use connecting::{
+    ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
+    SourceSpec,
+};
 pub use global::{GlobalSpec, TuneSpec};
 pub use http::{ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use lifetime::{CloseSpread, LifetimeSpec};

@@ -1,6 +1,9 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
-use super::{BindSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, ServerSpec};
+use super::{
+    BindSpec, ConnectingDefaultsSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec,
+    ServerSpec,
+};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -213,4 +216,6 @@ pub struct ProxySpec {
     pub log_lines: LogLinesSpec,
     /// `log-tag`.
     pub log_tag: Option<String>,
+    /// How connections to its servers are made.
+    pub connecting: ConnectingDefaultsSpec,
 }

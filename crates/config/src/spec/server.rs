@@ -1,6 +1,6 @@
 //! A `server` line (configuration manual, section 5.2), with `default-server` already merged.
 
-use super::{AddressSpec, ServerLimitsSpec};
+use super::{AddressSpec, ConnectingSpec, ServerLimitsSpec};
 use crate::span::{Span, Spanned};
 
 /// One server.
@@ -30,4 +30,6 @@ pub struct ServerSpec {
     pub pool_max_conn: Option<u32>,
     /// `pool-purge-delay` in milliseconds; default 5000.
     pub pool_purge_delay: u32,
+    /// How connections to it are made.
+    pub connecting: ConnectingSpec,
 }

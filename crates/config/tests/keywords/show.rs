@@ -4,10 +4,11 @@
 use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
-    AccountSpec, AddressSpec, BindSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HostSpec, HttpErrorsSpec, HttpSpec,
-    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyLimitsSpec,
-    ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec,
-    ServerSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
+    AccountSpec, AddressSpec, BindSpec, ConnectingDefaultsSpec, ConnectingSpec, ErrorFileSpec, GlobalHttpSpec,
+    GlobalSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogLinesSpec,
+    LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec,
+    RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec,
+    TuneSpec, UnixBindSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -127,6 +128,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         log_format,
         log_lines,
         log_tag,
+        connecting,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -155,6 +157,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         structured_data, error, dontlog_normal, separate_errors, as_soon_as_possible,
     } but {});
     field(out, "log_tag", log_tag, &None);
+    changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
+        source, keepalive, smart_connect,
+    } but {});
     changed!(out, timeouts, TimeoutsSpec::default(), TimeoutsSpec {
         client, client_fin, client_hs, connect, http_request, http_keep_alive, queue, server, server_fin, tarpit,
         tunnel, check,
@@ -224,6 +229,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         backup,
         pool_max_conn,
         pool_purge_delay,
+        connecting,
     } = server;
     let _ = write!(out, "  server@{} {} id={id} {}", span.line, name.value, address(&at.value));
     field(out, "weight", weight, &1);
@@ -234,6 +240,13 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "backup", backup, &false);
     field(out, "pool_max_conn", pool_max_conn, &None);
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
+    changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {
+        source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
+        redirect, initial_address,
+    } but { proxy_header });
+    changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
+        v1, v2, checksum, fields,
+    } but {});
     out.push('\n');
 }
 

@@ -73,6 +73,13 @@ fn is_null(facts: &Facts) -> bool {
 }
 
 fn log(session: &Session, facts: &Facts) {
+    with_record(session, facts, |record| {
+        session.worker.logger.traffic(session.frontend, verdict(session, facts), record);
+    });
+}
+
+/// What a log format would tell of the stream at this moment.
+pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Record<'_>)) {
     let worker = &session.worker;
     let proxy = session.proxy();
     let backend = facts.backend.map(|index| worker.proxy(index));
@@ -114,7 +121,7 @@ fn log(session: &Session, facts: &Facts) {
         backend_queue: facts.backend_queue,
         ..Record::default()
     };
-    worker.logger.traffic(session.frontend, verdict(session, facts), &record);
+    use_record(&record);
 }
 
 /// Where the server is.

@@ -7,20 +7,27 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{BalanceSpec, HttpReuse, Mode};
+use conn::identity::Identity;
 use conn::link::Link;
 use policy::live::{Assignment, Local, PickContext, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
-use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress, ServerPort};
-use rt::net::{Address, ConnectOptions, Hangup, Stream};
+use policy::program::{Backend, Proxy, Redispatch, Server};
+use rt::net::{Address, Hangup, Stream};
+use wire::http::Method;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
+use crate::stream::attempt::Attempt;
 use crate::stream::exchange::WATCH_AFTER;
+use crate::stream::redirect;
 use crate::stream::tally::{self, Step};
 use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
 const TURNAROUND: Duration = Duration::from_secs(1);
+
+/// The status of an answer that sends the client to the server itself (`redir`).
+pub const REDIRECT: i32 = 302;
 
 /// A server's slot and a link to it.
 pub struct Target {
@@ -67,15 +74,6 @@ pub struct Request<'a> {
     pub first: bool,
 }
 
-enum Attempt {
-    Connected(Stream),
-    Refused,
-    Expired,
-    Gone,
-    /// A local resource is missing.
-    Exhausted,
-}
-
 impl Request<'_> {
     /// Gets a server and a link to it: waits in its queue, takes an idle link or connects, retries and redispatches as
     /// configured. `held` is a slot that is kept from an earlier attempt.
@@ -93,25 +91,19 @@ impl Request<'_> {
             };
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
-            if let Some(link) = self.idle_link(backend, server) {
-                self.count(server, Step::Reuse);
-                self.note_connected(&link.stream);
-                return Ok(Target { slot, link });
-            }
-            self.make_room(server);
-            self.count(server, Step::Connect);
-            let cause = match self.connect(server).await {
-                Attempt::Connected(stream) => {
-                    self.note_connected(&stream);
-                    return Ok(Target { slot, link: Link::new(stream) });
+            let attempt = match self.link_to(backend, server).await {
+                Ok(attempt) => attempt,
+                Err(refusal) => return Err(self.give_up(slot, refusal)),
+            };
+            let (cause, pauses) = match attempt {
+                Attempt::Connected(link) => {
+                    self.note_connected(&link.stream);
+                    return Ok(Target { slot, link });
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
-                Attempt::Exhausted => {
-                    self.count(server, Step::Failure);
-                    return Err(self.give_up(slot, Refusal::new(Cause::Resource, Phase::Connect, 503)));
-                }
-                Attempt::Refused => Cause::Server,
-                Attempt::Expired => Cause::ServerTimeout,
+                Attempt::Refused => (Cause::Server, true),
+                Attempt::Unable => (Cause::Server, false),
+                Attempt::Expired => (Cause::ServerTimeout, false),
             };
             let retry = self.facts.borrow().retries + 1;
             if retry > backend.retries {
@@ -126,14 +118,34 @@ impl Request<'_> {
                 drop(slot);
             } else {
                 self.count(server, Step::Retry);
-                if cause == Cause::Server
-                    && let Err(refusal) = self.turn_around().await
-                {
+                if let Err(refusal) = self.turn_around(pauses).await {
                     return Err(self.give_up(slot, refusal));
                 }
                 held = Some(slot);
             }
         }
+    }
+
+    /// An idle link to the server, or an attempt to make one. The error is final.
+    async fn link_to(&mut self, backend: &Backend, server: &Server) -> Result<Attempt, Refusal> {
+        if server.redirect.is_some() && self.may_be_redirected() {
+            return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
+        }
+        let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
+        if let Some(link) = self.idle_link(backend, server, plan.identity()) {
+            self.count(server, Step::Reuse);
+            return Ok(Attempt::Connected(link));
+        }
+        self.make_room(server);
+        self.count(server, Step::Connect);
+        Ok(self.connect(server, plan).await)
+    }
+
+    /// Whether `redir` applies to the request.
+    fn may_be_redirected(&self) -> bool {
+        let facts = self.facts.borrow();
+        let safe = matches!(facts.request.known_method(), Method::Get | Method::Head);
+        self.proxy.mode == Mode::Http && safe && redirect::path(facts.request.target()).is_some()
     }
 
     /// Gives the place back before the log tells of the load.
@@ -228,13 +240,14 @@ impl Request<'_> {
     }
 
     /// An idle link that this request may use (`http-reuse`).
-    fn idle_link(&mut self, backend: &Backend, server: &Server) -> Option<Link> {
+    fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: Identity<'_>) -> Option<Link> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }
         let proven = match backend.http_reuse {
             HttpReuse::Never => {
-                let (_, mut link) = self.private.take_if(|(serial, _)| *serial == server.serial)?;
+                let (_, mut link) =
+                    self.private.take_if(|(serial, link)| *serial == server.serial && link.is(wanted))?;
                 return link.stream.is_clean().then_some(link);
             }
             HttpReuse::Safe if self.first => return None,
@@ -242,7 +255,7 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        worker.links.take(&worker.shared.pool, server.serial, proven)
+        worker.links.take(&worker.shared.pool, server.serial, proven, wanted)
     }
 
     /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way.
@@ -252,45 +265,7 @@ impl Request<'_> {
         let pool = &worker.shared.pool;
         let served = worker.shared.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
         if pool.idle(server.serial) + served > maxconn as usize {
-            drop(worker.links.take(pool, server.serial, false));
-        }
-    }
-
-    async fn connect(&mut self, server: &Server) -> Attempt {
-        let address = match &server.address {
-            ServerAddress::Inet { ip, port } => {
-                let port = match port {
-                    ServerPort::Exact(port) => *port,
-                    ServerPort::Offset(_) => {
-                        let destination = self.session.destination(self.client);
-                        port.resolve(destination.map_or(0, |address| address.port()))
-                    }
-                };
-                Address::Inet((*ip, port).into())
-            }
-            ServerAddress::Unix(path) => Address::Unix(path.clone()),
-            ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-            ServerAddress::Descriptor(_) => return Attempt::Refused,
-        };
-        let buffers = self.session.worker.shared.program.global.server_buffers;
-        let options = ConnectOptions {
-            receive_buffer: buffers.receive.map(|bytes| bytes as usize),
-            send_buffer: buffers.send.map(|bytes| bytes as usize),
-            keepalive: self.proxy.options.srvtcpka,
-            ..ConnectOptions::default()
-        };
-        let mut connecting = match Stream::connect(&address, &options) {
-            Ok(connecting) => connecting,
-            Err(error) if is_exhaustion(&error) => return Attempt::Exhausted,
-            Err(_) => return Attempt::Refused,
-        };
-        let deadline = self.proxy.timeouts.connect.map(|limit| rt::now() + limit);
-        match self.wait(deadline, |cx| std::pin::Pin::new(&mut connecting).poll(cx)).await {
-            Waited::Done(Ok(stream)) => Attempt::Connected(stream),
-            Waited::Done(Err(error)) if is_exhaustion(&error) => Attempt::Exhausted,
-            Waited::Done(Err(_)) => Attempt::Refused,
-            Waited::Expired => Attempt::Expired,
-            Waited::Gone => Attempt::Gone,
+            worker.links.evict(pool, server.serial);
         }
     }
 
@@ -304,7 +279,12 @@ impl Request<'_> {
     }
 
     /// The pause before the same server is tried again.
-    async fn turn_around(&mut self) -> Result<(), Refusal> {
+    async fn turn_around(&mut self, pauses: bool) -> Result<(), Refusal> {
+        if !pauses {
+            // Retries that cost nothing must not keep the worker for themselves.
+            rt::yield_now().await;
+            return Ok(());
+        }
         let pause = self.proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
@@ -313,7 +293,7 @@ impl Request<'_> {
     }
 
     /// Waits for `ready`, a deadline, or the client to go.
-    async fn wait<T>(
+    pub(super) async fn wait<T>(
         &mut self,
         deadline: Option<Moment>,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -360,13 +340,12 @@ fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
     backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
 }
 
-enum Waited<T> {
+/// How a wait ended.
+pub(super) enum Waited<T> {
+    /// With what was waited for.
     Done(T),
+    /// Too late.
     Expired,
+    /// The client left.
     Gone,
-}
-
-/// Whether the system has run out of something: descriptors, memory, source ports.
-fn is_exhaustion(error: &std::io::Error) -> bool {
-    rt::net::is_exhaustion(error)
 }

@@ -198,10 +198,20 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
 fn keep_link(session: &Session, client: &mut Client, backend: &Backend, slot: &Slot, mut link: Link) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
     link.answers = link.answers.saturating_add(1);
+    if server.max_reuse.is_some_and(|most| link.answers > most) {
+        return;
+    }
     if backend.http_reuse == HttpReuse::Never {
         client.private = Some((server.serial, link));
     } else {
         let worker = &session.worker;
+        // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
+        // their share of all descriptors.
+        if u64::try_from(link.stream.number())
+            .is_ok_and(|number| number >= worker.shared.program.global.pool_low_descriptors)
+        {
+            return;
+        }
         worker.links.put(&worker.shared.pool, server.serial, link);
     }
 }

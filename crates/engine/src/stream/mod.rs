@@ -1,14 +1,17 @@
 //! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
 
 pub mod activity;
+mod attempt;
 pub mod buffering;
 pub mod conclude;
 pub mod connect;
 pub mod dispatch;
 pub mod exchange;
 pub mod forwarded;
+mod handshake;
 pub mod http;
 pub mod page;
+mod redirect;
 pub mod refuse;
 pub mod request;
 pub mod screening;

@@ -44,7 +44,7 @@ pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
 }
 
 /// `None`: the page is no HTTP answer, so it can only be sent as it is.
-fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: bool) -> Option<Answer> {
+pub fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: bool) -> Option<Answer> {
     let limits = Limits { max_head: page.len(), ..Limits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);

@@ -5,14 +5,15 @@ use std::task::Poll;
 
 use config::spec::CloseMode;
 use conn::flow::{Flow, Moved, Step};
+use policy::program::{Proxy, Server};
 use wire::http::{Head, Version};
 
-use crate::facts::{Cause, Outcome};
+use crate::facts::{Cause, Facts, Outcome};
 use crate::session::Session;
-use crate::stream::connect::Refusal;
+use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::http::Client;
 use crate::stream::request::Next;
-use crate::stream::{conclude, page};
+use crate::stream::{conclude, page, redirect};
 use crate::worker::SharedFacts;
 
 /// Notes how a stream ended, and the status that the client gets; -1 for none.
@@ -69,7 +70,9 @@ pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, st
         let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
         let keep = !by_client && status != 400 && keeps_client(session, &facts.request);
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
-        page::answer(proxy, session, &facts.request, status, keep)
+        let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
+        let redirect = target.and_then(|server| redirect::answer(server, session, &facts.request, keep));
+        redirect.unwrap_or_else(|| page::answer(proxy, session, &facts.request, status, keep))
     };
     let sent = send_page(session, client, &answer.bytes).await;
     let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
@@ -81,6 +84,11 @@ pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, st
         return Next::Close;
     }
     if answer.keep && drain(session, client, up).await { Next::Again } else { Next::Linger }
+}
+
+/// The server that the request got.
+fn server<'a>(proxy: &'a Proxy, facts: &Facts) -> Option<&'a Server> {
+    proxy.backend.as_ref().zip(facts.server).and_then(|(backend, index)| backend.servers.get(index))
 }
 
 /// Reads the rest of a request's body. False: it does not come to its end.

@@ -2,7 +2,7 @@
 
 use super::Compiler;
 use crate::program::{BindAddress, LogAddress, ServerAddress, ServerPort};
-use config::spec::{AddressSpec, Family, HostSpec, PortSpec};
+use config::spec::{AddressSpec, Family, HostSpec, InitialAddress, PortSpec};
 use config::text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -21,6 +21,39 @@ impl Compiler<'_> {
             HostSpec::Ip(ip) => Ok(*ip),
             HostSpec::Name(name) => self.resolver.resolve(name, family).map_err(|_| name.as_str()),
         }
+    }
+
+    /// A server's address by the methods of `init-addr`, and whether it is one. The error is what to say.
+    pub(super) fn initial_address(
+        &mut self,
+        written: &AddressSpec,
+        methods: &[InitialAddress],
+    ) -> Result<(ServerAddress, bool), String> {
+        let AddressSpec::Inet { host: HostSpec::Name(name), family, port, kind } = written else {
+            return match self.server_address(written) {
+                Ok(address) => Ok((address, true)),
+                Err(host) => Err(format!("could not resolve address '{host}'.")),
+            };
+        };
+        let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind };
+        // There is no state file, so nothing is known of earlier addresses.
+        let methods = if methods.is_empty() { &[InitialAddress::Libc] } else { methods };
+        for method in methods {
+            let (host, resolved) = match method {
+                InitialAddress::Last => continue,
+                InitialAddress::Libc => (HostSpec::Name(name.clone()), true),
+                InitialAddress::None => (HostSpec::Any, false),
+                InitialAddress::Address(ip) => (HostSpec::Ip(*ip), true),
+            };
+            if let Ok(address) = self.server_address(&with(host)) {
+                return Ok((address, resolved));
+            }
+        }
+        Err(if methods.contains(&InitialAddress::Libc) {
+            format!("could not resolve address '{name}'.")
+        } else {
+            format!("no method found to resolve address '{name}'.")
+        })
     }
 
     pub(super) fn server_address<'a>(&mut self, written: &'a AddressSpec) -> Result<ServerAddress, &'a str> {

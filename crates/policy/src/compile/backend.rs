@@ -5,6 +5,7 @@ use crate::balance;
 use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server};
 use config::diagnostic::Form;
 use config::spec::{Mode, ProxySpec, ServerSpec, Spec};
+use config::text;
 use std::time::Duration;
 
 impl Compiler<'_> {
@@ -24,17 +25,16 @@ impl Compiler<'_> {
     }
 
     fn server(&mut self, proxy: &ProxySpec, index: usize, written: &ServerSpec) -> Option<Server> {
-        let address = match self.server_address(&written.address.value) {
-            Ok(address) => address,
-            Err(host) => {
-                let message = format!(
-                    "'server {}/{}' : could not resolve address '{host}'.",
-                    proxy.name.value, written.name.value
-                );
-                self.alert(written.address.span, Form::Parsing, message);
-                return None;
-            }
-        };
+        let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
+        let (address, resolved) =
+            match self.initial_address(&written.address.value, &written.connecting.initial_address) {
+                Ok(address) => address,
+                Err(message) => {
+                    self.alert(written.address.span, Form::Parsing, format!("{head}{message}"));
+                    return None;
+                }
+            };
+        let connecting = self.connecting(proxy, written, &address, &head);
         // Zero means "no limit" for both.
         let limit = |written: Option<u32>| written.filter(|limit| *limit > 0);
         // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
@@ -51,10 +51,15 @@ impl Compiler<'_> {
             minconn: minconn.filter(|minconn| Some(*minconn) < maxconn),
             strict_maxconn: written.limits.strict_maxconn,
             maxqueue: limit(written.maxqueue),
-            disabled: written.disabled,
+            // Nothing can be sent to a server without an address.
+            disabled: written.disabled || !resolved,
             backup: written.backup,
             pool_max_conn: written.pool_max_conn,
             pool_purge_delay: Duration::from_millis(u64::from(written.pool_purge_delay)),
+            pool_low_conn: written.connecting.pool_low_conn,
+            max_reuse: written.connecting.max_reuse,
+            redirect: written.connecting.redirect.as_deref().map(|prefix| text::to_bytes(prefix).into()),
+            connecting,
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod address;
 mod backend;
+mod connecting;
 mod errors;
 mod frontend;
 mod http;
@@ -40,6 +41,12 @@ pub trait Resolver {
     /// The number of a group of the system; `None` when there is no such group.
     fn group(&mut self, _name: &str) -> Option<u32> {
         None
+    }
+
+    /// Whether there is a network namespace of that name which may be opened.
+    fn has_namespace(&mut self, name: &str) -> bool {
+        let _ = name;
+        true
     }
 }
 

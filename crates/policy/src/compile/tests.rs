@@ -50,6 +50,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         log_format: LogFormatSpec::default(),
         log_lines: LogLinesSpec::default(),
         log_tag: None,
+        connecting: ConnectingDefaultsSpec::default(),
     }
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
         backup: false,
         pool_max_conn: None,
         pool_purge_delay: 5_000,
+        connecting: ConnectingSpec::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! still has to be interpreted.
 
 mod address;
+mod connecting;
 mod errors;
 mod global;
 mod http;
@@ -13,6 +14,7 @@ mod proxy;
 mod runtime;
 
 pub use address::{BindAddress, ServerAddress, ServerPort};
+pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, Source};
 pub use errors::ErrorPages;
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};

@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
 use super::{
-    BackendLimits, BindAddress, ErrorPages, FrontendLimits, Http, Listening, LogLines, LogTarget, Reception,
-    ServerAddress,
+    BackendLimits, BindAddress, Connecting, ErrorPages, FrontendLimits, Http, Listening, LogLines, LogTarget,
+    Reception, ServerAddress,
 };
 use config::spec::{BalanceSpec, CloseMode, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
@@ -214,6 +214,14 @@ pub struct Server {
     pub pool_max_conn: Option<u32>,
     /// `pool-purge-delay`.
     pub pool_purge_delay: Duration,
+    /// `pool-low-conn`: idle connections up to which workers leave each other's alone.
+    pub pool_low_conn: u32,
+    /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.
+    pub max_reuse: Option<u32>,
+    /// `redir`: GET and HEAD are answered with a redirect to this, followed by the request's target.
+    pub redirect: Option<Box<[u8]>>,
+    /// How connections to it are made.
+    pub connecting: Connecting,
 }
 
 impl Proxy {

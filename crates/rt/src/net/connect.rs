@@ -8,10 +8,11 @@ use std::future::Future;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Address, Socket, Stream};
+use super::{Address, KeepAlive, Namespace, Socket, Stream};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
@@ -30,7 +31,15 @@ pub struct ConnectOptions {
     /// Leave by this network device (`SO_BINDTODEVICE`; needs a privilege).
     pub interface: Option<String>,
     /// Let the kernel probe an idle peer (`SO_KEEPALIVE`).
-    pub keepalive: bool,
+    pub keepalive: Option<KeepAlive>,
+    /// Leave the acknowledgement of the handshake to the first bytes that are sent (`TCP_QUICKACK`).
+    pub delay_acknowledgement: bool,
+    /// Congestion control (`TCP_CONGESTION`); where the kernel refuses it, its default stays.
+    pub congestion_control: Option<Box<str>>,
+    /// Sign segments with this key (`TCP_MD5SIG`).
+    pub md5_key: Option<Box<str>>,
+    /// The network namespace to connect in.
+    pub namespace: Option<Arc<Namespace>>,
     /// Largest segment to announce (`TCP_MAXSEG`).
     pub mss: Option<u32>,
     /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
@@ -39,6 +48,8 @@ pub struct ConnectOptions {
     pub send_buffer: Option<usize>,
     /// Bytes of the kernel's receive buffer.
     pub receive_buffer: Option<usize>,
+    /// Closing resets the connection (`SO_LINGER` of zero).
+    pub reset_on_close: bool,
     /// Send the first bytes with the SYN (`TCP_FASTOPEN_CONNECT`).
     pub fast_open: bool,
     /// Firewall mark of the packets (`SO_MARK`; needs a privilege).
@@ -52,11 +63,16 @@ impl Default for ConnectOptions {
             source: None,
             transparent: false,
             interface: None,
-            keepalive: false,
+            keepalive: None,
+            delay_acknowledgement: false,
+            congestion_control: None,
+            md5_key: None,
+            namespace: None,
             mss: None,
             user_timeout: None,
             send_buffer: None,
             receive_buffer: None,
+            reset_on_close: false,
             fast_open: false,
             mark: None,
         }
@@ -70,18 +86,97 @@ pub struct Connecting {
     established: bool,
 }
 
+/// What was being done when a connection failed before anything was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectStep {
+    /// Making a socket and setting its options.
+    Socket,
+    /// Binding it to where it connects from.
+    Bind,
+    /// Connecting itself.
+    Connect,
+}
+
+/// Why a connection could not be started.
+#[derive(Debug)]
+pub struct ConnectFailure {
+    /// What was being done.
+    pub step: ConnectStep,
+    /// What the kernel said.
+    pub error: io::Error,
+}
+
+/// What this machine had none of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// Descriptors of the process.
+    Descriptors,
+    /// Descriptors of the whole system.
+    SystemDescriptors,
+    /// Memory.
+    Memory,
+    /// Ports to connect from.
+    Ports,
+    /// The address, the interface or the namespace to connect from.
+    Source,
+}
+
+impl ConnectFailure {
+    /// What was missing; `None`: nothing here was, the connection was refused.
+    pub fn shortage(&self) -> Option<Shortage> {
+        Some(match (self.error.raw_os_error(), self.step) {
+            (Some(libc::EMFILE), _) => Shortage::Descriptors,
+            (Some(libc::ENFILE), _) => Shortage::SystemDescriptors,
+            (Some(libc::ENOBUFS | libc::ENOMEM), _) => Shortage::Memory,
+            (_, ConnectStep::Bind | ConnectStep::Socket) => Shortage::Source,
+            (Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL), ConnectStep::Connect) => Shortage::Ports,
+            (_, ConnectStep::Connect) => return None,
+        })
+    }
+
+    /// Whether another port to connect from may do.
+    pub fn is_about_the_port(&self) -> bool {
+        let code = self.error.raw_os_error();
+        code.is_some_and(|code| [libc::EADDRINUSE, libc::EADDRNOTAVAIL].contains(&code))
+    }
+
+    fn at(step: ConnectStep) -> impl Fn(io::Error) -> ConnectFailure {
+        move |error| ConnectFailure { step, error }
+    }
+}
+
 /// Starts to connect on the current worker.
-pub(super) fn start(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
+pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
+    use ConnectStep::{Bind, Connect, Socket as Making};
     if let Some(world) = sim::current_world() {
-        let socket = SimSocket::connect(&world, address, options.source.as_ref())?;
+        let socket = SimSocket::connect(&world, address, options.source.as_ref());
+        let socket = socket.map_err(ConnectFailure::at(Connect))?;
+        if options.reset_on_close {
+            socket.set_reset_on_close();
+        }
         return Ok(Connecting::of(Socket::Sim(socket), false));
     }
-    let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM)?;
+    let create = || sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM);
+    let fd = match &options.namespace {
+        Some(namespace) => namespace.within(create),
+        None => create(),
+    };
+    let fd = fd.map_err(ConnectFailure::at(Making))?;
     if !address.is_unix() {
-        apply(&fd, options, matches!(address, Address::Inet(address) if address.is_ipv6()))?;
+        apply(&fd, address, options).map_err(ConnectFailure::at(Making))?;
+        if let Some(source) = &options.source {
+            bind(&fd, source).map_err(ConnectFailure::at(Bind))?;
+        }
     }
-    let established = sys::socket::connect(&fd, address)?;
-    Ok(Connecting::of(Socket::Os(fd), established))
+    let socket = Socket::Os(fd);
+    if options.reset_on_close {
+        socket.set_linger_zero().map_err(ConnectFailure::at(Making))?;
+    }
+    let established = match &socket {
+        Socket::Os(fd) => sys::socket::connect(fd, address).map_err(ConnectFailure::at(Connect))?,
+        Socket::Sim(_) => false,
+    };
+    Ok(Connecting::of(socket, established))
 }
 
 impl Connecting {
@@ -92,6 +187,11 @@ impl Connecting {
             (source.read, source.write) = (Readiness::Drained, Readiness::Drained);
         }
         Connecting { stream: Some(Stream::enter(socket, source)), established }
+    }
+
+    /// The socket's number. The kernel gives the lowest one that is free: at least so many others are in use.
+    pub fn number(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| u64::try_from(stream.number()).unwrap_or(0))
     }
 
     /// The stream as it is, connected or not: the first write tells. It waits while the connection is under way, and
@@ -137,13 +237,36 @@ impl fmt::Debug for Connecting {
     }
 }
 
-fn apply(fd: &OwnedFd, options: &ConnectOptions, v6: bool) -> io::Result<()> {
+fn bind(fd: &OwnedFd, source: &Address) -> io::Result<()> {
+    let set = |level, name| sys::socket::set_option(fd.as_raw_fd(), level, name, 1);
+    set(libc::SOL_SOCKET, libc::SO_REUSEADDR)?;
+    if matches!(source, Address::Inet(address) if address.port() == 0) {
+        set(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
+    }
+    sys::socket::bind(fd, source)
+}
+
+fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Result<()> {
     let set = |level, name, value: i32| sys::socket::set_option(fd.as_raw_fd(), level, name, value);
     if options.nodelay {
         set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     }
-    if options.keepalive {
+    if let Some(probes) = options.keepalive {
         set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+        for (value, name) in [
+            (probes.count, libc::TCP_KEEPCNT),
+            (probes.idle, libc::TCP_KEEPIDLE),
+            (probes.interval, libc::TCP_KEEPINTVL),
+        ] {
+            // What the kernel does not take leaves its own choice in force.
+            value.map(|value| set(libc::IPPROTO_TCP, name, saturate(value)));
+        }
+    }
+    if options.delay_acknowledgement {
+        set(libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)?;
+    }
+    if let Some(name) = &options.congestion_control {
+        let _ = sys::socket::set_option_bytes(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
     }
     if let Some(timeout) = options.user_timeout {
         set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, saturate(timeout.as_millis()))?;
@@ -165,14 +288,11 @@ fn apply(fd: &OwnedFd, options: &ConnectOptions, v6: bool) -> io::Result<()> {
         bind_to_interface(fd, interface)?;
     }
     if options.transparent {
-        set_transparent(fd, v6)?;
+        set_transparent(fd, matches!(address, Address::Inet(address) if address.is_ipv6()))?;
     }
-    if let Some(source) = &options.source {
-        set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        if matches!(source, Address::Inet(address) if address.port() == 0) {
-            set(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-        }
-        sys::socket::bind(fd, source)?;
+    if let Some(key) = &options.md5_key {
+        let bits = if matches!(address, Address::Inet(address) if address.is_ipv6()) { 128 } else { 32 };
+        sys::socket::set_md5_key(fd.as_raw_fd(), address, bits, key.as_bytes())?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ mod stream;
 mod tcp_info;
 
 pub use address::Address;
-pub use connect::{ConnectOptions, Connecting};
+pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
 pub use datagram::{Datagram, Family};
 pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};
 pub use namespace::Namespace;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use base::{Buffer, Key};
 
-use super::connect::{self, ConnectOptions, Connecting};
+use super::connect::{self, ConnectFailure, ConnectOptions, Connecting};
 use super::parked::ParkedStream;
 use super::{Address, OwnedSocket, Socket, TcpInfo};
 use crate::current;
@@ -61,6 +61,11 @@ impl Stream {
         Stream { socket, key, of_one_worker: PhantomData }
     }
 
+    /// The socket's number, also in a simulation.
+    pub fn number(&self) -> i32 {
+        self.socket.number()
+    }
+
     /// Takes the stream apart without closing it or freeing its source.
     pub(super) fn into_parts(self) -> (Socket, Key) {
         let stream = ManuallyDrop::new(self);
@@ -73,6 +78,14 @@ impl Stream {
     /// # Errors
     /// What the kernel refuses at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
     pub fn connect(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
+        connect::start(address, options).map_err(|failure| failure.error)
+    }
+
+    /// The same for who wants to know what failed.
+    ///
+    /// # Errors
+    /// As for [`Stream::connect`].
+    pub fn try_connect(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
         connect::start(address, options)
     }
 

@@ -25,6 +25,9 @@ impl SimSocket {
 
     pub(crate) fn connect(world: &SharedWorld, to: &Address, source: Option<&Address>) -> io::Result<SimSocket> {
         let mut locked = lock(world);
+        if let Some(code) = locked.faults.failure(to) {
+            return Err(io::Error::from_raw_os_error(code));
+        }
         if to.is_unix() && !locked.listening.contains_key(to) {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }

@@ -40,6 +40,7 @@ pub(super) struct Faults {
     black_holes: BTreeSet<Address>,
     accept_errors: BTreeMap<Address, AcceptError>,
     redirections: BTreeMap<Address, Address>,
+    failing: BTreeMap<Address, i32>,
 }
 
 /// Why a listener cannot take connections, and how often that was met.
@@ -66,6 +67,11 @@ impl Faults {
 
     pub(super) fn redirection_of(&self, service: &Address) -> Option<&Address> {
         self.redirections.get(service)
+    }
+
+    /// The error with which connecting to a service fails before anything is sent.
+    pub(super) fn failure(&self, service: &Address) -> Option<i32> {
+        self.failing.get(service).copied()
     }
 
     pub(super) fn is_black_hole(&self, service: &Address) -> bool {
@@ -117,6 +123,15 @@ impl Network {
     /// Sends connections to `service` to the listener at `to` instead, as a packet filter's REDIRECT does.
     pub fn redirect(&self, service: &Address, to: &Address) {
         lock(&self.world).faults.redirections.insert(service.clone(), to.clone());
+    }
+
+    /// Lets the kernel refuse to connect to `service` with this error (`EMFILE`, `EADDRNOTAVAIL` …); `None` ends that.
+    pub fn fail_to_connect(&self, service: &Address, code: Option<i32>) {
+        let failing = &mut lock(&self.world).faults.failing;
+        match code {
+            Some(code) => drop(failing.insert(service.clone(), code)),
+            None => drop(failing.remove(service)),
+        }
     }
 
     /// Swallows everything to and from `service`: connections are never answered, bytes of open ones arrive after the

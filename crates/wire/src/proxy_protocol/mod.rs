@@ -2,10 +2,12 @@
 //! `encode` writes one. Must never guess whether a header is there: whoever asks knows.
 
 mod decode;
+mod encode;
 mod text;
 mod tlv;
 
 pub use decode::{Decoded, decode};
+pub use encode::{EncoderV2, Ends, TooLong, encode_v1};
 pub use tlv::{SslInfo, Tlv, Tlvs, kind, ssl_client, ssl_kind};
 
 use std::fmt;

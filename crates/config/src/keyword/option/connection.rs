@@ -32,7 +32,13 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         "Lets the kernel delay the acknowledgement of the handshake.",
         tcp_smart_accept,
     ),
-    tuning(switch(BACK), "tcp-smart-connect", "", "Lets the kernel delay the acknowledgement towards servers."),
+    supported(
+        switch(BACK),
+        "tcp-smart-connect",
+        "",
+        "Lets the kernel delay the acknowledgement of the handshake until there is something to send.",
+        tcp_smart_connect,
+    ),
     supported(
         switch(ANY),
         "independent-streams",
@@ -73,6 +79,10 @@ fn clitcpka(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn srvtcpka(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.options.srvtcpka = on);
+}
+
+fn tcp_smart_connect(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.connecting.smart_connect = on);
 }
 
 /// Both sides, as far as the proxy has them.

@@ -6,9 +6,9 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, ErrorFileSpec, GlobalSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec,
-    LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, SectionsSpec,
-    TimeoutsSpec,
+    BalanceSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, GlobalSpec, HttpErrorsSpec, HttpReuse, HttpSpec,
+    LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec,
+    SectionsSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -97,6 +97,7 @@ impl ProxyDraft {
             log_format: LogFormatSpec::Default,
             log_lines: LogLinesSpec::default(),
             log_tag: None,
+            connecting: ConnectingDefaultsSpec::default(),
         };
         Self {
             spec,

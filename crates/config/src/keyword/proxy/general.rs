@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{lenient, limit, only};
 use crate::keyword::option;
-use crate::keyword::place::places::{ANY, BACK_FULLCONN, BACK_WILL, FRONT, FRONT_MAXCONN, NO_DEFAULTS};
+use crate::keyword::place::places::{ANY, BACK_FULLCONN, FRONT, FRONT_MAXCONN, NO_DEFAULTS};
 use crate::span::Spanned;
 use crate::spec::Mode;
 use crate::suggest;
@@ -28,14 +28,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
     group(ANY, "option", "<name> [<argument>...]", "Switches an option on; \"no option\" switches it off.", option),
     not_yet(NO_DEFAULTS, "guid", "<text>", "Identifier that stays the same across reloads."),
-    not_yet(
-        BACK_WILL,
-        "srvtcpka-cnt",
-        "<number>",
-        "Keep-alive probes without an answer before a server's connection is dropped.",
-    ),
-    not_yet(BACK_WILL, "srvtcpka-idle", "<time>", "Idle time before keep-alive probes to servers start."),
-    not_yet(BACK_WILL, "srvtcpka-intvl", "<time>", "Time between keep-alive probes to servers."),
 ];
 
 fn mode(context: &mut ProxyContext<'_>, line: &Line) {

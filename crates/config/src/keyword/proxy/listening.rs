@@ -23,12 +23,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "<prefix> <count or range> <address>[:<port>] [<option>...]",
         "Many servers from one line.",
     ),
-    not_yet(
-        BACK,
-        "source",
-        "<address>[:<port>] [usesrc { <address> | client | clientip | hdr_ip(<name>[,<position>]) }] [interface <name>]",
-        "Address to connect to servers from.",
-    ),
     not_yet(BACK_ONLY_SECTION, "be-unpublished", "", "Start with the backend taken out of selection."),
 ];
 

@@ -3,6 +3,7 @@
 
 mod balance;
 mod checks;
+mod connecting;
 mod draft;
 mod errors;
 mod general;
@@ -85,6 +86,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "General", rows: general::TABLE },
     Family { title: "TCP keep-alive", rows: keep_alive::TABLE },
     Family { title: "Addresses and servers", rows: listening::TABLE },
+    Family { title: "Connections to servers", rows: connecting::TABLE },
     Family { title: "Choice of a server", rows: balance::TABLE },
     Family { title: "Queues, rates and retries", rows: limits::TABLE },
     Family { title: "Choice of a backend", rows: switching::TABLE },

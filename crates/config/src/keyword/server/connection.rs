@@ -1,34 +1,26 @@
-//! Connections to the server (section 5.2).
+//! The options that say how connections to a server are made: where from, through what, with which socket options and
+//! how often they are used (configuration manual, section 5.2).
 
-use super::{ServerOption, no_op, not_yet, removed, supported};
+use super::{ServerContext, ServerOption, not_yet, removed, supported};
+use crate::address::AddressRules;
+use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::source;
+use crate::span::Spanned;
+use crate::spec::InitialAddress;
+use crate::units::{self, TimeError};
+
+/// Characters of a password that the kernel takes.
+const PASSWORD_AT_MOST: usize = 80;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
-    not_yet(Arity::One, "cc", "<algorithm>", "Congestion control."),
-    not_yet(Arity::One, "idle-ping", "<delay>", "Tests idle connections."),
-    not_yet(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it."),
-    not_yet(Arity::One, "proxy-v2-options", "<option>[,<option>...]", "What a PROXY v2 header tells."),
-    not_yet(Arity::None, "send-proxy", "", "Sends a PROXY header."),
-    not_yet(Arity::None, "send-proxy-v2", "", "Sends a PROXY v2 header."),
-    not_yet(Arity::None, "send-proxy-v2-ssl", "", "Sends a PROXY v2 header with TLS details."),
-    not_yet(
-        Arity::None,
-        "send-proxy-v2-ssl-cn",
-        "",
-        "Sends a PROXY v2 header with TLS details and the client's common name.",
-    ),
-    not_yet(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header."),
-    supported(Arity::None, "no-send-proxy", "", "Undoes an inherited \"send-proxy\".", no_op),
-    supported(Arity::None, "no-send-proxy-v2", "", "Undoes an inherited \"send-proxy-v2\".", no_op),
-    supported(Arity::None, "no-send-proxy-v2-ssl", "", "Undoes an inherited \"send-proxy-v2-ssl\".", no_op),
-    supported(Arity::None, "no-send-proxy-v2-ssl-cn", "", "Undoes an inherited \"send-proxy-v2-ssl-cn\".", no_op),
-    not_yet(Arity::One, "socks4", "<address>:<port>", "Connects through a SOCKS4 proxy."),
-    not_yet(
+    supported(
         Arity::Source,
         "source",
         "<address>[:<port>[-<port>]] [usesrc <address>] [interface <name>]",
         "Address to connect from.",
+        source_address,
     ),
     removed(
         Arity::One,
@@ -37,8 +29,192 @@ pub(super) const TABLE: &[ServerOption] = &[
         "Part of \"source\".",
         "'usesrc' only allowed after a 'source' statement.",
     ),
-    not_yet(Arity::One, "tcp-md5sig", "<password>", "Signs TCP segments with MD5."),
-    not_yet(Arity::One, "tcp-ut", "<delay>", "How long sent bytes may stay unacknowledged."),
-    not_yet(Arity::None, "tfo", "", "TCP fast open."),
-    supported(Arity::None, "no-tfo", "", "Undoes an inherited \"tfo\".", no_op),
+    supported(Arity::One, "socks4", "<address>:<port>", "Connects through a SOCKS4 proxy.", socks4),
+    supported(Arity::One, "namespace", "<name>", "Network namespace of connections to the server.", namespace),
+    supported(Arity::One, "tcp-ut", "<delay>", "How long sent bytes may stay unacknowledged.", user_timeout),
+    supported(Arity::One, "tcp-md5sig", "<password>", "Signs TCP segments with MD5.", md5_password),
+    supported(Arity::One, "cc", "<algorithm>", "Congestion control.", congestion_control),
+    supported(Arity::None, "tfo", "", "TCP fast open.", fast_open),
+    supported(Arity::None, "no-tfo", "", "Undoes an inherited \"tfo\".", no_fast_open),
+    supported(
+        Arity::One,
+        "idle-ping",
+        "<delay>",
+        "Tests idle HTTP/2 connections; others have no such thing.",
+        idle_ping,
+    ),
+    supported(Arity::One, "max-reuse", "<number>", "Requests on one connection at most; -1 for no limit.", max_reuse),
+    supported(
+        Arity::One,
+        "pool-low-conn",
+        "<number>",
+        "Idle connections from which other threads may take some.",
+        pool_low_conn,
+    ),
+    not_yet(Arity::One, "pool-conn-name", "<expression>", "Name that idle connections are found by."),
+    supported(Arity::One, "redir", "<prefix>", "Sends GET and HEAD there with a redirect.", redirect),
+    supported(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it.", protocol),
+    supported(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets.", websockets),
+    supported(
+        Arity::One,
+        "init-addr",
+        "{ last | libc | none | <address> }[,...]",
+        "Where the first address comes from.",
+        initial_address,
+    ),
 ];
+
+fn source_address(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    match source::read(context.arguments, keyword.span, &source::OPTION, context.environment) {
+        Ok(source) => context.draft.connecting.source = Some(source),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn socks4(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'socks4' expects <addr>:<port> as argument.");
+        return;
+    };
+    let rules = AddressRules { port_required: true, ..AddressRules::SOURCE };
+    match source::literal(word, &rules, context.environment) {
+        Ok(address) => context.draft.connecting.socks4 = Some(Spanned::new(address, word.span)),
+        Err(error) => context.error(word.span, format!("'socks4 {}' : {error}.", word.text)),
+    }
+}
+
+fn namespace(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.connecting.namespace = Some(Spanned::new(word.text.clone(), word.span)),
+        None => context.error(keyword.span, "'namespace' : expects <name> as argument."),
+    }
+}
+
+fn user_timeout(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'tcp-ut' : missing TCP User Timeout value.");
+        return;
+    };
+    match units::milliseconds(&word.text) {
+        Ok(time) => context.draft.connecting.user_timeout = Some(u32::try_from(time.value).unwrap_or(u32::MAX)),
+        Err(error @ TimeError::Overflow) => context.error(word.span, error.message(&word.text, "tcp-ut")),
+        Err(_) => context.error(word.span, "'tcp-ut' : expects a positive delay in milliseconds."),
+    }
+}
+
+fn md5_password(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        None => context.error(keyword.span, "'tcp-md5sig' : missing TCP MD5 signature password."),
+        Some(word) if word.text.len() > PASSWORD_AT_MOST => {
+            let message = format!("'tcp-md5sig' : password too long (at most {PASSWORD_AT_MOST} characters expected).");
+            context.error(word.span, message);
+        }
+        Some(word) => context.draft.connecting.md5_password = Some(word.text.clone()),
+    }
+}
+
+fn congestion_control(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.connecting.congestion_control = Some(word.text.clone()),
+        None => context.error(keyword.span, "'cc' : missing TCP congestion control algorithm."),
+    }
+}
+
+fn fast_open(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.fast_open = true;
+}
+
+fn no_fast_open(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.fast_open = false;
+}
+
+/// HTTP/1 has nothing to ask an idle peer with: the manual says that such protocols ignore it.
+fn idle_ping(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'idle-ping' expects an argument.");
+        return;
+    };
+    match units::milliseconds(&word.text) {
+        Ok(_) => {}
+        Err(TimeError::Unexpected(found)) => {
+            let server = context.name.unwrap_or_default();
+            let message = format!("unexpected character '{found}' in 'idle-ping' argument of server {server}.");
+            context.error(word.span, message);
+        }
+        Err(error) => context.error(word.span, error.message(&word.text, "idle-ping")),
+    }
+}
+
+fn max_reuse(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if value.is_none() {
+        context.error(keyword.span, "'max-reuse' expects <value> as argument.");
+        return;
+    }
+    // Less than nothing is no limit.
+    context.draft.connecting.max_reuse = u32::try_from(context.number(keyword, value)).ok();
+}
+
+fn pool_low_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if value.is_none() {
+        context.error(keyword.span, "'pool-low-conn' expects <value> as argument.");
+        return;
+    }
+    context.draft.connecting.pool_low_conn = match context.number(keyword, value) {
+        ..0 => 0,
+        number => u32::try_from(number).unwrap_or(u32::MAX),
+    };
+}
+
+fn redirect(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.connecting.redirect = Some(word.text.clone()),
+        None => context.error(keyword.span, "'redir' expects <prefix> as argument."),
+    }
+}
+
+fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.map(|word| (word, word.text.as_str())) {
+        None => context.error(keyword.span, "'proto' : missing value."),
+        Some((_, "h1" | "none")) => {}
+        Some((_, "h2")) => context.not_yet("proto h2", keyword.span),
+        Some((_, "fcgi")) => context.not_yet("proto fcgi", keyword.span),
+        Some((_, "spop")) => context.not_yet("proto spop", keyword.span),
+        Some((word, name)) => context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'.")),
+    }
+}
+
+/// A websocket goes to the server in the one protocol that there is.
+fn websockets(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.map(|word| word.text.as_str()) {
+        Some("auto" | "h1") => {}
+        Some("h2") => context.not_yet("ws h2", keyword.span),
+        _ => {
+            let span = value.map_or(keyword.span, |word| word.span);
+            context.error(span, "'ws' has to be 'auto', 'h1' or 'h2'.");
+        }
+    }
+}
+
+fn initial_address(context: &mut ServerContext<'_>, _: &Word, value: Option<&Word>) {
+    let Some(word) = value else { return };
+    let mut methods = Vec::new();
+    for method in word.text.split(',').filter(|method| !method.is_empty()) {
+        methods.push(match method {
+            "last" => InitialAddress::Last,
+            "libc" => InitialAddress::Libc,
+            "none" => InitialAddress::None,
+            address => match address.parse() {
+                Ok(ip) => InitialAddress::Address(ip),
+                Err(_) => {
+                    let message = format!(
+                        "'init-addr' : unknown init-addr method '{method}', supported methods are 'libc', 'last', \
+                         'none'."
+                    );
+                    context.error(word.span, message);
+                    return;
+                }
+            },
+        });
+    }
+    context.draft.connecting.initial_address = methods;
+}

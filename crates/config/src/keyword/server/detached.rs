@@ -24,7 +24,7 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     let head = format!("'server {section}/{}' : ", name.text);
     let parsed = parse_address(address, &head, environment, report);
     let mut draft = ServerDraft::default();
-    let mut server = ServerContext { draft: &mut draft, name: Some(&name.text), problems: Vec::new() };
+    let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
     tell(report, &head, "", problems, &unread);

@@ -44,8 +44,6 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "init-state", "{ fully-up | up | down | fully-down | none }", "State to start in."),
     not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
     supported(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines.", log_proto),
-    not_yet(Arity::One, "max-reuse", "<number>", "Requests on one connection at most; -1 for no limit."),
-    not_yet(Arity::One, "namespace", "<name>", "Network namespace of connections to the server."),
     not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
     not_yet(
         Arity::One,
@@ -55,14 +53,10 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     not_yet(Arity::One, "on-marked-down", "{ shutdown-sessions }", "What happens when the server goes down."),
     not_yet(Arity::One, "on-marked-up", "{ shutdown-backup-sessions }", "What happens when the server comes up."),
-    not_yet(Arity::One, "pool-conn-name", "<expression>", "Name that idle connections are found by."),
-    not_yet(Arity::One, "pool-low-conn", "<number>", "Idle connections from which other threads may take some."),
-    not_yet(Arity::One, "redir", "<prefix>", "Sends GET and HEAD there with a redirect."),
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
     not_yet(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up."),
     not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
     not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
-    not_yet(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets."),
 ];
 
 fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -5,6 +5,7 @@ mod checks;
 mod connection;
 mod detached;
 mod general;
+mod proxy_header;
 mod resolving;
 mod tls;
 
@@ -17,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
 use crate::environment::Environment;
 use crate::span::{Span, Spanned};
-use crate::spec::{AddressSpec, LogProtocol, ServerLimitsSpec, ServerSpec};
+use crate::spec::{AddressSpec, ConnectingSpec, LogProtocol, ServerLimitsSpec, ServerSpec};
 use crate::suggest;
 
 pub(crate) use detached::{Detached, read as read_detached};
@@ -36,6 +37,7 @@ pub(crate) struct ServerDraft {
     pub(crate) pool_purge_delay: u32,
     /// `log-proto`, which only servers of log lines heed.
     pub(crate) log_protocol: LogProtocol,
+    pub(crate) connecting: ConnectingSpec,
 }
 
 impl Default for ServerDraft {
@@ -51,6 +53,7 @@ impl Default for ServerDraft {
             pool_max_conn: None,
             pool_purge_delay: 5_000,
             log_protocol: LogProtocol::default(),
+            connecting: ConnectingSpec::default(),
         }
     }
 }
@@ -60,8 +63,13 @@ pub(crate) struct ServerContext<'a> {
     pub(crate) draft: &'a mut ServerDraft,
     /// The server's name; none for `default-server`.
     pub(crate) name: Option<&'a str>,
+    /// All arguments of the option that is read.
+    pub(crate) arguments: &'a [Word],
+    pub(crate) environment: &'a Environment,
     /// Collects what is wrong, as HAProxy says it behind the name of the server.
     pub(crate) problems: Vec<Problem>,
+    /// Forms that are known and not supported.
+    not_yet: Vec<(String, Span)>,
 }
 
 /// Something about one option.
@@ -71,7 +79,16 @@ pub(crate) struct Problem {
     message: String,
 }
 
-impl ServerContext<'_> {
+impl<'a> ServerContext<'a> {
+    fn new(draft: &'a mut ServerDraft, name: Option<&'a str>, environment: &'a Environment) -> Self {
+        Self { draft, name, arguments: &[], environment, problems: Vec::new(), not_yet: Vec::new() }
+    }
+
+    /// A form of an option that is known and not supported.
+    fn not_yet(&mut self, form: impl Into<String>, span: Span) {
+        self.not_yet.push((form.into(), span));
+    }
+
     fn error(&mut self, span: Span, message: impl Into<String>) {
         self.problems.push(Problem { severity: Severity::Alert, span, message: message.into() });
     }
@@ -128,6 +145,7 @@ fn no_op(_: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {}
 pub(crate) static FAMILIES: &[Family<ServerOption>] = &[
     Family { title: "General", rows: general::TABLE },
     Family { title: "Connections", rows: connection::TABLE },
+    Family { title: "PROXY header", rows: proxy_header::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },
     Family { title: "Resolving", rows: resolving::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
@@ -153,7 +171,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
     let parsed = read_address(context, address, &head);
     let mut draft = context.draft.default_server.clone();
-    let mut server = ServerContext { draft: &mut draft, name: Some(&name.text), problems: Vec::new() };
+    let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
@@ -168,7 +186,17 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 /// Ids that were not written are given once all lines are read.
 fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
     let ServerDraft {
-        weight, maxconn, maxqueue, limits, id, disabled, backup, pool_max_conn, pool_purge_delay, ..
+        weight,
+        maxconn,
+        maxqueue,
+        limits,
+        id,
+        disabled,
+        backup,
+        pool_max_conn,
+        pool_purge_delay,
+        connecting,
+        ..
     } = draft;
     let id = id.unwrap_or(0);
     ServerSpec {
@@ -184,6 +212,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         backup,
         pool_max_conn,
         pool_purge_delay,
+        connecting,
     }
 }
 
@@ -199,7 +228,7 @@ pub(crate) fn number(servers: &mut [ServerSpec]) {
 /// Reads a `default-server` line.
 pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let mut draft = context.draft.default_server.clone();
-    let mut server = ServerContext { draft: &mut draft, name: None, problems: Vec::new() };
+    let mut server = ServerContext::new(&mut draft, None, context.around.environment);
     let unread = read_options(&mut server, line, 1);
     let problems = server.problems;
     draft.id = None;
@@ -247,11 +276,11 @@ fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<
 /// Options that nothing was made of.
 #[derive(Default)]
 struct Unread {
-    not_yet: Vec<(&'static str, Span)>,
+    not_yet: Vec<(String, Span)>,
     unknown: Vec<(String, Span, Option<&'static str>)>,
 }
 
-fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Unread {
+fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize) -> Unread {
     let mut unread = Unread::default();
     let mut at = first;
     while let Some(word) = line.words.get(at) {
@@ -267,10 +296,11 @@ fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Un
             continue;
         };
         let (argument, length) = row.extra.take(&line.words[at..]);
+        server.arguments = &line.words[at..at + length];
         at += length;
         match row.status {
             Status::Supported(parse) | Status::Group(parse) => parse(server, word, argument),
-            Status::NotYet => unread.not_yet.push((row.name, word.span)),
+            Status::NotYet => server.not_yet.push((row.name.to_owned(), word.span)),
             Status::Tuning => {}
             Status::Removed(sentence) => {
                 let text = sentence.replace("%1", argument.map_or("", |word| &word.text));
@@ -278,6 +308,7 @@ fn read_options(server: &mut ServerContext<'_>, line: &Line, first: usize) -> Un
             }
         }
     }
+    unread.not_yet = std::mem::take(&mut server.not_yet);
     unread
 }
 
@@ -305,7 +336,7 @@ fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>
         report.push(diagnostic);
     }
     if let Some((_, span)) = unread.not_yet.first() {
-        let names: Vec<&str> = unread.not_yet.iter().map(|row| row.0).collect();
+        let names: Vec<&str> = unread.not_yet.iter().map(|row| row.0.as_str()).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
         let head = if head.is_empty() { format!("'default-server' in {place} : ") } else { head.to_owned() };
         report.alert(*span, format!("{head}{} {verb} not supported yet by Weir.", quoted_list(&names)));

@@ -5,7 +5,6 @@ use crate::keyword::argument::Arity;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
-    not_yet(Arity::One, "init-addr", "{ last | libc | none | <address> }[,...]", "Where the first address comes from."),
     not_yet(Arity::One, "resolvers", "<section>", "Resolvers section that looks the name up."),
     not_yet(Arity::One, "resolve-net", "<network>[,<network>...]", "Networks to prefer."),
     not_yet(Arity::One, "resolve-opts", "<option>[,<option>...]", "Options of the resolution."),

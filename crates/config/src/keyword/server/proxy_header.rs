@@ -1,0 +1,86 @@
+//! The options that make a connection begin with a PROXY header (configuration manual, section 5.2; PROXY protocol,
+//! section 2).
+
+use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use crate::document::Word;
+use crate::keyword::argument::Arity;
+use crate::span::Spanned;
+use crate::spec::ProxyFieldSpec;
+
+/// Every keyword of the family.
+pub(super) const TABLE: &[ServerOption] = &[
+    supported(Arity::None, "send-proxy", "", "Sends a PROXY header.", send),
+    supported(Arity::None, "send-proxy-v2", "", "Sends a PROXY v2 header.", send_v2),
+    supported(
+        Arity::One,
+        "proxy-v2-options",
+        "<option>[,<option>...]",
+        "What a PROXY v2 header tells; crc32c so far.",
+        options,
+    ),
+    supported(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header.", field),
+    not_yet(Arity::None, "send-proxy-v2-ssl", "", "Sends a PROXY v2 header with TLS details."),
+    not_yet(
+        Arity::None,
+        "send-proxy-v2-ssl-cn",
+        "",
+        "Sends a PROXY v2 header with TLS details and the client's common name.",
+    ),
+    supported(Arity::None, "no-send-proxy", "", "Undoes an inherited \"send-proxy\".", no_send),
+    supported(Arity::None, "no-send-proxy-v2", "", "Undoes an inherited \"send-proxy-v2\".", no_send_v2),
+    supported(Arity::None, "no-send-proxy-v2-ssl", "", "Undoes an inherited \"send-proxy-v2-ssl\".", no_op),
+    supported(Arity::None, "no-send-proxy-v2-ssl-cn", "", "Undoes an inherited \"send-proxy-v2-ssl-cn\".", no_op),
+];
+
+/// Options of the second version that need what Weir does not have yet.
+const NOT_YET: &[&str] = &["ssl", "cert-cn", "ssl-cipher", "cert-sig", "cert-key", "authority", "unique-id"];
+
+fn send(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.proxy_header.v1 = true;
+}
+
+fn no_send(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.proxy_header.v1 = false;
+}
+
+fn send_v2(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.proxy_header.v2 = true;
+}
+
+fn no_send_v2(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.connecting.proxy_header.v2 = false;
+}
+
+fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let span = value.map_or(keyword.span, |word| word.span);
+    for option in value.map_or("", |word| &word.text).split(',') {
+        match option {
+            "crc32c" => context.draft.connecting.proxy_header.checksum = true,
+            known if NOT_YET.contains(&known) => context.not_yet(format!("proxy-v2-options {known}"), span),
+            unknown => {
+                context.error(span, format!("'{unknown}' : proxy v2 option not implemented."));
+                return;
+            }
+        }
+    }
+}
+
+fn field(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let name = &keyword.text;
+    let kind = name.split_once('(').and_then(|(_, rest)| rest.split(')').next()).unwrap_or_default();
+    let number = match kind.strip_prefix("0x").or_else(|| kind.strip_prefix("0X")) {
+        Some(digits) => i64::from_str_radix(digits, 16),
+        None => kind.parse(),
+    };
+    match number.map(u8::try_from) {
+        Err(_) => context.error(keyword.span, format!("'{name}' : could not convert TLV ID.")),
+        Ok(Err(_)) => context.error(keyword.span, format!("'{name}' : the maximum allowed TLV ID is 255.")),
+        Ok(Ok(kind)) => {
+            let format = match value {
+                Some(word) => Spanned::new(word.text.clone(), word.span),
+                None => Spanned::new(String::new(), keyword.span),
+            };
+            context.draft.connecting.proxy_header.fields.push(ProxyFieldSpec { kind, format });
+        }
+    }
+}

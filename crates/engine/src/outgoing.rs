@@ -1,0 +1,77 @@
+//! What connections to each server have in common: socket options, source ports, namespaces. Worked out once, shared by
+//! all workers. Must never know a request.
+
+use std::sync::Arc;
+
+use conn::ports::SourcePorts;
+use policy::program::{Global, Namespace, Program, Server};
+use rt::net::{ConnectOptions, KeepAlive};
+
+/// By a server's serial number.
+#[derive(Debug)]
+pub struct Outgoing {
+    routes: Box<[Route]>,
+}
+
+/// The way to one server.
+#[derive(Debug, Clone, Default)]
+pub struct Route {
+    /// What every connection is made with.
+    pub options: ConnectOptions,
+    /// The ports of its source's range.
+    pub ports: Option<Arc<SourcePorts>>,
+    /// Its namespace is gone: nothing may go out into another one.
+    pub blocked: bool,
+}
+
+impl Outgoing {
+    /// For all servers of a program.
+    pub fn new(program: &Program) -> Self {
+        let mut routes = vec![Route::default(); program.servers];
+        for proxy in &program.proxies {
+            for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+                let mut route = route(server, &program.global);
+                route.options.reset_on_close = proxy.options.nolinger;
+                routes[server.serial] = route;
+            }
+        }
+        Self { routes: routes.into() }
+    }
+
+    /// The way to the server with that number.
+    pub fn route(&self, serial: usize) -> Option<&Route> {
+        self.routes.get(serial)
+    }
+}
+
+fn route(server: &Server, global: &Global) -> Route {
+    let connecting = &server.connecting;
+    let buffers = global.server_buffers;
+    let source = connecting.source.as_ref();
+    let ports = source.and_then(|source| source.ports).map(|(first, last)| SourcePorts::new(first, last));
+    let (namespace, blocked) = match &connecting.namespace {
+        Some(Namespace::Named(name)) => match rt::net::Namespace::open(name) {
+            Ok(namespace) => (Some(Arc::new(namespace)), false),
+            Err(_) => (None, true),
+        },
+        Some(Namespace::Told) | None => (None, false),
+    };
+    let options = ConnectOptions {
+        receive_buffer: buffers.receive.map(|bytes| bytes as usize),
+        send_buffer: buffers.send.map(|bytes| bytes as usize),
+        source: source.filter(|source| source.binds()).map(|source| source.address.into()),
+        interface: source.and_then(|source| source.interface.as_deref()).map(str::to_owned),
+        user_timeout: connecting.user_timeout,
+        md5_key: connecting.md5_password.clone(),
+        congestion_control: connecting.congestion_control.clone(),
+        delay_acknowledgement: connecting.smart,
+        keepalive: connecting.keepalive.map(|keepalive| KeepAlive {
+            count: keepalive.count,
+            idle: keepalive.idle,
+            interval: keepalive.interval,
+        }),
+        namespace,
+        ..ConnectOptions::default()
+    };
+    Route { options, ports, blocked }
+}

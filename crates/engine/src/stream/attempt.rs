@@ -1,0 +1,351 @@
+//! One attempt to connect to a server that was chosen: where from, where to, what the connection begins with. Must never
+//! choose a server, nor decide whether there is another attempt.
+
+use std::borrow::Cow;
+use std::future::Future as _;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
+use base::buffer::Buffer;
+use config::spec::{LogLevel, Mode};
+use conn::identity::{Identity, Particulars};
+use conn::link::Link;
+use conn::ports::SourcePort;
+use policy::program::{Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
+use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
+use wire::http::Head;
+use wire::proxy_protocol::{EncoderV2, Ends, encode_v1};
+
+use crate::outgoing::Route;
+use crate::stream::conclude;
+use crate::stream::connect::{Request, Waited};
+use crate::stream::handshake::{self, Greeting};
+
+/// How an attempt ended.
+pub enum Attempt {
+    /// With a link.
+    Connected(Link),
+    /// The server, or what is in front of it, refused.
+    Refused,
+    /// It took too long.
+    Expired,
+    /// The client left meanwhile.
+    Gone,
+    /// Nothing was sent: something is missing on this machine.
+    Unable,
+}
+
+/// Ports of a range that are tried in one attempt, at most: some may be in use by somebody else.
+const PORTS_AT_MOST: usize = 16;
+
+/// What a request needs of a connection to a server; empty where all of them are alike.
+#[derive(Default)]
+pub struct Plan {
+    /// Where it leads, when that depends on the client.
+    destination: Option<SocketAddr>,
+    /// Where it comes from, when that depends on the client.
+    source: Option<SocketAddr>,
+    /// Both of them as bytes, then the PROXY header.
+    bytes: Option<Buffer>,
+    /// Where the header begins.
+    header_at: usize,
+}
+
+impl Plan {
+    /// What an idle connection has to be.
+    pub fn identity(&self) -> Identity<'_> {
+        self.bytes.as_ref().map_or(Identity::COMMON, |bytes| Identity::new(bytes.data()))
+    }
+
+    fn keep(self, port: Option<SourcePort>) -> Option<Box<Particulars>> {
+        self.identity().keep(port)
+    }
+}
+
+/// The header that was wanted does not fit.
+pub struct HeaderTooLong;
+
+impl Request<'_> {
+    /// Works out what a connection to `server` must be for this request.
+    pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
+        if !server.connecting.varies {
+            return Ok(Plan::default());
+        }
+        let mut bytes = rt::buffer();
+        let destination = self.followed(&server.address);
+        let source = server.connecting.source.as_ref().and_then(|source| self.presented(source));
+        // Each with its length in front, so that no two plans have the same bytes.
+        let noted = [destination, source].into_iter().all(|address| note(address, &mut bytes));
+        let header_at = bytes.len();
+        let written = match &server.connecting.header {
+            Some(header) => self.write_header(header, &mut bytes),
+            None => Ok(()),
+        };
+        if !noted || written.is_err() {
+            return Err(HeaderTooLong);
+        }
+        Ok(Plan { destination, source, bytes: Some(bytes), header_at })
+    }
+
+    /// The address that a server's wildcards and offsets stand for.
+    fn followed(&mut self, address: &ServerAddress) -> Option<SocketAddr> {
+        let ServerAddress::Inet { ip, port } = address else { return None };
+        if !ip.is_unspecified() && matches!(port, ServerPort::Exact(_)) {
+            return None;
+        }
+        let destination = self.session.destination(self.client);
+        let ip = if ip.is_unspecified() { destination.map_or(*ip, |client| client.ip()) } else { *ip };
+        let port = match *port {
+            ServerPort::Exact(port) => port,
+            offset => offset.resolve(destination.map_or(0, |client| client.port())),
+        };
+        Some(SocketAddr::new(ip, port))
+    }
+
+    /// The address that `usesrc` shows; none where the client or its request has none.
+    fn presented(&self, source: &Source) -> Option<SocketAddr> {
+        match source.presented.as_ref()? {
+            Presented::Client => self.session.client,
+            Presented::ClientIp => self.session.client.map(|client| SocketAddr::new(client.ip(), 0)),
+            Presented::Address(address) => Some(*address),
+            Presented::Header { name, occurrence } => {
+                let ip = nth_address(&self.facts.borrow().request, name, *occurrence)?;
+                Some(SocketAddr::new(ip, 0))
+            }
+        }
+    }
+
+    fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
+        let ends: Ends = self.session.client.zip(self.session.destination(self.client));
+        if !header.binary {
+            return encode_v1(ends, out).map_err(|_| HeaderTooLong);
+        }
+        let mut encoder = EncoderV2::begin(ends, out);
+        if !header.fields.is_empty() {
+            let mut value = Vec::new();
+            conclude::with_record(self.session, &self.facts.borrow(), |record| {
+                for field in &header.fields {
+                    value.clear();
+                    field.format.render(record, &mut value);
+                    encoder.field(field.kind, &value);
+                }
+            });
+        }
+        encoder.finish(header.checksum, |_| {}).map_err(|_| HeaderTooLong)
+    }
+
+    /// Connects, and has the connection begin as the plan says.
+    pub(super) async fn connect(&mut self, server: &Server, plan: Plan) -> Attempt {
+        let worker = &self.session.worker;
+        let Some(route) = worker.shared.outgoing.route(server.serial) else { return Attempt::Refused };
+        let Some(destination) = address_of(&server.address, &plan) else { return Attempt::Refused };
+        let header_at = plan.header_at;
+        let (mut connecting, port) = match self.start(server, route, &destination, &plan) {
+            Ok(started) => started,
+            Err(missing) => return self.report(missing),
+        };
+        let particulars = plan.keep(port);
+        let deadline = self.proxy.timeouts.connect.map(|limit| rt::now() + limit);
+        let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
+            Waited::Done(Ok(stream)) => stream,
+            Waited::Done(Err(_)) => return Attempt::Refused,
+            Waited::Expired => return Attempt::Expired,
+            Waited::Gone => return Attempt::Gone,
+        };
+        let mut link = Link { particulars, ..Link::new(stream) };
+        let header = link.particulars.as_ref().map_or(0, |kept| kept.bytes().len());
+        if header > header_at || server.connecting.socks4.is_some() {
+            let followed = self.proxy.mode == Mode::Http;
+            let mut greeting = Greeting::new(&destination, server, followed);
+            let Link { stream, particulars, .. } = &mut link;
+            let bytes = particulars.as_ref().map_or(&[][..], |kept| kept.bytes());
+            let header = bytes.get(header_at..).unwrap_or_default();
+            match self.wait(deadline, |cx| greeting.poll(cx, stream, header)).await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(handshake::Failed)) => return Attempt::Refused,
+                Waited::Expired => return Attempt::Expired,
+                Waited::Gone => return Attempt::Gone,
+            }
+        }
+        Attempt::Connected(link)
+    }
+
+    /// Starts to connect, from the first port of the source's range that can be had.
+    fn start(
+        &self,
+        server: &Server,
+        route: &Route,
+        destination: &Address,
+        plan: &Plan,
+    ) -> Result<(Connecting, Option<SourcePort>), Missing> {
+        if route.blocked {
+            return Err(Missing::Here(Shortage::Source));
+        }
+        let through = server.connecting.socks4.as_ref().and_then(fixed_address);
+        let to = through.as_ref().unwrap_or(destination);
+        let mut options = self.options(server, route, to, plan);
+        let Some(ports) = &route.ports else { return Ok((self.open(to, &options)?, None)) };
+        // Each is given back behind the others only when one was found: no port is tried twice.
+        let mut tried = Vec::new();
+        while tried.len() < PORTS_AT_MOST
+            && let Some(port) = ports.take()
+        {
+            if let Some(Address::Inet(source)) = &mut options.to_mut().source {
+                source.set_port(port.number());
+            }
+            match self.open(to, &options) {
+                Ok(connecting) => return Ok((connecting, Some(port))),
+                Err(Missing::Here(Shortage::Ports | Shortage::Source)) => tried.push(port),
+                Err(other) => return Err(other),
+            }
+        }
+        Err(Missing::Port)
+    }
+
+    fn options<'r>(&self, server: &Server, route: &'r Route, to: &Address, plan: &Plan) -> Cow<'r, ConnectOptions> {
+        let mut options = Cow::Borrowed(&route.options);
+        let fits = |source: &SocketAddr| to.inet().is_some_and(|to| to.is_ipv4() == source.is_ipv4());
+        if let Some(source) = plan.source.filter(fits) {
+            let options = options.to_mut();
+            options.source = Some(source.into());
+            options.transparent = true;
+        }
+        // Only what is sent first can travel with the handshake.
+        if server.connecting.fast_open && (self.proxy.mode == Mode::Http || server.connecting.header.is_some()) {
+            options.to_mut().fast_open = true;
+        }
+        options
+    }
+
+    /// Starts to connect. Where descriptors are short, an idle connection makes way.
+    fn open(&self, to: &Address, options: &ConnectOptions) -> Result<Connecting, Missing> {
+        let worker = &self.session.worker;
+        let pool = &worker.shared.pool;
+        let opened = match Stream::try_connect(to, options) {
+            Err(failure) if failure.shortage() == Some(Shortage::Descriptors) && worker.links.evict_any(pool) => {
+                Stream::try_connect(to, options)
+            }
+            opened => opened,
+        };
+        let connecting = opened.map_err(Missing::of)?;
+        if connecting.number() >= worker.shared.program.global.pool_high_descriptors {
+            worker.links.evict_any(pool);
+        }
+        Ok(connecting)
+    }
+
+    /// Tells the log what is missing.
+    fn report(&self, missing: Missing) -> Attempt {
+        let name = &self.proxy.name;
+        let limit = self.session.worker.shared.program.global.descriptors;
+        let reached = |what: &str, hint: &str| format!("Proxy {name} reached {what} (maxsock={limit}). {hint}");
+        let (level, text) = match missing {
+            Missing::Server => return Attempt::Refused,
+            Missing::Here(Shortage::Descriptors) => {
+                (LogLevel::Emerg, reached("process FD limit", "Please check 'ulimit-n' and restart."))
+            }
+            Missing::Here(Shortage::SystemDescriptors) => {
+                (LogLevel::Emerg, reached("system FD limit", "Please check system tunables."))
+            }
+            Missing::Here(Shortage::Memory) => {
+                (LogLevel::Emerg, reached("system memory limit", "Please check system tunables."))
+            }
+            Missing::Here(Shortage::Ports) => {
+                (LogLevel::Err, format!("Connect() failed for backend {name}: no free ports."))
+            }
+            Missing::Port | Missing::Here(Shortage::Source) => {
+                (LogLevel::Emerg, format!("Cannot bind to source address before connect() for backend {name}."))
+            }
+        };
+        self.session.worker.logger.message(Some(self.proxy.index), level, &text);
+        Attempt::Unable
+    }
+}
+
+/// Why a connection could not even be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// Something of this machine.
+    Here(Shortage),
+    /// A free port of the source's range.
+    Port,
+    /// Nothing: the server's side refused at once.
+    Server,
+}
+
+impl Missing {
+    fn of(failure: ConnectFailure) -> Self {
+        failure.shortage().map_or(Self::Server, Self::Here)
+    }
+}
+
+/// Where a server is for this plan.
+fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
+    match plan.destination {
+        Some(destination) => Some(destination.into()),
+        None => fixed_address(server),
+    }
+}
+
+/// An address that no client changes.
+fn fixed_address(address: &ServerAddress) -> Option<Address> {
+    Some(match address {
+        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
+        ServerAddress::Unix(path) => Address::Unix(path.clone()),
+        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
+        ServerAddress::Descriptor(_) => return None,
+    })
+}
+
+/// Appends an address with its length in front. False: there is no room.
+#[must_use]
+fn note(address: Option<SocketAddr>, out: &mut Buffer) -> bool {
+    let Some(address) = address else { return out.push(&[0]) };
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => out.push(&[4]) && out.push(&ip.octets()),
+        IpAddr::V6(ip) => out.push(&[16]) && out.push(&ip.octets()),
+    };
+    ip && out.push(&address.port().to_be_bytes())
+}
+
+/// An address in a field that is a list: occurrence 1 is its first value over all lines, -1 the last one.
+fn nth_address(request: &Head, name: &[u8], occurrence: i32) -> Option<IpAddr> {
+    let values = || request.all(name).flat_map(|line| line.split(|byte| *byte == b','));
+    let skipped = usize::try_from(occurrence.unsigned_abs()).ok()?.checked_sub(1)?;
+    let value = if occurrence > 0 {
+        values().nth(skipped)
+    } else {
+        values().count().checked_sub(skipped + 1).and_then(|place| values().nth(place))
+    };
+    std::str::from_utf8(value?.trim_ascii()).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_field_is_counted_from_either_end() {
+        let mut request = Head::new();
+        request.append(b"x-forwarded-for", b"10.0.0.1, 10.0.0.2");
+        request.append(b"x-forwarded-for", b" 2001:db8::3 ,nonsense");
+        for (occurrence, expected) in [
+            (1, Some("10.0.0.1")),
+            (2, Some("10.0.0.2")),
+            (3, Some("2001:db8::3")),
+            (4, None),
+            (5, None),
+            (0, None),
+            (-1, None),
+            (-2, Some("2001:db8::3")),
+            (-4, Some("10.0.0.1")),
+            (-5, None),
+            (i32::MIN, None),
+            (i32::MAX, None),
+        ] {
+            let found = nth_address(&request, b"x-forwarded-for", occurrence);
+            assert_eq!(found, expected.map(|text| text.parse().expect("address")), "{occurrence}");
+        }
+        assert_eq!(nth_address(&request, b"x-other", -1), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! Answers that send a client to a server itself (`redir`, configuration manual, section 5.2). Must never decide which
+//! server that is.
+
+use policy::program::Server;
+use wire::http::Head;
+
+use crate::session::Session;
+use crate::stream::page::{self, Answer};
+
+/// The answer that sends the client to `server`; `None`: its request or the server has no place for one.
+pub fn answer(server: &Server, session: &Session, request: &Head, keep: bool) -> Option<Answer> {
+    let prefix = server.redirect.as_deref()?;
+    let path = path(request.target())?;
+    let mut page = Vec::with_capacity(128 + prefix.len() + path.len());
+    page.extend_from_slice(b"HTTP/1.1 302 Found\r\ncache-control: no-cache\r\ncontent-length: 0\r\nlocation: ");
+    page.extend_from_slice(prefix);
+    // Of a target without a path the path is empty, and written as "/".
+    page.extend_from_slice(if path.is_empty() { b"/" } else { path });
+    page.extend_from_slice(b"\r\n\r\n");
+    let spelling = session.proxy().http.client_spelling.as_deref();
+    page::compose(&page, request, spelling, keep)
+}
+
+/// What of a target stands behind its authority: with "/" in front, or empty. `None`: it names no path.
+pub fn path(target: &[u8]) -> Option<&[u8]> {
+    if target.first() == Some(&b'/') {
+        return Some(target);
+    }
+    let authority = target.windows(3).position(|window| window == b"://")? + 3;
+    let rest = &target[authority..];
+    Some(rest.iter().position(|byte| *byte == b'/').map_or(&[], |slash| &rest[slash..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn the_path_of_a_target() {
+        for (target, expected) in [
+            ("/x?y=1", Some("/x?y=1")),
+            ("//evil?x", Some("//evil?x")),
+            ("http://h/a/b", Some("/a/b")),
+            ("http://h", Some("")),
+            ("http://h?q", Some("")),
+            ("*", None),
+            ("h:80", None),
+        ] {
+            assert_eq!(path(target.as_bytes()), expected.map(str::as_bytes), "{target}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How connections to servers are made. Must never open anything.
+
+use super::Compiler;
+use crate::log_format::{FormatErrorKind, LogFormat};
+use crate::program::{
+    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, Source,
+};
+use config::diagnostic::Form;
+use config::span::Span;
+use config::spec::{
+    AddressSpec, ConnectingSpec, Family, HostSpec, PortSpec, PresentedSource, ProxyHeaderSpec, ProxySpec, ServerSpec,
+    SourceSpec,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+impl Compiler<'_> {
+    /// `head` stands in front of what is wrong: `'server b/s' : `.
+    pub(super) fn connecting(
+        &mut self,
+        proxy: &ProxySpec,
+        server: &ServerSpec,
+        address: &ServerAddress,
+        head: &str,
+    ) -> Connecting {
+        let written = &server.connecting;
+        // Both together mean the server's alone.
+        let source = written.source.as_ref().or(proxy.connecting.source.as_ref());
+        let source = source.and_then(|source| self.source(source, server.span, head));
+        let header = self.header(&written.proxy_header, head);
+        let namespace = written.namespace.as_ref().map(|name| match name.value.as_str() {
+            "*" => {
+                let message = format!("{head}'namespace *' is not supported yet by Weir.");
+                self.alert(name.span, Form::Parsing, message);
+                Namespace::Told
+            }
+            wanted => {
+                if !self.resolver.has_namespace(wanted) {
+                    self.alert(name.span, Form::Parsing, format!("{head}Cannot open namespace '{wanted}'."));
+                }
+                Namespace::Named(wanted.into())
+            }
+        });
+        let presents = source.as_ref().and_then(|source| source.presented.as_ref());
+        let presents = presents.is_some_and(|presented| !matches!(presented, Presented::Address(_)));
+        let varies = presents || header.is_some() || follows_the_client(address) || namespace == Some(Namespace::Told);
+        let keepalive = proxy.connecting.keepalive;
+        Connecting {
+            varies,
+            source,
+            header,
+            socks4: self.socks4(written),
+            namespace,
+            user_timeout: written
+                .user_timeout
+                .filter(|millis| *millis > 0)
+                .map(|millis| Duration::from_millis(u64::from(millis))),
+            md5_password: written.md5_password.as_deref().map(Into::into),
+            congestion_control: written.congestion_control.as_deref().map(Into::into),
+            fast_open: written.fast_open,
+            smart: proxy.connecting.smart_connect,
+            keepalive: proxy.options.srvtcpka.then_some(KeepAlive {
+                count: keepalive.count,
+                idle: keepalive.idle,
+                interval: keepalive.interval,
+            }),
+        }
+    }
+
+    fn source(&mut self, written: &SourceSpec, span: Span, head: &str) -> Option<Source> {
+        let (address, ports) = self.bound(&written.address, span, head)?;
+        let presented = match &written.presented {
+            None => None,
+            Some(PresentedSource::Client) => Some(Presented::Client),
+            Some(PresentedSource::ClientIp) => Some(Presented::ClientIp),
+            Some(PresentedSource::Address(address)) => {
+                Some(Presented::Address(self.bound(address, span, head).map(|(address, _)| address)?))
+            }
+            Some(PresentedSource::Header { name, occurrence }) => {
+                Some(Presented::Header { name: name.to_ascii_lowercase().into_bytes().into(), occurrence: *occurrence })
+            }
+        };
+        Some(Source { address, ports, presented, interface: written.interface.as_deref().map(Into::into) })
+    }
+
+    /// An address to bind to, and its range of ports.
+    fn bound(&mut self, written: &AddressSpec, span: Span, head: &str) -> Option<(SocketAddr, Option<(u16, u16)>)> {
+        let AddressSpec::Inet { host, family, port, .. } = written else {
+            let message = format!("{head}a UNIX socket as 'source' is not supported yet by Weir.");
+            self.alert(span, Form::Parsing, message);
+            return None;
+        };
+        let ip = match host {
+            HostSpec::Ip(ip) => *ip,
+            HostSpec::Any | HostSpec::Name(_) if *family == Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            HostSpec::Any | HostSpec::Name(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        };
+        Some(match *port {
+            // The first port stands for all where one is shown.
+            PortSpec::Range(first, last) => (SocketAddr::new(ip, first.max(1)), Some((first.max(1), last))),
+            PortSpec::Exact(port) => (SocketAddr::new(ip, port), None),
+            PortSpec::None | PortSpec::Offset(_) => (SocketAddr::new(ip, 0), None),
+        })
+    }
+
+    fn header(&mut self, written: &ProxyHeaderSpec, head: &str) -> Option<ProxyHeader> {
+        let mut fields = Vec::new();
+        for field in &written.fields {
+            match LogFormat::compile(&field.format.value) {
+                Ok(format) => {
+                    let text = field.format.value.as_str().into();
+                    fields.push(ProxyField { kind: field.kind, text, format });
+                }
+                Err(error) if error.kind == FormatErrorKind::Expression => {
+                    let message =
+                        format!("{head}a sample expression in 'set-proxy-v2-tlv-fmt' is not supported yet by Weir.");
+                    self.alert(field.format.span, Form::Parsing, message);
+                }
+                Err(error) => self.alert(field.format.span, Form::Parsing, format!("{head}{error}")),
+            }
+        }
+        (written.v1 || written.v2).then(|| ProxyHeader {
+            binary: written.v2,
+            checksum: written.checksum,
+            fields: fields.into(),
+        })
+    }
+
+    fn socks4(&mut self, written: &ConnectingSpec) -> Option<ServerAddress> {
+        // A name was refused when it was read.
+        self.server_address(&written.socks4.as_ref()?.value).ok()
+    }
+}
+
+/// Whether the address to connect to depends on the one that the client connected to.
+fn follows_the_client(address: &ServerAddress) -> bool {
+    matches!(address, ServerAddress::Inet { ip, port }
+        if ip.is_unspecified() || matches!(port, ServerPort::Offset(_)))
+}

@@ -1,0 +1,120 @@
+//! How connections to a server are made (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
+
+use super::ServerAddress;
+use crate::log_format::LogFormat;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What is set before a connection to a server is made, and what it begins with.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Connecting {
+    /// Whether connections to the server differ from each other in more than their age: in their addresses or in what
+    /// they began with. If not, any of them serves any request.
+    pub varies: bool,
+    /// `source`.
+    pub source: Option<Source>,
+    /// `send-proxy`, `send-proxy-v2`.
+    pub header: Option<ProxyHeader>,
+    /// `socks4`: the proxy to connect through.
+    pub socks4: Option<ServerAddress>,
+    /// `namespace`.
+    pub namespace: Option<Namespace>,
+    /// `tcp-ut`.
+    pub user_timeout: Option<Duration>,
+    /// `tcp-md5sig`.
+    pub md5_password: Option<Box<str>>,
+    /// `cc`.
+    pub congestion_control: Option<Box<str>>,
+    /// `tfo`.
+    pub fast_open: bool,
+    /// `option tcp-smart-connect`.
+    pub smart: bool,
+    /// `option srvtcpka`; with `srvtcpka-*`.
+    pub keepalive: Option<KeepAlive>,
+}
+
+/// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` leaves it to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeepAlive {
+    /// Probes without an answer before the connection is given up.
+    pub count: Option<u32>,
+    /// Seconds of silence before the first probe.
+    pub idle: Option<u32>,
+    /// Seconds between two probes.
+    pub interval: Option<u32>,
+}
+
+/// `source`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The address to bind to. With a wildcard and no port there is nothing to bind.
+    pub address: SocketAddr,
+    /// The range of ports to take one from, first and last.
+    pub ports: Option<(u16, u16)>,
+    /// `usesrc`: the address to show to the server instead.
+    pub presented: Option<Presented>,
+    /// `interface`.
+    pub interface: Option<Box<str>>,
+}
+
+/// `usesrc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presented {
+    /// The client's address and port.
+    Client,
+    /// The client's address.
+    ClientIp,
+    /// This one.
+    Address(SocketAddr),
+    /// The address in a field of the request; none is bound where there is none.
+    Header {
+        /// The field's name, lower case.
+        name: Box<[u8]>,
+        /// Which of its values: 1 is the first one, -1 the last one, 0 none.
+        occurrence: i32,
+    },
+}
+
+/// `send-proxy` and `send-proxy-v2`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyHeader {
+    /// The second version.
+    pub binary: bool,
+    /// `proxy-v2-options crc32c`.
+    pub checksum: bool,
+    /// `set-proxy-v2-tlv-fmt`.
+    pub fields: Box<[ProxyField]>,
+}
+
+/// One `set-proxy-v2-tlv-fmt`.
+#[derive(Debug, Clone)]
+pub struct ProxyField {
+    /// The type.
+    pub kind: u8,
+    /// The format as written.
+    pub text: Box<str>,
+    /// The same, compiled.
+    pub format: LogFormat,
+}
+
+impl PartialEq for ProxyField {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.text) == (other.kind, &other.text)
+    }
+}
+
+/// `namespace`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespace {
+    /// This one.
+    Named(Box<str>),
+    /// `*`: the one that the client's PROXY header tells.
+    Told,
+}
+
+impl Source {
+    /// Whether there is an address or a port to bind to.
+    pub fn binds(&self) -> bool {
+        !self.address.ip().is_unspecified() || self.address.port() != 0
+    }
+}

@@ -1,0 +1,72 @@
+//! The client's side of SOCKS version 4: the request that asks a proxy to connect somewhere, and its answer. Must never
+//! take a byte that is behind the answer.
+
+use std::net::SocketAddrV4;
+
+/// Bytes of a request as it is written here.
+pub const REQUEST: usize = 16;
+
+/// Bytes of an answer.
+pub const ANSWER: usize = 8;
+
+/// Who asks: the name that HAProxy gives, which proxies may have rules about.
+const USER: &[u8; 8] = b"HAProxy\0";
+
+/// The request to connect to `destination`.
+pub fn request(destination: SocketAddrV4) -> [u8; REQUEST] {
+    let mut bytes = [0; REQUEST];
+    let [high, low] = destination.port().to_be_bytes();
+    let [a, b, c, d] = destination.ip().octets();
+    // Version 4, command CONNECT.
+    bytes[..8].copy_from_slice(&[4, 1, high, low, a, b, c, d]);
+    bytes[8..].copy_from_slice(USER);
+    bytes
+}
+
+/// Why a proxy did not connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// What came is no answer of version 4.
+    NotAnAnswer,
+    /// The code that it gave: 91 to 93, or something else.
+    Code(u8),
+}
+
+/// Reads the answer; `None` while it is not complete. A wrong one is told as soon as it is.
+///
+/// # Errors
+/// The proxy refused, or what came is no answer.
+pub fn answer(input: &[u8]) -> Result<Option<()>, Refused> {
+    const GRANTED: u8 = 90;
+    match input {
+        [first, ..] if *first != 0 => Err(Refused::NotAnAnswer),
+        [_, code, ..] if *code != GRANTED => Err(Refused::Code(*code)),
+        _ => Ok((input.len() >= ANSWER).then_some(())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_those_of_haproxy() {
+        let bytes = request("127.0.0.1:80".parse().expect("address"));
+        assert_eq!(bytes, *b"\x04\x01\x00\x50\x7f\x00\x00\x01HAProxy\0");
+    }
+
+    #[test]
+    fn answers() {
+        let granted = [0, 90, 1, 2, 3, 4, 5, 6, 7];
+        for length in 0..ANSWER {
+            assert_eq!(answer(&granted[..length]), Ok(None), "{length}");
+        }
+        assert_eq!(answer(&granted[..ANSWER]), Ok(Some(())));
+        assert_eq!(answer(&granted), Ok(Some(())));
+        assert_eq!(answer(&[4]), Err(Refused::NotAnAnswer));
+        assert_eq!(answer(b"HTTP/1.1"), Err(Refused::NotAnAnswer));
+        for code in (0..=255).filter(|code| *code != 90) {
+            assert_eq!(answer(&[0, code]), Err(Refused::Code(code)));
+        }
+    }
+}
