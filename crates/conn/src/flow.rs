@@ -124,6 +124,8 @@ pub struct Flow {
     mark: u64,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
+    /// All that goes out behind the head, so that it can go out again (`retry-on`). Dropped when it does not fit.
+    record: Option<Buffer>,
     /// The sink closes behind this body: its last write may carry the FIN.
     pub closes: bool,
     /// What becomes of the trailers; to be said before the flow is started.
@@ -143,8 +145,48 @@ impl Flow {
             large: false,
             mark: 0,
             pipe: None,
+            record: None,
             closes: false,
             trailers: Trailers::default(),
+        }
+    }
+
+    /// Keeps from now on what goes out behind the head, as long as it fits in one buffer. Nothing of the body may have
+    /// gone out yet.
+    pub fn record(&mut self) {
+        self.pipe = None;
+        self.record = Some(rt::buffer());
+        self.note();
+    }
+
+    /// True while all that went out behind the head is still here.
+    pub fn is_recorded(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// What went out is not needed again.
+    pub fn forget_record(&mut self) {
+        self.record = None;
+    }
+
+    /// What was recorded goes out again, behind a new head and in front of what is still to come. False: it was not
+    /// recorded.
+    pub fn rewind(&mut self) -> bool {
+        let Some(record) = &self.record else { return false };
+        (self.head, self.body, self.tail) = (Buffer::empty(), Buffer::empty(), Buffer::empty());
+        if !record.is_empty() {
+            self.body = rt::buffer();
+            return self.body.push(record.data());
+        }
+        true
+    }
+
+    /// Records what was just admitted.
+    fn note(&mut self) {
+        if let Some(record) = &mut self.record
+            && !(record.push(self.body.data()) && record.push(self.tail.data()))
+        {
+            self.record = None;
         }
     }
 
@@ -188,7 +230,7 @@ impl Flow {
     /// copied.
     pub fn splice(&mut self) {
         let raw = matches!(self.source, Source::Length(_) | Source::UntilClose);
-        if raw && !self.chunked {
+        if raw && !self.chunked && self.record.is_none() {
             self.pipe = Pipe::new().ok();
         }
     }
@@ -236,6 +278,7 @@ impl Flow {
     /// The sink is gone: what waited to be written is dropped.
     pub fn abandon_sink(&mut self) {
         self.pipe = None;
+        self.record = None;
         self.head = Buffer::empty();
         self.body = Buffer::empty();
         self.tail = Buffer::empty();
@@ -269,6 +312,9 @@ impl Flow {
             };
             if filled.is_pending() {
                 return Ok(Step::AwaitsSource);
+            }
+            if self.record.is_some() {
+                self.note();
             }
         }
         Ok(Step::Exhausted)
@@ -344,6 +390,7 @@ impl Flow {
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         self.pipe = None;
+        self.record = None;
         for _ in 0..8 {
             self.head = Buffer::empty();
             self.body.clear();

@@ -340,6 +340,52 @@ impl Peer {
         }
     }
 
+    /// The next message head, if it comes whole.
+    pub async fn try_receive_head(&mut self) -> Option<String> {
+        let head = within(PATIENCE, self.find("\r\n\r\n")).await??;
+        Some(String::from_utf8_lossy(&head).into_owned())
+    }
+
+    /// Drops the next `count` bytes, as far as they come. Whether they all did.
+    pub async fn try_receive(&mut self, count: usize) -> bool {
+        self.try_receive_up_to(count).await.1
+    }
+
+    /// The next `count` bytes, or what there is of them, and whether that is all.
+    pub async fn try_receive_up_to(&mut self, count: usize) -> (Vec<u8>, bool) {
+        let whole = within(PATIENCE, self.gather(count)).await == Some(true);
+        let there = count.min(self.unread.len());
+        (self.unread.drain(..there).collect(), whole)
+    }
+
+    /// The next chunked body, or what there is of it in whole chunks, and whether that is all.
+    pub async fn try_receive_chunked(&mut self) -> (Vec<u8>, bool) {
+        let mut decoded = Chunked::default();
+        loop {
+            if decode_chunks(&mut self.unread, &mut decoded) {
+                return (decoded.body, true);
+            }
+            if within(PATIENCE, self.read(16 * 1024)).await != Some(true) {
+                return (decoded.body, false);
+            }
+        }
+    }
+
+    /// Sends back what comes, to the end.
+    pub async fn echo(&mut self) {
+        loop {
+            let bytes = std::mem::take(&mut self.unread);
+            if !self.try_send(bytes).await || within(PATIENCE, self.read(16 * 1024)).await != Some(true) {
+                return;
+            }
+        }
+    }
+
+    /// Closes the sending direction, if the connection has not failed.
+    pub fn try_half_close(&mut self) {
+        let _ = self.stream.shutdown_write();
+    }
+
     /// Closes the sending direction.
     ///
     /// # Panics
