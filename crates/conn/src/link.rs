@@ -19,6 +19,8 @@ pub struct Link {
     pub stream: Stream,
     /// Answers that were received whole over it; above zero it has proved that it can be reused.
     pub answers: u32,
+    /// It belongs to one client's session, and never lies in the pool.
+    pub private: bool,
     /// What is particular about it; `None` where nothing is.
     pub particulars: Option<Box<Particulars>>,
 }
@@ -26,7 +28,7 @@ pub struct Link {
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, answers: 0, particulars: None }
+        Self { stream, answers: 0, private: false, particulars: None }
     }
 
     /// Whether a request that needs such a connection may use this one.
@@ -288,7 +290,7 @@ impl Server {
     fn revive(&self, idle: Idle) -> Option<Link> {
         self.leave(1);
         let stream = idle.parked.adopt()?;
-        Some(Link { stream, answers: idle.answers, particulars: idle.particulars })
+        Some(Link { stream, answers: idle.answers, private: false, particulars: idle.particulars })
     }
 }
 

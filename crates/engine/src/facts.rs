@@ -145,6 +145,13 @@ impl Facts {
         self.backend = None;
     }
 
+    /// What a server answered does not count.
+    pub fn forget_answer(&mut self) {
+        self.response.clear();
+        self.timings.response = None;
+        self.status = -1;
+    }
+
     /// Forgets the stream and keeps the capacity.
     pub fn clear(&mut self) {
         self.request.clear();

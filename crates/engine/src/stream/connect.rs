@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use config::spec::{BalanceSpec, HttpReuse, Mode};
+use config::spec::{BalanceSpec, HttpReuse, Mode, RetryOn};
 use conn::identity::Identity;
 use conn::link::Link;
-use policy::live::{Assignment, Local, PickContext, ProxyState, QueueTicket};
+use policy::live::{Assignment, Local, PickContext, Preference, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
 use policy::program::{Backend, Proxy, Redispatch, Server};
 use rt::net::{Address, Hangup, Stream};
@@ -19,6 +19,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
 use crate::stream::exchange::WATCH_AFTER;
+use crate::stream::private::PrivateLinks;
 use crate::stream::redirect;
 use crate::stream::tally::{self, Step};
 use crate::worker::{SharedFacts, Slot};
@@ -66,8 +67,12 @@ pub struct Request<'a> {
     pub early: Option<&'a mut Buffer>,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,
-    /// The session's own link (`http-reuse never`).
-    pub private: &'a mut Option<(usize, Link)>,
+    /// The session's own links.
+    pub private: &'a mut PrivateLinks,
+    /// The server that it had better be.
+    pub prefer: Option<Preference>,
+    /// The server that it had better not be: it failed.
+    pub exclude: Option<usize>,
     /// Only a fresh connection will do.
     pub fresh: bool,
     /// The session's first request.
@@ -83,7 +88,7 @@ impl Request<'_> {
     pub async fn obtain(&mut self, held: Option<Slot>) -> Result<Target, Refusal> {
         let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
         let mut held = held;
-        let mut exclude = None;
+        let mut exclude = self.exclude;
         loop {
             let slot = match held.take() {
                 Some(slot) => slot,
@@ -106,7 +111,7 @@ impl Request<'_> {
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
             let retry = self.facts.borrow().retries + 1;
-            if retry > backend.retries {
+            if retry > backend.retries || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE) {
                 self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
@@ -194,8 +199,15 @@ impl Request<'_> {
     /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
     async fn assign(&mut self, exclude: Option<usize>) -> Result<Slot, Refusal> {
         let state = self.session.worker.state(self.proxy.index);
-        let context =
-            PickContext { source: self.session.source(), random: rt::random(), exclude, ..PickContext::default() };
+        // Whoever failed there once goes where there is room.
+        let prefer = self.prefer.filter(|_| exclude.is_none());
+        let context = PickContext {
+            source: self.session.source(),
+            random: rt::random(),
+            exclude,
+            prefer,
+            ..PickContext::default()
+        };
         match ProxyState::assign_with(state.clone(), &context) {
             Assignment::Slot(slot) => {
                 self.count_server(&slot, true);
@@ -244,12 +256,12 @@ impl Request<'_> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }
+        let own = self.private.take(server.serial, |link| link.is(wanted));
+        if own.is_some() {
+            return own;
+        }
         let proven = match backend.http_reuse {
-            HttpReuse::Never => {
-                let (_, mut link) =
-                    self.private.take_if(|(serial, link)| *serial == server.serial && link.is(wanted))?;
-                return link.stream.is_clean().then_some(link);
-            }
+            HttpReuse::Never => return None,
             HttpReuse::Safe if self.first => return None,
             HttpReuse::Aggressive if self.first => true,
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
@@ -334,7 +346,7 @@ impl Request<'_> {
 
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
 /// the same one again.
-fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
+pub fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
     let hashed = backend.balance == BalanceSpec::Source;
     let at_once = !hashed && backend.redispatch != Redispatch::Never;
     backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))

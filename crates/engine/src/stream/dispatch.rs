@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse, SpliceSpec};
+use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Trailers};
 use conn::link::Link;
@@ -17,6 +17,7 @@ use crate::session::Session;
 use crate::stream::connect::{self, Target};
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
+use crate::stream::private::Asked;
 use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
 use crate::stream::screening::{missed, screen};
@@ -56,7 +57,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return refuse(session, client, facts, 400).await;
     };
     let mut held: Option<Slot> = None;
-    let mut fresh = false;
+    let (mut fresh, mut exclude) = (false, None);
     loop {
         let obtained = connect::Request {
             session,
@@ -65,7 +66,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             client: &mut client.stream,
             early: None,
             timer: &mut client.timer,
+            prefer: client.private.preference(backend_proxy, backend),
             private: &mut client.private,
+            exclude: exclude.take(),
             fresh,
             first: client.served == 0,
         }
@@ -75,6 +78,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Ok(target) => target,
             Err(refusal) => return refused(session, client, facts, refusal, up).await,
         };
+        if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
+            up.record();
+        }
         let says_close = close_server && !backend_proxy.http.pretend_keepalive;
         let server = &backend.servers[slot.server()];
         if encode_head(&facts, backend_proxy, server, says_close, up.head_mut()).is_err() {
@@ -82,13 +88,23 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             facts.borrow_mut().counts = Some(slot.release());
             return fail(session, client, facts, 400, up).await;
         }
-        let terms = Terms { reused: link.answers > 0, close_server, ..terms };
+        let retry_on = allowed_retries(backend, &facts);
+        let terms = Terms { reused: link.answers > 0, close_server, retry_on, ..terms };
         let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, up);
         match exchange.run().await {
             End::Replay => {
                 drop(exchange);
                 up = Flow::idle();
                 held = Some(slot);
+                fresh = true;
+            }
+            End::Retry => {
+                up = exchange.into_upload();
+                if !up.rewind() {
+                    up = Flow::idle();
+                }
+                drop(link);
+                (held, exclude) = again(session, backend_proxy, &facts, slot);
                 fresh = true;
             }
             End::Silent => {
@@ -134,6 +150,29 @@ fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
     if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
 }
 
+/// What the request may be sent again for, now that it was so often.
+fn allowed_retries(backend: &Backend, facts: &SharedFacts) -> RetryOn {
+    if facts.borrow().retries < backend.retries { backend.limits.retry_on } else { RetryOn::NONE }
+}
+
+/// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
+/// another one than this.
+fn again(session: &Session, proxy: &Proxy, facts: &SharedFacts, slot: Slot) -> (Option<Slot>, Option<usize>) {
+    let Some(backend) = &proxy.backend else { return (Some(slot), None) };
+    let count = |step| tally::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
+    let facts = &mut *facts.borrow_mut();
+    facts.forget_answer();
+    facts.retries += 1;
+    if connect::goes_elsewhere(backend, facts.retries) {
+        facts.redispatched = true;
+        count(tally::Step::Redispatch);
+        (None, Some(slot.server()))
+    } else {
+        count(tally::Step::Retry);
+        (Some(slot), None)
+    }
+}
+
 /// A server's side after an answer.
 struct Leftover {
     slot: Slot,
@@ -152,8 +191,11 @@ fn answered(
     keep: bool,
 ) -> Next {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
+    let asked = Asked::by(&facts.borrow().response);
+    client.private.note(asked);
     if reusable {
-        keep_link(session, client, backend, &slot, link);
+        link.private |= asked == Asked::Connection;
+        keep_link(session, client, &facts, backend, (&slot, link));
     } else {
         if close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
@@ -195,14 +237,22 @@ pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec
 }
 
 /// Lays the link down for later requests.
-fn keep_link(session: &Session, client: &mut Client, backend: &Backend, slot: &Slot, mut link: Link) {
+fn keep_link(
+    session: &Session,
+    client: &mut Client,
+    facts: &SharedFacts,
+    backend: &Backend,
+    (slot, mut link): (&Slot, Link),
+) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
     link.answers = link.answers.saturating_add(1);
     if server.max_reuse.is_some_and(|most| link.answers > most) {
         return;
     }
-    if backend.http_reuse == HttpReuse::Never {
-        client.private = Some((server.serial, link));
+    if link.private || backend.http_reuse == HttpReuse::Never {
+        let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
+        let backend = facts.borrow().backend.unwrap_or_default();
+        client.private.put(backend, server, link, most);
     } else {
         let worker = &session.worker;
         // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
@@ -237,7 +287,9 @@ fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &Sh
         close_client: !keeps_client(session, request),
         close_server: false,
         reused: false,
-        replayable: is_replayable(request),
+        has_body: request.framing.has_body(),
+        retry_on: RetryOn::NONE,
+        replayable: is_replayable(request) && !backend.limits.never_retry,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: h1::Limits {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use config::spec::RetryOn;
 use conn::flow::{Flow, FlowError, Moved, Step};
 use conn::link::Link;
 use wire::h1::{self, Scan};
@@ -35,6 +36,8 @@ pub enum End {
     Tunnel,
     /// The reused link died before a byte of the answer: the request goes to a fresh one.
     Replay,
+    /// It failed in a way that `retry-on` lists, and nothing of an answer went to the client: it is to be sent again.
+    Retry,
     /// It failed.
     Failed {
         /// How it is logged.
@@ -66,12 +69,16 @@ pub struct Terms {
     pub close_server: bool,
     /// The link was used before.
     pub reused: bool,
-    /// The request may be sent a second time.
+    /// The request may be sent a second time where a reused link was dead.
     pub replayable: bool,
     /// `option independent-streams` of the frontend.
     pub independent_client: bool,
     /// The same of the backend.
     pub independent_server: bool,
+    /// It has a body.
+    pub has_body: bool,
+    /// Failures after which it may be sent again.
+    pub retry_on: RetryOn,
     /// Limits of a response's head.
     pub limits: h1::Limits,
 }
@@ -82,6 +89,8 @@ enum Upload {
     Flowing,
     /// The server does not take the rest, or has answered; what the client still sends is read and dropped.
     Dropped,
+    /// The server takes no more, but the request may have to be sent to another one.
+    Halted,
     Done,
 }
 
@@ -113,6 +122,8 @@ pub struct Exchange<'a> {
     server_side: Activity,
     /// A byte of an answer came.
     answered: bool,
+    /// An interim answer went on to the client.
+    interim: bool,
     /// The client closed its direction, and that is no reason to stop.
     half_closed: bool,
     /// The whole request was taken by the server.
@@ -160,6 +171,7 @@ impl<'a> Exchange<'a> {
             client_side: Activity::new(now, terms.independent_client),
             server_side: Activity::new(now, terms.independent_server),
             answered: false,
+            interim: false,
             half_closed: false,
             sent: false,
             reusable: false,
@@ -239,7 +251,7 @@ impl<'a> Exchange<'a> {
     fn advance_upload(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
         let result = match self.upload {
-            Upload::Done => return Ok(()),
+            Upload::Done | Upload::Halted => return Ok(()),
             Upload::Flowing => self.up.poll(cx, &mut self.client.stream, &mut self.link.stream, &mut moved),
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.stream, &mut moved),
         };
@@ -269,16 +281,40 @@ impl<'a> Exchange<'a> {
             Err(FlowError::Write(_)) if self.answer == Answer::Done => cut(Cause::Server, Phase::Last, 0),
             Err(FlowError::Write(_)) => {
                 // The server takes no more: perhaps it has answered already. That answer decides.
-                self.upload = Upload::Dropped;
-                self.up.abandon_sink();
-                if self.up.source_ended() {
-                    self.upload = Upload::Done;
+                if self.answer == Answer::Awaited && self.up.is_recorded() && self.terms.retry_on != RetryOn::NONE {
+                    (self.upload, self.up_step) = (Upload::Halted, Step::AwaitsSink);
+                } else {
+                    self.drop_upload();
                 }
-                self.up_step = Step::AwaitsSource;
                 Ok(())
             }
             Err(error) => self.upload_failed(&error),
         }
+    }
+
+    /// What the client still sends is read for its own sake.
+    fn drop_upload(&mut self) {
+        self.up.abandon_sink();
+        self.upload = if self.up.source_ended() { Upload::Done } else { Upload::Dropped };
+        self.up_step = Step::AwaitsSource;
+    }
+
+    /// The answer goes to the client: the request is not sent again.
+    fn settle(&mut self) {
+        self.up.forget_record();
+        if self.upload == Upload::Halted {
+            self.drop_upload();
+        }
+    }
+
+    /// Whether the request is to be sent again after this failure.
+    fn retries(&self, failure: RetryOn) -> bool {
+        self.terms.retry_on.contains(failure) && !self.interim && (self.up.is_recorded() || !self.terms.has_body)
+    }
+
+    /// It fails like this where it is not to be sent again.
+    fn fails<T>(&self, failure: RetryOn, cause: Cause, status: u16) -> Result<T, End> {
+        if self.retries(failure) { Err(End::Retry) } else { failed(cause, Phase::Headers, status) }
     }
 
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::{Moment, WallTime};
-use conn::link::Link;
 use rt::net::Stream;
 
 use crate::session::Session;
+use crate::stream::private::PrivateLinks;
 use crate::stream::request::{self, Next};
 
 /// The client's side of a session.
@@ -21,8 +21,8 @@ pub struct Client {
     pub input: Buffer,
     /// The session's one timer.
     pub timer: rt::Timer,
-    /// A link to the server with this serial number that no other session may use (`http-reuse never`).
-    pub private: Option<(usize, Link)>,
+    /// Links to servers that no other session may use.
+    pub private: PrivateLinks,
     /// Requests served before this one.
     pub served: u32,
     /// When the wait for this request began: the accept, or the end of the previous answer.
@@ -45,7 +45,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream) {
         stream,
         input: Buffer::empty(),
         timer: rt::Timer::new(),
-        private: None,
+        private: PrivateLinks::default(),
         served: 0,
         since: session.accepted,
         since_date: session.accept_date,
@@ -96,10 +96,7 @@ async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait
     let settled = client.since + SETTLED;
     let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);
     std::future::poll_fn(move |cx| {
-        // Whatever a server says or does on a link that nobody uses ends it.
-        if private.as_mut().is_some_and(|(_, link)| link.stream.poll_readable(cx).is_ready()) {
-            *private = None;
-        }
+        private.discard_disturbed(cx);
         if stream.poll_readable(cx).is_ready() {
             return Poll::Ready(Wait::Readable);
         }

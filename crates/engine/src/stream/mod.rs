@@ -11,6 +11,7 @@ pub mod forwarded;
 mod handshake;
 pub mod http;
 pub mod page;
+pub mod private;
 mod redirect;
 pub mod refuse;
 pub mod request;

@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
+use crate::stream::private::PrivateLinks;
 use crate::stream::{conclude, tally};
 use crate::worker::SharedFacts;
 
@@ -97,13 +98,15 @@ async fn connect_and_carry(
         client,
         early: Some(&mut early),
         timer,
-        private: &mut None,
+        private: &mut PrivateLinks::default(),
+        prefer: None,
+        exclude: None,
         fresh: true,
         first: true,
     }
     .obtain(None)
     .await;
-    let Target { slot, mut link } = match obtained {
+    let Target { slot, mut link, .. } = match obtained {
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return outcome,
     };

@@ -15,6 +15,7 @@ mod panics;
 mod queueing;
 mod rates;
 mod retries;
+mod retry_on;
 mod reuse;
 mod stopping;
 mod terminations;

@@ -4,6 +4,7 @@
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use config::spec::RetryOn;
 use conn::flow::{Moved, Step};
 use wire::h1::{self, ConnectionLine, Edits, Parse, RequestContext, Scan};
 use wire::http::{Framing, Method, Version};
@@ -48,7 +49,10 @@ impl Exchange<'_> {
     /// The server's link ended before its answer's head did.
     fn server_gone(&self) -> Result<bool, End> {
         if !self.input.is_empty() {
-            return failed(Cause::Proxy, Phase::Headers, 502);
+            return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
+        }
+        if !self.answered && self.retries(RetryOn::EMPTY_RESPONSE) {
+            return Err(End::Retry);
         }
         match (self.answered, self.terms.reused, self.terms.replayable) {
             (true, ..) => failed(Cause::Server, Phase::Headers, 502),
@@ -89,10 +93,10 @@ impl Exchange<'_> {
                 &mut facts.response,
             );
             match parsed {
-                Err(_) => return failed(Cause::Proxy, Phase::Headers, 502),
+                Err(_) => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
                 Ok(Parse::Partial) => {
                     if self.input.len() >= self.terms.limits.max_head {
-                        return failed(Cause::Proxy, Phase::Headers, 502);
+                        return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
                     }
                     if self.input.room() == 0 {
                         self.input.compact();
@@ -100,7 +104,7 @@ impl Exchange<'_> {
                     return Ok(false);
                 }
                 Ok(Parse::Complete { consumed }) if !fits(&facts.response, consumed, self.terms.limits.max_head) => {
-                    return failed(Cause::Proxy, Phase::Headers, 502);
+                    return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
                 }
                 Ok(Parse::Complete { consumed }) => {
                     self.input.consume(consumed);
@@ -116,6 +120,7 @@ impl Exchange<'_> {
                         if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                             return failed(Cause::Proxy, Phase::Headers, 502);
                         }
+                        self.interim = true;
                     }
                     facts.response.clear();
                     if self.input.is_empty() {
@@ -130,6 +135,10 @@ impl Exchange<'_> {
     fn begin_answer(&mut self) -> Result<bool, End> {
         let facts = &mut *self.facts.borrow_mut();
         let status = facts.response.status();
+        if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
+            return Err(End::Retry);
+        }
+        self.settle();
         facts.timings.response = Some(rt::now());
         facts.status = i32::from(status);
         let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);

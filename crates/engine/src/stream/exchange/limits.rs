@@ -3,6 +3,7 @@
 use std::task::{Context, Poll};
 
 use base::moment::Moment;
+use config::spec::RetryOn;
 use conn::flow::Step;
 use rt::net::Hangup;
 
@@ -102,6 +103,7 @@ impl Exchange<'_> {
 
     fn server_expired(&self) -> End {
         let (phase, status) = match self.answer {
+            Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry,
             Answer::Awaited => (Phase::Headers, 504),
             Answer::Flowing | Answer::Done => (Phase::Data, 0),
         };
@@ -113,7 +115,7 @@ impl Exchange<'_> {
         let awaited = self.answer == Answer::Awaited;
         let phase = match hangup {
             // A request whose body is not complete is cut short; its flow tells.
-            Hangup::PeerClosed if self.upload == Upload::Flowing => return None,
+            Hangup::PeerClosed if matches!(self.upload, Upload::Flowing | Upload::Halted) => return None,
             Hangup::PeerClosed if !self.terms.abort_on_close => {
                 self.half_closed = true;
                 return None;

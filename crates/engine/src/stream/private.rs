@@ -1,0 +1,87 @@
+//! The links to servers that belong to one client's session: those of `http-reuse never`, and those on which somebody has
+//! authenticated. Must never share one.
+
+use std::task::Context;
+
+use conn::link::Link;
+use policy::live::Preference;
+use policy::program::{Backend, Proxy, Server};
+use wire::http::Head;
+
+/// A session's own idle links, and the server that it last had one to.
+#[derive(Default)]
+pub struct PrivateLinks {
+    links: Vec<(usize, Link)>,
+    /// Index of the backend, index and serial number of the server.
+    last: Option<(usize, usize, usize)>,
+    asked: Asked,
+}
+
+/// Whether the last server asked the client who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asked {
+    /// It did not.
+    #[default]
+    Nothing,
+    /// With an answer that the next request is to follow to the same server.
+    Once,
+    /// In a way that binds the answer to the connection (NTLM, Negotiate).
+    Connection,
+}
+
+impl Asked {
+    /// What an answer says.
+    pub fn by(response: &Head) -> Self {
+        let field: &[u8] = match response.status() {
+            401 => b"www-authenticate",
+            407 => b"proxy-authenticate",
+            _ => return Self::Nothing,
+        };
+        let is_bound = |value: &[u8]| {
+            let scheme = value.split(|byte| *byte == b' ').next().unwrap_or_default();
+            scheme.eq_ignore_ascii_case(b"NTLM") || scheme.eq_ignore_ascii_case(b"Negotiate")
+        };
+        if response.all(field).any(is_bound) { Self::Connection } else { Self::Once }
+    }
+}
+
+impl PrivateLinks {
+    /// The idle link to a server that fits, if there is one that is open and silent.
+    pub fn take(&mut self, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
+        let place = self.links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
+        let (_, mut link) = self.links.swap_remove(place);
+        link.stream.is_clean().then_some(link)
+    }
+
+    /// Lays a link down; where `most` lie here already it is closed (`max-session-srv-conns`).
+    pub fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
+        if self.links.len() < most {
+            self.links.push((server.serial, link));
+            self.last = Some((backend, server.index, server.serial));
+        }
+    }
+
+    /// An answer came. Who was once asked to authenticate on a connection stays with it.
+    pub fn note(&mut self, asked: Asked) {
+        if self.asked != Asked::Connection {
+            self.asked = asked;
+        }
+    }
+
+    /// The server that a request for this backend prefers: one that the session still has a connection to.
+    pub fn preference(&self, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
+        let (_, server, _) = self.last.filter(|(index, _, serial)| {
+            *index == proxy.index && self.links.iter().any(|(owner, _)| owner == serial)
+        })?;
+        match self.asked {
+            Asked::Nothing if !backend.limits.prefer_last_server => None,
+            Asked::Nothing => Some(Preference { server, waiting: backend.limits.max_keep_alive_queue }),
+            Asked::Once | Asked::Connection => Some(Preference { server, waiting: u32::MAX }),
+        }
+    }
+
+    /// Whatever a server says or does on a link that nobody uses ends it.
+    pub fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
+        self.links.retain_mut(|(_, link)| link.stream.poll_readable(cx).is_pending());
+    }
+}
