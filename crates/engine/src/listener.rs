@@ -162,7 +162,15 @@ async fn enter<'a>(
 }
 
 /// Gives the connection to this worker or to another one that has less to do.
+/// Whether a client uses a port that systems give to their own services only.
+fn is_privileged(client: &Address) -> bool {
+    matches!(client, Address::Inet(address) if address.port() < 1024)
+}
+
 fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
+    if worker.shared.program.global.reject_privileged_ports && is_privileged(&accepted.1) {
+        return;
+    }
     let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random());
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {

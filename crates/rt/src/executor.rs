@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -40,6 +40,9 @@ pub struct Config {
     pub max_events: usize,
     /// Normal tasks that one turn runs at most; what is left runs after the next harvest of events.
     pub run_queue_depth: usize,
+    /// Ask for events without ever waiting for them: the shortest delay, for all of a processor. See
+    /// [`crate::stop_spinning`].
+    pub spin: bool,
     /// Who is told of workers that stand still.
     pub watchdog: Option<Watchdog>,
 }
@@ -54,6 +57,7 @@ impl Default for Config {
             buffers_kept: 1024,
             max_events,
             run_queue_depth,
+            spin: false,
             watchdog: None,
         }
     }
@@ -74,7 +78,8 @@ pub fn run(config: &Config, main: Main) -> io::Result<()> {
     let descriptors = (0..config.workers.max(1)).map(|_| open_descriptors().map(Some));
     let remotes = mailbox::register(descriptors.collect::<io::Result<Vec<_>>>()?)?;
     let workers = remotes.len();
-    let shared = Arc::new(Shared { remotes: remotes.clone(), workers, stop: AtomicBool::new(false) });
+    let (stop, spin) = (AtomicBool::new(false), AtomicBool::new(config.spin));
+    let shared = Arc::new(Shared { remotes: remotes.clone(), workers, stop, spin });
     let result = run_threads(config, &shared, &main);
     mailbox::unregister(&remotes);
     result
@@ -159,7 +164,7 @@ pub(crate) struct Scratch {
 
 /// Milliseconds that the worker may wait for events: -1 is for ever.
 fn timeout_of(worker: &Worker) -> i32 {
-    if is_runnable(worker) {
+    if is_runnable(worker) || worker.shared.spin.load(Ordering::Relaxed) {
         return 0;
     }
     let Some(deadline) = worker.timers.borrow().next_deadline() else { return -1 };

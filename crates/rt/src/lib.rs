@@ -44,7 +44,8 @@ pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use watchdog::Watchdog;
 pub use worker::{
     buffer, buffer_size, buffers_in_use, bulk_buffer, handle, is_on_worker, large_buffer, large_buffer_size, load,
-    load_of, local, now, post, random, set_local, set_panic_hook, spawn, stop, stopping, tasks, wall, worker, workers,
+    load_of, local, now, post, random, set_local, set_panic_hook, spawn, stop, stop_spinning, stopping, tasks, wall,
+    worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

@@ -213,6 +213,8 @@ pub(crate) struct Shared {
     /// How many of them are the runtime's own; a simulation adds one that runs its script.
     pub(crate) workers: usize,
     pub(crate) stop: AtomicBool,
+    /// Workers ask for events without waiting for them.
+    pub(crate) spin: AtomicBool,
 }
 
 impl Shared {

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 
 use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
@@ -295,6 +296,11 @@ pub fn load_of(worker: WorkerId) -> u32 {
 /// Asks every worker of this runtime to leave its loop after its turn.
 pub fn stop() {
     current::with(|worker| worker.shared.stop());
+}
+
+/// Has every worker of this runtime wait for events from now on, whatever [`crate::Config::spin`] says.
+pub fn stop_spinning() {
+    current::with(|worker| worker.shared.spin.store(false, Ordering::Relaxed));
 }
 
 /// Whether somebody asked the workers to leave.

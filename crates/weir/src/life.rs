@@ -85,6 +85,8 @@ impl Life {
 /// Begins the soft stop, unless it has begun.
 pub fn leave(shared: &Arc<Shared>, quiet: bool) {
     if !shared.begin_to_leave() {
+        // A successor may need the processors.
+        rt::stop_spinning();
         rt::spawn(Class::Normal, NO_TAG, leave_softly(Arc::clone(shared), quiet));
     }
 }

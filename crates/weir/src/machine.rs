@@ -31,6 +31,7 @@ impl Machine {
     /// Puts what it says into the configuration of the runtime.
     pub fn apply(self, config: &mut rt::Config) {
         config.processors = self.processors;
+        config.spin = self.written.busy_polling;
         if let Some(depth) = self.written.run_queue_depth {
             config.run_queue_depth = usize::try_from(depth).unwrap_or(usize::MAX);
         }

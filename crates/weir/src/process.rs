@@ -107,6 +107,9 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
             global.nbthread, global.maxconn, global.descriptors
         ));
     }
+    if program.global.maxconn_is_automatic && settings.memory.is_none() {
+        messages.notice(&format!("Automatically setting global.maxconn to {}.", program.global.maxconn));
+    }
     let background = (settings.daemon || spec.global.daemon) && !settings.foreground;
     let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
         (Some(path), _) => Some(path.as_path()),
@@ -172,6 +175,13 @@ fn limit_memory(
     Ok(())
 }
 
+/// HAProxy's estimate of the connections that so many descriptors allow.
+fn roughly(descriptors: u64) -> u64 {
+    let connections = (descriptors * 49 / 100).saturating_sub(9);
+    let unit = 10_u64.pow(connections.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    connections / unit * unit
+}
+
 /// Raises the soft limit on descriptors to what the program needs.
 fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) -> Result<(), Refused> {
     let wanted = global.descriptors;
@@ -181,8 +191,11 @@ fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) 
         return Ok(());
     }
     let sentence = format!(
-        "Cannot raise FD limit to {wanted}, current limit is {soft} and hard limit is {hard}. Drop 'maxconn' and \
-         'ulimit-n' from the global section to let Weir adjust itself to the limit."
+        "Cannot raise FD limit to {wanted}, current limit is {soft} and hard limit is {hard}. You may prefer to let Weir \
+         adjust the limit by itself; for this, please just drop any 'maxconn' and 'ulimit-n' from the global section, and \
+         possibly add 'fd-hard-limit' lower than this hard limit. You may also force a new 'maxconn' value that is a bit \
+         lower than half of the hard limit minus listeners and checks. This results in roughly {} here.",
+        roughly(hard)
     );
     if global.strict_limits {
         messages.alert(&sentence);
@@ -190,4 +203,28 @@ fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) 
     }
     messages.warning(&sentence);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roughly;
+
+    #[test]
+    fn the_estimate_is_haproxys() {
+        // What HAProxy 3.5 says with such a hard limit.
+        let rows = [
+            (256, 110),
+            (500, 230),
+            (1_000, 480),
+            (1_024, 490),
+            (2_000, 970),
+            (4_096, 1_900),
+            (7_000, 3_400),
+            (15_000, 7_300),
+            (20_000, 9_700),
+        ];
+        for (descriptors, connections) in rows {
+            assert_eq!(roughly(descriptors), connections, "{descriptors}");
+        }
+    }
 }

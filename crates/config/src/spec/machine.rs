@@ -11,6 +11,10 @@ pub struct MachineSpec {
     pub run_queue_depth: Option<u32>,
     /// `prealloc-fd`.
     pub prealloc_fd: bool,
+    /// `busy-polling`.
+    pub busy_polling: bool,
+    /// `harden.reject-privileged-ports.tcp`.
+    pub reject_privileged_ports: bool,
     /// `noreuseport`.
     pub no_reuse_port: bool,
 }

@@ -137,6 +137,7 @@ impl Compiler<'_> {
             server_buffers: SocketBuffers { receive: tune.rcvbuf_server, send: tune.sndbuf_server },
             pipesize: tune.pipesize,
             nosplice: written.nosplice,
+            reject_privileged_ports: written.machine.reject_privileged_ports,
             hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
             grace: written.grace.map(Duration::from_millis),
             close_spread: written.lifetime.close_spread,

@@ -61,6 +61,8 @@ pub struct Global {
     pub pipesize: Option<u32>,
     /// `nosplice`.
     pub nosplice: bool,
+    /// `harden.reject-privileged-ports.tcp`: clients with a source port below 1024 are not served.
+    pub reject_privileged_ports: bool,
     /// `hard-stop-after`.
     pub hard_stop_after: Option<Duration>,
     /// `grace`.

@@ -135,8 +135,12 @@ impl Simulation {
         let world: SharedWorld = Arc::new(Mutex::new(World::new(options.seed)));
         let registered = mailbox::register((0..=options.workers).map(|_| None).collect());
         let remotes = registered.unwrap_or_else(|error| panic!("{error}"));
-        let shared =
-            Arc::new(Shared { remotes: remotes.clone(), workers: options.workers, stop: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            remotes: remotes.clone(),
+            workers: options.workers,
+            stop: AtomicBool::new(false),
+            spin: AtomicBool::new(false),
+        });
         let of_remote = |remote: Arc<mailbox::Remote>| {
             let driver = Driver::Sim(SimDriver { world: SharedWorld::clone(&world), instance: remote.instance });
             Worker::new(Parts {

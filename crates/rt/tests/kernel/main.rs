@@ -9,6 +9,7 @@ mod namespaces;
 mod options;
 mod parked;
 mod process;
+mod spinning;
 mod splices;
 mod streams;
 mod support;

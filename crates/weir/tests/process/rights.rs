@@ -2,6 +2,7 @@
 //! them a test says so and passes.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, weir};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 /// Starts a process with these lines in `global`, and asks it something.
@@ -167,4 +168,53 @@ fn strict_confinement_takes_no_exception() {
         "{}",
         finished.stderr
     );
+}
+
+#[test]
+fn clients_with_a_privileged_port_are_not_served_where_that_is_asked_for() {
+    if !is_superuser() {
+        return;
+    }
+    let folder = Folder::new();
+    for (line, served) in [("on", false), ("off", true)] {
+        let port = free_port();
+        let lonely = format!("frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n");
+        let global = format!("global\n    harden.reject-privileged-ports.tcp {line}\n");
+        let file = folder.write("ports.cfg", &format!("{global}{DEFAULTS}{lonely}"));
+        let _running = Running::weir(&["-db", "-f", &file]);
+        assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "others are served");
+        let mut client = connect_privileged(port);
+        if served {
+            assert_eq!(exchange(&mut client, &get("/")).0, 503);
+        } else {
+            crate::support::wait_for_close(client);
+        }
+    }
+}
+
+/// Connects from a port that only the superuser may use.
+fn connect_privileged(to: u16) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, socket};
+    let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    for from in 600..1024 {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).expect("a socket");
+        if bind(&socket, &local(from)).is_ok() {
+            connect(&socket, &local(to)).expect("somebody listens");
+            let stream = TcpStream::from(socket);
+            stream.set_read_timeout(Some(crate::support::PATIENCE)).expect("a socket");
+            return stream;
+        }
+    }
+    panic!("every privileged port is taken");
+}
+
+#[test]
+fn descriptors_are_opened_in_advance_and_the_priority_is_set() {
+    let folder = Folder::new();
+    let running = serving(&folder, "    prealloc-fd\n    tune.renice.runtime 5\n    ulimit-n 3000\n    noreuseport");
+    let slots: u64 = status(&running, "FDSize").parse().expect("a number");
+    assert!(slots >= 3000, "{slots}");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.id())).expect("it lives");
+    let nice = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16)).expect("a field");
+    assert_eq!(nice, "5");
 }

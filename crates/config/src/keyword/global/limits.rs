@@ -28,7 +28,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("max-spread-checks", "<time>", "Longest shift that spread-checks may cause."),
     tuning("nogetaddrinfo", "", "Resolve names at start-up with gethostbyname only; Weir asks the system's resolver."),
     tuning("noktls", "", "Never let the kernel encrypt; Weir never does."),
-    tuning("busy-polling", "[no]", "Spin instead of sleeping while there is nothing to do."),
     tuning("noepoll", "", "Do not use epoll; Weir has no other poller on Linux."),
     tuning("nopoll", "", "Do not use poll; Weir never does."),
     tuning("nokqueue", "", "Do not use kqueue; Weir never does."),

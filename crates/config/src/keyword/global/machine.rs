@@ -20,6 +20,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Open the highest descriptor once at start-up, so that the table need not grow later.",
         prealloc_fd,
     ),
+    supported("busy-polling", "[no]", "Spin instead of sleeping while there is nothing to do.", busy_polling),
+    supported(
+        "harden.reject-privileged-ports.tcp",
+        "{ on | off }",
+        "Ignore TCP clients whose source port is below 1024.",
+        reject_privileged_ports,
+    ),
     supported("noreuseport", "", "Do not share listening ports with SO_REUSEPORT.", noreuseport),
 ];
 
@@ -75,6 +82,24 @@ fn runqueue_depth(context: &mut GlobalContext<'_>, line: &Line) {
     };
     let value = lenient(word, NAME, &mut context.report);
     context.spec.machine.run_queue_depth = u32::try_from(value).ok().filter(|depth| *depth > 0);
+}
+
+fn busy_polling(context: &mut GlobalContext<'_>, line: &Line) {
+    if !context.report.too_many(line, 1, "busy-polling") {
+        context.spec.machine.busy_polling = !context.negated;
+    }
+}
+
+fn reject_privileged_ports(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "harden.reject-privileged-ports.tcp";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    match line.text(1) {
+        "on" => context.spec.machine.reject_privileged_ports = true,
+        "off" => context.spec.machine.reject_privileged_ports = false,
+        _ => context.report.alert(line.span(1), format!("'{NAME}' expects either 'on' or 'off'.")),
+    }
 }
 
 fn prealloc_fd(context: &mut GlobalContext<'_>, line: &Line) {

@@ -68,11 +68,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     not_yet("h2-workaround-bogus-websocket-clients", "", "Do not announce websockets over HTTP/2."),
     not_yet(
-        "harden.reject-privileged-ports.tcp",
-        "{ on | off }",
-        "Ignore TCP clients whose source port is below 1024.",
-    ),
-    not_yet(
         "harden.reject-privileged-ports.quic",
         "{ on | off }",
         "Ignore QUIC clients whose source port is below 1024.",
