@@ -13,6 +13,7 @@ mod half_close;
 mod maxconn;
 mod panics;
 mod queueing;
+mod private;
 mod rates;
 mod retries;
 mod retry_on;
