@@ -6,3 +6,4 @@ pub mod flow;
 pub mod identity;
 pub mod link;
 pub mod ports;
+pub mod quota;

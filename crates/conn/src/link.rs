@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rt::net::{ParkedId, ParkedStream, Stream};
 
 use crate::identity::{Identity, Particulars};
+use crate::quota::{Place, Quota};
 
 /// A server's number in the pool: servers of all backends counted through.
 pub type ServerId = usize;
@@ -21,6 +22,8 @@ pub struct Link {
     pub answers: u32,
     /// It belongs to one client's session, and never lies in the pool.
     pub private: bool,
+    /// Its place in the count of its server, where connections are counted.
+    pub place: Option<Place>,
     /// What is particular about it; `None` where nothing is.
     pub particulars: Option<Box<Particulars>>,
 }
@@ -28,7 +31,7 @@ pub struct Link {
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, answers: 0, private: false, particulars: None }
+        Self { stream, answers: 0, private: false, place: None, particulars: None }
     }
 
     /// Whether a request that needs such a connection may use this one.
@@ -55,6 +58,7 @@ impl Default for Limits {
 struct Idle {
     parked: ParkedStream,
     answers: u32,
+    place: Option<Place>,
     particulars: Option<Box<Particulars>>,
 }
 
@@ -121,6 +125,8 @@ struct Server {
     limits: Limits,
     /// Idle links over all workers. Kept only where there is a limit: it is a cache line that all workers share.
     idle: AtomicUsize,
+    /// All connections, where that is asked for.
+    quota: Quota,
     lists: Box<[List]>,
 }
 
@@ -137,6 +143,7 @@ impl Pool {
         let servers = limits.iter().map(|&limits| Server {
             limits,
             idle: AtomicUsize::new(0),
+            quota: Quota::default(),
             lists: (0..workers).map(|_| List::new()).collect(),
         });
         Self { servers: servers.collect(), shared }
@@ -151,6 +158,22 @@ impl Pool {
     /// Closes an idle link to `server`, whatever its kind. False: there is none that this worker may touch.
     pub fn evict(&self, server: ServerId, worker: usize) -> bool {
         self.find(server, worker, Wanted { proven: false, identity: None }).is_some()
+    }
+
+    /// A place for one more connection to `server`, of which there are at most `most`; an idle one is closed for it,
+    /// whichever worker has it. `None`: all are in use.
+    pub fn reserve(&self, server: ServerId, most: usize) -> Option<Place> {
+        let server = self.servers.get(server)?;
+        loop {
+            let place = server.quota.reserve(most);
+            if place.is_some() {
+                return place;
+            }
+            let wanted = Wanted { proven: false, identity: None };
+            // Closed by now, so that its place is free.
+            drop(server.lists.iter().find_map(|list| list.take(wanted, false))?);
+            server.leave(1);
+        }
     }
 
     /// Closes an idle link of `worker` to any server. False: it has none.
@@ -204,7 +227,7 @@ impl Pool {
         let id = parked.id();
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
-        links.queue.push_back(Idle { parked, answers: link.answers, particulars: link.particulars });
+        links.queue.push_back(Idle { parked, answers: link.answers, place: link.place, particulars: link.particulars });
         list.length.store(links.queue.len(), Ordering::Relaxed);
         Some(id)
     }
@@ -290,7 +313,7 @@ impl Server {
     fn revive(&self, idle: Idle) -> Option<Link> {
         self.leave(1);
         let stream = idle.parked.adopt()?;
-        Some(Link { stream, answers: idle.answers, private: false, particulars: idle.particulars })
+        Some(Link { stream, answers: idle.answers, private: false, place: idle.place, particulars: idle.particulars })
     }
 }
 

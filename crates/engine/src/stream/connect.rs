@@ -9,6 +9,7 @@ use base::moment::Moment;
 use config::spec::{BalanceSpec, HttpReuse, Mode, RetryOn};
 use conn::identity::Identity;
 use conn::link::Link;
+use conn::quota::Place;
 use policy::live::{Assignment, Local, PickContext, Preference, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
 use policy::program::{Backend, Proxy, Redispatch, Server};
@@ -141,9 +142,13 @@ impl Request<'_> {
             self.count(server, Step::Reuse);
             return Ok(Attempt::Connected(link));
         }
-        self.make_room(server);
+        let Ok(place) = self.make_room(server) else { return Ok(Attempt::Unable) };
         self.count(server, Step::Connect);
-        Ok(self.connect(server, plan).await)
+        let mut attempt = self.connect(server, plan).await;
+        if let Attempt::Connected(link) = &mut attempt {
+            link.place = place;
+        }
+        Ok(attempt)
     }
 
     /// Whether `redir` applies to the request.
@@ -270,15 +275,23 @@ impl Request<'_> {
         worker.links.take(&worker.shared.pool, server.serial, proven, wanted)
     }
 
-    /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way.
-    fn make_room(&self, server: &Server) {
-        let Some(maxconn) = server.maxconn else { return };
+    /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
+    /// many as `strict-maxconn` permits, and all are in use.
+    fn make_room(&self, server: &Server) -> Result<Option<Place>, ()> {
+        let Some(maxconn) = server.maxconn else { return Ok(None) };
         let worker = &self.session.worker;
         let pool = &worker.shared.pool;
         let served = worker.shared.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
         if pool.idle(server.serial) + served > maxconn as usize {
             worker.links.evict(pool, server.serial);
         }
+        if !server.strict_maxconn {
+            return Ok(None);
+        }
+        // The limit may have been changed meanwhile; one that follows the load is below `maxconn` now and then.
+        let now = worker.shared.live.proxies[self.proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
+        let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
+        pool.reserve(server.serial, most as usize).map(Some).ok_or(())
     }
 
     /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.

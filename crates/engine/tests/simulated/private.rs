@@ -151,3 +151,34 @@ fn a_kept_connection_is_given_up_for_a_shorter_queue() {
         });
     }
 }
+
+/// With `strict-maxconn` a server never has more connections than its `maxconn`: idle ones make way, and where there are
+/// none to be had a request fails at once.
+#[test]
+fn strictly_no_more_connections() {
+    let server = "server s1 10.0.1.1:80 maxconn 1 strict-maxconn";
+    listen(&format!("http-reuse never\n retries 2\n {server}")).run(|world| async move {
+        serve_numbered(&world, S1, "s1");
+        let (mut one, mut other) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        assert_eq!(ask(&mut one, "/").await, "s1.0");
+        other.send(GET).await;
+        other.expect(page(503)).await;
+        assert_eq!(ask(&mut one, "/").await, "s1.0");
+        let answered = r#"l l/s1 0/0/0/0/0 200 # - - ---- #/#/0/0/0 0/0 "GET / HTTP/1.1""#;
+        let failed = r#"l l/s1 0/0/-1/-1/0 503 # - - SC-- 2/2/0/0/2 0/0 "GET / HTTP/1.1""#;
+        world.expect_log(&[answered, failed, answered]).await;
+        one.close();
+        testkit::sleep(5).await;
+        assert_eq!(ask(&mut other, "/").await, "s1.1");
+        world.forget_log();
+    });
+    listen(&format!("http-reuse safe\n {server}")).run(|world| async move {
+        serve_numbered(&world, S1, "s1");
+        let (mut one, mut other) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        assert_eq!(ask(&mut one, "/").await, "s1.0");
+        assert_eq!(ask(&mut other, "/").await, "s1.1");
+        assert_eq!(ask(&mut one, "/").await, "s1.1");
+        assert_eq!(world.idle_links(), 1);
+        world.forget_log();
+    });
+}
