@@ -2,6 +2,7 @@
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
 pub mod facts;
+mod handshake;
 pub mod listener;
 pub mod outgoing;
 pub mod service;

@@ -1,12 +1,15 @@
 //! A worker's view of one listening socket: accepts a bounded batch and hands each connection to the less loaded of two
 //! workers, before a session exists. Parks while there is no room. Must never read from a connection.
 
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
+use config::spec::LogLevel;
 use policy::live::{Admission, Entry};
-use rt::net::{Address, Listener, ListeningSocket, OwnedSocket};
+use rt::net::{Address, Listener, ListeningSocket, OwnedSocket, is_exhaustion};
 
 use crate::session;
 use crate::worker::Worker;
@@ -46,6 +49,8 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
 
 async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let most = worker.shared.program.global.maxaccept.max(1);
+    // Told already that there are no descriptors, or no memory.
+    let mut exhausted = false;
     loop {
         if !acceptable(worker, listener).await {
             return;
@@ -55,15 +60,16 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
             match listener.try_accept() {
                 Ok(Some(accepted)) => {
                     admission.confirm();
+                    exhausted = false;
                     dispatch(worker, place, accepted, slots);
                 }
                 Ok(None) => break,
-                Err(_) => {
-                    // Out of descriptors or memory: whoever is connected goes on, the others wait in the backlog.
+                Err(error) => {
                     drop((slots, admission));
-                    listener.pause();
-                    rt::sleep(std::time::Duration::from_millis(100)).await;
-                    if listener.resume().is_err() {
+                    if !std::mem::replace(&mut exhausted, true) {
+                        tell_of_exhaustion(worker, place.frontend, &error);
+                    }
+                    if !rest(listener).await {
                         return;
                     }
                     break;
@@ -72,6 +78,32 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
         }
         rt::yield_now().await;
     }
+}
+
+/// How long a listener rests when the system has no descriptor or no memory for a connection.
+const REST: Duration = Duration::from_millis(100);
+
+/// Whoever is connected goes on, the others wait in the backlog; watching them would keep the worker busy with nothing.
+/// False: the process cannot watch the listener any more.
+async fn rest(listener: &mut Listener) -> bool {
+    listener.pause();
+    rt::sleep(REST).await;
+    listener.resume().is_ok()
+}
+
+/// Says in the log what has run out, in HAProxy's words.
+fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
+    if !is_exhaustion(error) {
+        return;
+    }
+    let (what, advice) = match error.raw_os_error() {
+        Some(code) if code == rt::net::NO_DESCRIPTORS_OF_PROCESS => ("process FD", "'ulimit-n' and restart"),
+        Some(code) if code == rt::net::NO_DESCRIPTORS_OF_SYSTEM => ("system FD", "system tunables"),
+        _ => ("system memory", "system tunables"),
+    };
+    let (name, most) = (&worker.proxy(frontend).name, worker.shared.program.global.descriptors);
+    let text = format!("Proxy {name} reached {what} limit (maxsock={most}). Please check {advice}.");
+    worker.logger.message(Some(frontend), LogLevel::Emerg, &text);
 }
 
 /// Serves whoever has connected by the time of the stop: closing the socket would reset them. Nobody waits for room any

@@ -7,15 +7,18 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
+use base::buffer::Buffer;
 use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
 use policy::live::Entry;
-use policy::program::{Bind, Proxy};
+use policy::program::{Bind, Listening, Proxy, Segments};
 use rt::net::{Address, OwnedSocket, Stream};
+use wire::proxy_protocol::Header;
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::handshake;
 use crate::stream;
 use crate::worker::{SharedFacts, Worker};
 
@@ -28,13 +31,17 @@ pub struct Session {
     /// Index of its `bind` line.
     pub bind: usize,
     /// The client; `None` on a UNIX socket.
-    pub client: Option<SocketAddr>,
+    client: Cell<Option<SocketAddr>>,
     /// When it was accepted.
     pub accepted: Moment,
     /// The same on the wall clock.
     pub accept_date: WallTime,
     /// The address that the client connected to; asked for once.
     destination: OnceCell<Option<SocketAddr>>,
+    /// When the handshakes of the layers below were done, until the first stream is told.
+    handshake: Cell<Option<Moment>>,
+    /// What the balancer in front has told (`accept-proxy`).
+    proxy_header: OnceCell<Box<Header>>,
     /// The stream that it serves now.
     facts: RefCell<Option<SharedFacts>>,
     waker: RefCell<Option<Waker>>,
@@ -54,16 +61,46 @@ impl Session {
         self.proxy().frontend.as_ref().and_then(|frontend| frontend.binds.get(self.bind))
     }
 
+    /// The client; `None` on a UNIX socket.
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.client.get()
+    }
+
     /// The client's address.
     pub fn source(&self) -> Option<IpAddr> {
-        self.client.map(|client| client.ip())
+        self.client().map(|client| client.ip())
+    }
+
+    /// A balancer in front has told who the client is and where it connected to: that counts from now on.
+    pub fn replace_addresses(&self, client: SocketAddr, destination: SocketAddr) {
+        self.client.set(Some(client));
+        // Nobody has asked yet; else the address that was told then stays.
+        let _ = self.destination.set(Some(destination));
+    }
+
+    /// The handshakes of the layers below are done.
+    pub fn complete_handshake(&self, now: Moment) {
+        self.handshake.set(Some(now));
+    }
+
+    /// Keeps what the balancer in front has told beside addresses.
+    pub fn keep_proxy_header(&self, header: Header) {
+        let _ = self.proxy_header.set(Box::new(header));
+    }
+
+    /// The PROXY protocol header that came before the client's first bytes, if one was expected.
+    pub fn proxy_header(&self) -> Option<&Header> {
+        self.proxy_header.get().map(|header| &**header)
     }
 
     /// The address that the client connected to. A system call the first time.
     pub fn destination(&self, stream: &Stream) -> Option<SocketAddr> {
-        *self.destination.get_or_init(|| match stream.local_address() {
-            Ok(Address::Inet(address)) => Some(address),
-            _ => None,
+        *self.destination.get_or_init(|| {
+            let address = stream.local_address().ok()?.inet()?;
+            // Only the packet filter knows where a connection went that it redirected. An IPv4 address in the form of
+            // IPv6 is looked for as nothing: the kernel keeps the two apart.
+            let before = stream.original_destination(address.is_ipv6()).ok();
+            Some(before.and_then(|before| before.inet()).unwrap_or(address))
         })
     }
 
@@ -100,6 +137,9 @@ impl Session {
     /// Begins a stream: its facts are reachable from here until it is concluded.
     pub fn begin(&self) -> SharedFacts {
         let facts = self.worker.take_facts();
+        if let Some(handshake) = self.handshake.take() {
+            facts.borrow_mut().timings.handshake = Some(handshake);
+        }
         *self.facts.borrow_mut() = Some(Rc::clone(&facts));
         facts
     }
@@ -139,10 +179,12 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         worker: Rc::clone(worker),
         frontend,
         bind,
-        client,
+        client: Cell::new(client),
         accepted: rt::now(),
         accept_date: rt::wall(),
         destination: OnceCell::new(),
+        handshake: Cell::default(),
+        proxy_header: OnceCell::new(),
         facts: RefCell::default(),
         waker: RefCell::default(),
         key: Cell::default(),
@@ -160,12 +202,33 @@ async fn run(session: Rc<Session>, socket: OwnedSocket) {
         std::task::Poll::Ready(())
     })
     .await;
-    let stream = Stream::adopt(socket);
+    let mut stream = Stream::adopt(socket);
+    let mut input = Buffer::empty();
+    if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
+        if let Segments::ReducedBy(bytes) = special.socket.segments {
+            // A kernel that refuses leaves the size as it is.
+            let _ = stream.reduce_segments(bytes);
+        }
+        if special.header.is_some() {
+            match rt::boxed(handshake::receive(&session, &mut stream, special.header)).await {
+                Some(rest) => input = rest,
+                None => {
+                    drop(stream);
+                    return leave(&session);
+                }
+            }
+        }
+    }
     match session.proxy().mode {
-        Mode::Http => stream::http::serve(&session, stream).await,
-        Mode::Tcp => rt::boxed(stream::tcp::serve(Rc::clone(&session), stream)).await,
+        Mode::Http => stream::http::serve(&session, stream, input).await,
+        Mode::Tcp => rt::boxed(stream::tcp::serve(Rc::clone(&session), stream, input)).await,
     }
     leave(&session);
+}
+
+/// Whether something has to be done with connections of an address before they are served.
+fn is_special(listening: &Listening) -> bool {
+    listening.header.is_some() || matches!(listening.socket.segments, Segments::ReducedBy(_))
 }
 
 fn leave(session: &Session) {

@@ -105,8 +105,8 @@ impl Request<'_> {
     /// The address that `usesrc` shows; none where the client or its request has none.
     fn presented(&self, source: &Source) -> Option<SocketAddr> {
         match source.presented.as_ref()? {
-            Presented::Client => self.session.client,
-            Presented::ClientIp => self.session.client.map(|client| SocketAddr::new(client.ip(), 0)),
+            Presented::Client => self.session.client(),
+            Presented::ClientIp => self.session.client().map(|client| SocketAddr::new(client.ip(), 0)),
             Presented::Address(address) => Some(*address),
             Presented::Header { name, occurrence } => {
                 let ip = nth_address(&self.facts.borrow().request, name, *occurrence)?;
@@ -116,7 +116,7 @@ impl Request<'_> {
     }
 
     fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
-        let ends: Ends = self.session.client.zip(self.session.destination(self.client));
+        let ends: Ends = self.session.client().zip(self.session.destination(self.client));
         if !header.binary {
             return encode_v1(ends, out).map_err(|_| HeaderTooLong);
         }

@@ -89,7 +89,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
     let counts = counts.unwrap_or_default();
     let client =
-        session.client.map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
+        session.client().map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
     let record = Record {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),

@@ -17,7 +17,7 @@ pub fn add(session: &Session, client: &Stream, backend: &Proxy, facts: &SharedFa
     let (front, back) = (&session.proxy().http, &backend.http);
     if let Some(parameters) = &back.forwarded {
         let destination = if parameters.by { session.destination(client) } else { None };
-        add_forwarded(parameters, session.client, destination, &mut facts.borrow_mut().request);
+        add_forwarded(parameters, session.client(), destination, &mut facts.borrow_mut().request);
     }
     if front.forwardfor.is_some() || back.forwardfor.is_some() {
         let source = session.source();

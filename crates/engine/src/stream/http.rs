@@ -29,6 +29,8 @@ pub struct Client {
     pub since: Moment,
     /// The same on the wall clock.
     pub since_date: WallTime,
+    /// When the connection could carry its first request: what came before does not count against that one's time.
+    pub ready: Moment,
 }
 
 /// How a wait for a request ended.
@@ -39,16 +41,17 @@ enum Wait {
     Stopping,
 }
 
-/// Serves a client until its connection ends.
-pub async fn serve(session: &Rc<Session>, stream: Stream) {
+/// Serves a client until its connection ends. `input` has come already.
+pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
     let mut client = Client {
         stream,
-        input: Buffer::empty(),
+        input,
         timer: rt::Timer::new(),
         private: PrivateLinks::default(),
         served: 0,
         since: session.accepted,
         since_date: session.accept_date,
+        ready: rt::now(),
     };
     let mut wait = false;
     // An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
@@ -91,7 +94,8 @@ const SETTLED: Duration = Duration::from_millis(100);
 async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait {
     let timeouts = &session.proxy().timeouts;
     let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    let deadline = limit.map(|limit| client.since + limit);
+    let begin = if client.served == 0 { client.ready } else { client.since };
+    let deadline = limit.map(|limit| begin + limit);
     let leaves = client.served > 0 && !unannounced && !session.proxy().options.idle_close_on_response;
     let settled = client.since + SETTLED;
     let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);

@@ -93,7 +93,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
     let mut scan = Scan::default();
     let timeouts = &session.proxy().timeouts;
     // The first request's time runs from the accept, that of the others from their first byte.
-    let begin = if client.served == 0 { client.since } else { rt::now() };
+    let begin = if client.served == 0 { client.ready } else { rt::now() };
     let deadline = timeouts.request().map(|limit| begin + limit);
     let mut armed = false;
     std::future::poll_fn(|cx| {

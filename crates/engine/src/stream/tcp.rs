@@ -59,8 +59,8 @@ impl Limits {
     }
 }
 
-/// Serves a client in TCP mode until its connection ends.
-pub async fn serve(session: Rc<Session>, mut client: Stream) {
+/// Serves a client in TCP mode until its connection ends. `early` has come already.
+pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
@@ -71,7 +71,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
     tally::tcp(&session);
     conclude::log_request(&session, &facts, &client);
     let mut timer = rt::Timer::new();
-    let outcome = connect_and_carry(&session, &mut client, &mut timer, &facts).await;
+    let outcome = connect_and_carry(&session, &mut client, early, &mut timer, &facts).await;
     facts.borrow_mut().outcome = outcome;
     drop(client);
     conclude::conclude(&session, facts);
@@ -80,6 +80,7 @@ pub async fn serve(session: Rc<Session>, mut client: Stream) {
 async fn connect_and_carry(
     session: &Session,
     client: &mut Stream,
+    mut early: Buffer,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
 ) -> Outcome {
@@ -90,7 +91,6 @@ async fn connect_and_carry(
     };
     facts.borrow_mut().backend = Some(backend.index);
     tally::backend(&session.worker, backend);
-    let mut early = Buffer::empty();
     let obtained = connect::Request {
         session,
         facts,

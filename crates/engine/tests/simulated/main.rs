@@ -8,6 +8,7 @@ extern crate weir_engine as engine;
 mod messages;
 mod world;
 
+mod accepting;
 mod bodies;
 mod half_close;
 mod maxconn;

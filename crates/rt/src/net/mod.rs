@@ -33,6 +33,11 @@ pub use tcp_info::TcpInfo;
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;
 
+/// The error of a process that has as many descriptors as it may.
+pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;
+/// The error of a system that has as many descriptors as it may.
+pub const NO_DESCRIPTORS_OF_SYSTEM: i32 = libc::ENFILE;
+
 /// Whether the kernel has run out of something that comes back: descriptors, memory, source ports.
 pub fn is_exhaustion(error: &std::io::Error) -> bool {
     let Some(code) = error.raw_os_error() else { return false };

@@ -1,10 +1,33 @@
 //! Headers that a balancer in front puts before the client's first bytes (section 5.1).
 
-use super::{BindOption, not_yet};
-use crate::keyword::argument::Arity;
+use super::{BindContext, BindOption, supported};
+use crate::document::Word;
+use crate::keyword::argument::{Arity, leading_number};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    not_yet(Arity::None, "accept-proxy", "", "Expects a PROXY protocol header."),
-    not_yet(Arity::One, "accept-netscaler-cip", "<magic>", "Expects NetScaler's client address header."),
+    supported(Arity::None, "accept-proxy", "", "Expects a PROXY protocol header.", accept_proxy),
+    supported(
+        Arity::One,
+        "accept-netscaler-cip",
+        "<magic>",
+        "Expects NetScaler's client address header.",
+        accept_netscaler_cip,
+    ),
 ];
+
+fn accept_proxy(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.listening.accept_proxy = true;
+}
+
+fn accept_netscaler_cip(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'accept-netscaler-cip' : missing value");
+        return;
+    };
+    // 32 bits of the number, as it stands in the header.
+    match leading_number(&word.text).0 as u32 {
+        0 => context.error(word.span, "'accept-netscaler-cip' : invalid value 0, must be >= 0"),
+        magic => context.draft.listening.netscaler_cip = Some(magic),
+    }
+}

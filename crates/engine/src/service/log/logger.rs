@@ -2,7 +2,7 @@
 //! log.
 
 use config::spec::LogLevel;
-use policy::log_format::Record;
+use policy::log_format::{Record, connection_error};
 use policy::program::LogMoment;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -135,6 +135,28 @@ impl Logger {
             format.render(&filled, &mut text.line);
             if let Some(format) = &lines.structured_data {
                 format.render(&filled, &mut text.structured_data);
+            }
+        });
+    }
+
+    /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
+    /// configuration manual's section 8.2.5 has it, with `reason`.
+    pub fn connection_error(&self, proxy: usize, record: &Record<'_>, reason: &str) {
+        let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
+        let lines = &route.lines;
+        let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
+        self.inner.send(route, level, |inner, zone, text| {
+            let filled = Record {
+                pid: inner.pid,
+                hostname: &inner.targets.hostname,
+                local_offset: zone.offset(record.accept_date.seconds),
+                log_counter: route.count_line(),
+                request_limit: inner.targets.request_limit,
+                ..*record
+            };
+            match &lines.error {
+                Some(format) => format.render(&filled, &mut text.line),
+                None => connection_error(&filled, reason, &mut text.line),
             }
         });
     }

@@ -1,0 +1,189 @@
+//! What a balancer in front puts before a client's first bytes: the PROXY protocol, NetScaler's client address. Read
+//! before anything else, exactly, within a time; whoever sends something else is told of in the log and closed. Must
+//! never guess whether a header comes: the `bind` line says.
+//!
+//! Header and first bytes mostly come together: they are read at once into one buffer, of which the request gets what the
+//! header leaves. Looking first (`MSG_PEEK`) would cost two system calls more for each connection.
+
+use std::fmt;
+use std::task::Poll;
+
+use base::buffer::Buffer;
+use policy::log_format::{Endpoint, Record};
+use policy::program::ExpectedHeader;
+use rt::net::Stream;
+use wire::{client_ip, proxy_protocol};
+
+use crate::session::Session;
+
+/// Which header is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Proxy,
+    NetScaler,
+}
+
+/// Why a connection ends before anything was served, in the sentences of the configuration manual (`fc_err_str`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The client closed without a byte.
+    Empty(Kind),
+    /// It closed within the header.
+    Truncated(Kind),
+    /// The connection failed.
+    Aborted(Kind),
+    /// The header did not come in time.
+    Expired(Kind),
+    /// What came is no PROXY protocol header.
+    Proxy(proxy_protocol::Malformed),
+    /// What came is no NetScaler header.
+    NetScaler(client_ip::Malformed),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Empty(Kind::Proxy) => "Connection closed while waiting for PROXY protocol header",
+            Failure::Empty(Kind::NetScaler) => "Connection closed while waiting for NetScaler Client IP header",
+            Failure::Truncated(Kind::Proxy) => "Truncated PROXY protocol header received",
+            Failure::Truncated(Kind::NetScaler) => "Truncated NetScaler Client IP header received",
+            Failure::Aborted(Kind::Proxy) => "Connection error while waiting for PROXY protocol header",
+            Failure::Aborted(Kind::NetScaler) => "Connection error while waiting for NetScaler Client IP header",
+            Failure::Expired(Kind::Proxy) => "Timeout while waiting for PROXY protocol header",
+            Failure::Expired(Kind::NetScaler) => "Timeout while waiting for a NetScaler Client IP header",
+            Failure::Proxy(malformed) => return malformed.fmt(f),
+            Failure::NetScaler(malformed) => return malformed.fmt(f),
+        })
+    }
+}
+
+/// Reads the headers that are expected, and gives the session the addresses that they tell. Returns what came behind them;
+/// `None`: the connection is to be closed, and why has been logged.
+pub async fn receive(session: &Session, stream: &mut Stream, expected: ExpectedHeader) -> Option<Buffer> {
+    let mut handshake = Handshake { stream, input: Buffer::empty(), timer: rt::Timer::new(), received: false };
+    let timeouts = &session.proxy().timeouts;
+    let limit = timeouts.client_hs.or(timeouts.client);
+    handshake.timer.arm(limit.map(|limit| session.accepted + limit));
+    match handshake.headers(session, expected).await {
+        Ok(()) => {
+            session.complete_handshake(rt::now());
+            let input = handshake.input;
+            // Somebody who has not begun to speak holds no buffer.
+            Some(if input.is_empty() { Buffer::empty() } else { input })
+        }
+        Err(failure) => {
+            if handshake.received || !session.proxy().options.dontlognull {
+                log(session, failure);
+            }
+            None
+        }
+    }
+}
+
+struct Handshake<'a> {
+    stream: &'a mut Stream,
+    input: Buffer,
+    timer: rt::Timer,
+    /// Whether a byte has come.
+    received: bool,
+}
+
+impl Handshake<'_> {
+    async fn headers(&mut self, session: &Session, expected: ExpectedHeader) -> Result<(), Failure> {
+        let most = session.worker.shared.program.global.bufsize;
+        if let Some(magic) = expected.netscaler {
+            let found = self
+                .header(Kind::NetScaler, |input| {
+                    let found = client_ip::decode(input, magic, most).map_err(Failure::NetScaler)?;
+                    Ok(found.map(|header| (header, header.consumed)))
+                })
+                .await?;
+            session.replace_addresses(found.source, found.destination);
+        }
+        if expected.proxy {
+            let header = self
+                .header(Kind::Proxy, |input| match proxy_protocol::decode(input, most).map_err(Failure::Proxy)? {
+                    proxy_protocol::Decoded::Complete { header, consumed } => Ok(Some((header, consumed))),
+                    proxy_protocol::Decoded::Partial => Ok(None),
+                })
+                .await?;
+            if let Some((source, destination)) = header.inet() {
+                session.replace_addresses(source, destination);
+            }
+            session.keep_proxy_header(header);
+        }
+        Ok(())
+    }
+
+    /// Reads until `decode` finds a whole header, and takes its bytes.
+    async fn header<T>(
+        &mut self,
+        kind: Kind,
+        decode: impl Fn(&[u8]) -> Result<Option<(T, usize)>, Failure>,
+    ) -> Result<T, Failure> {
+        loop {
+            // Bytes may be left from the header before.
+            if !self.input.is_empty()
+                && let Some((header, consumed)) = decode(self.input.data())?
+            {
+                self.input.consume(consumed);
+                return Ok(header);
+            }
+            self.read(kind).await?;
+        }
+    }
+
+    /// Reads some bytes. A buffer is held from the first one on only.
+    async fn read(&mut self, kind: Kind) -> Result<(), Failure> {
+        std::future::poll_fn(|cx| {
+            if self.input.capacity() == 0 {
+                if self.stream.poll_readable(cx).is_pending() {
+                    return self.timer.poll_expired(cx).map(|()| Err(Failure::Expired(kind)));
+                }
+                self.input = rt::buffer();
+            }
+            self.input.compact();
+            match self.stream.poll_read(cx, &mut self.input) {
+                Poll::Ready(Ok(0)) if self.received => Poll::Ready(Err(Failure::Truncated(kind))),
+                Poll::Ready(Ok(0)) => Poll::Ready(Err(Failure::Empty(kind))),
+                Poll::Ready(Ok(_)) => {
+                    self.received = true;
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(Err(_)) => Poll::Ready(Err(Failure::Aborted(kind))),
+                Poll::Pending => {
+                    if !self.received {
+                        // It was not readable after all.
+                        self.input = Buffer::empty();
+                    }
+                    self.timer.poll_expired(cx).map(|()| Err(Failure::Expired(kind)))
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// The line about a connection that failed before anything was served.
+fn log(session: &Session, failure: Failure) {
+    if !session.worker.logger.is_wanted(session.frontend) {
+        return;
+    }
+    let bind = session.bind();
+    let client = session.client().map_or_else(|| Endpoint::Unix(bind.map_or(0, |bind| bind.id)), Endpoint::Inet);
+    let live = &session.worker.shared.live;
+    let record = Record {
+        client,
+        destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
+        frontend: &session.proxy().name,
+        bind_name: bind.map_or("", |bind| &bind.name),
+        backend: &session.proxy().name,
+        server: "<NOSRV>",
+        accept_date: session.accept_date,
+        request_date: session.accept_date,
+        actconn: live.process.actconn(),
+        feconn: live.proxies[session.frontend].feconn(),
+        ..Record::default()
+    };
+    session.worker.logger.connection_error(session.frontend, &record, &failure.to_string());
+}
