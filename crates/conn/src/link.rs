@@ -283,6 +283,12 @@ impl Pool {
         }
     }
 
+    /// Number of idle links to `server` that a worker holds.
+    pub fn idle_of(&self, server: ServerId, worker: usize) -> usize {
+        let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
+        list.map_or(0, |list| list.length.load(Ordering::Relaxed))
+    }
+
     /// Number of idle links to `server` over all workers.
     pub fn idle(&self, server: ServerId) -> usize {
         let lists = self.servers.get(server).map(|server| server.lists.iter());

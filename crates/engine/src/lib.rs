@@ -57,15 +57,29 @@ impl<T> Drop for Part<T> {
     }
 }
 
+/// Runs `job` on one worker and waits for its answer; none from a worker that has ended.
+pub(crate) async fn on_one_worker<T: Send + 'static>(
+    number: usize,
+    job: impl FnOnce(&Rc<Worker>) -> T + Send + 'static,
+) -> Option<T> {
+    gather(vec![(number, job)]).await.pop()
+}
+
 /// Runs `job` on every worker and waits for what they answer, in their order.
 pub(crate) async fn on_every_worker<T: Send + 'static>(
     shared: &Shared,
     job: impl Fn(&Rc<Worker>) -> T + Clone + Send + 'static,
 ) -> Vec<T> {
-    let workers = shared.workers();
-    let gathering = Arc::new(Mutex::new(Gathering { left: workers, found: Vec::new(), waker: None }));
-    for number in 0..workers {
-        let (part, job) = (Part(Arc::clone(&gathering)), job.clone());
+    gather((0..shared.workers()).map(|number| (number, job.clone())).collect()).await
+}
+
+async fn gather<T: Send + 'static, J>(jobs: Vec<(usize, J)>) -> Vec<T>
+where
+    J: FnOnce(&Rc<Worker>) -> T + Send + 'static,
+{
+    let gathering = Arc::new(Mutex::new(Gathering { left: jobs.len(), found: Vec::new(), waker: None }));
+    for (number, job) in jobs {
+        let part = Part(Arc::clone(&gathering));
         let answer = move |worker: &Rc<Worker>| {
             let answer = job(worker);
             part.lock().found.push((number, answer));

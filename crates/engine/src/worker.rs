@@ -265,6 +265,21 @@ impl Worker {
         self.sessions.borrow_mut().insert(session)
     }
 
+    /// Sessions on this worker.
+    pub fn sessions_here(&self) -> usize {
+        self.sessions.borrow().len()
+    }
+
+    /// Some sessions, those behind a key, at most `most`: for a look at all of them in steps.
+    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, Rc<Session>)> {
+        let sessions = self.sessions.borrow();
+        // Keys of one place differ by its generation; places are in order.
+        let place = |key: u64| key & 0xffff_ffff;
+        let behind =
+            sessions.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
+        behind.take(most).map(|(key, session)| (key, Rc::clone(session))).collect()
+    }
+
     /// A session has ended.
     pub fn leave(&self, key: Key) -> Option<Rc<Session>> {
         let session = self.sessions.borrow_mut().remove(key)?;

@@ -19,6 +19,8 @@ mod rates;
 mod retries;
 mod retry_on;
 mod reuse;
+mod runtime;
+mod statistics;
 mod stopping;
 mod terminations;
 mod timeouts;

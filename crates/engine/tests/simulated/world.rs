@@ -14,6 +14,7 @@ use config::environment::Environment;
 use config::{InputFile, LoadOptions};
 use engine::listener::Listening;
 use engine::service::log::Targets;
+use engine::service::runtime::Opened;
 use engine::worker::Shared;
 use policy::live::Live;
 use policy::program::{BindAddress, Program};
@@ -167,15 +168,22 @@ impl Worlds {
             let (targets, problems) = Targets::open(program, "haproxy");
             assert!(problems.is_empty());
             let shared = Arc::new(Shared::new(Arc::clone(program), live, Arc::new(targets), workers));
-            (shared, open(program))
+            (shared, (open(program), open_runtime(program)))
         });
+        let (sockets, runtime) = sockets;
+        let runtime = Mutex::new(runtime);
         let served = Arc::clone(&shared);
         // The sockets close with their last worker: none may be left behind here.
         let start = Mutex::new(vec![Some(sockets); workers]);
         let main: rt::Main = Arc::new(move |worker| {
             let mut start = start.lock().unwrap_or_else(PoisonError::into_inner);
             let sockets = start[usize::from(worker)].take().unwrap();
-            Box::pin(engine::serve(Arc::clone(&served), sockets))
+            let runtime = if worker == 0 { std::mem::take(&mut *runtime.lock().unwrap()) } else { Vec::new() };
+            let served = Arc::clone(&served);
+            Box::pin(async move {
+                engine::serve(served, sockets).await;
+                engine::service::runtime::process::start(runtime);
+            })
         });
         let scope = Rc::new(Scope::new());
         let journal = Journal::of(LOG);
@@ -202,6 +210,16 @@ fn open(program: &Program) -> Arc<[Listening]> {
         }
     }
     sockets.into()
+}
+
+fn open_runtime(program: &Program) -> Vec<Opened> {
+    let sockets = program.runtime.sockets.iter().enumerate();
+    let sockets = sockets.map(|(index, socket)| {
+        let BindAddress::Inet(address) = &socket.bind.address else { panic!("{} is not simulated", socket.bind.text) };
+        let socket = ListeningSocket::bind(&Address::Inet(*address), &BindOptions::default()).unwrap();
+        Opened { index, socket: Arc::new(socket) }
+    });
+    sockets.collect()
 }
 
 /// So near that nothing of a journey shows in milliseconds. Odd seeds cut what is sent into pieces.

@@ -19,6 +19,7 @@ mod timer;
 pub use alias::{Alias, Kind, Restriction, aliases};
 pub use compile::{FormatError, FormatErrorKind};
 pub use connection::connection_error;
+pub use date::with_millis as date_with_millis;
 pub use escape::Flags;
 pub use format::LogFormat;
 pub use record::{Endpoint, Origin, Record, Timers, Timings};

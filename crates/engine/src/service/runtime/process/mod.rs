@@ -6,6 +6,9 @@ mod environment;
 mod field;
 mod handover;
 mod info;
+mod limits;
+mod servers;
+mod sessions;
 mod sockets;
 mod stat;
 
@@ -22,8 +25,17 @@ use super::listener::{Crowd, accept};
 use crate::worker::Worker;
 
 /// Every command of the process, by family.
-const TABLES: &[&[Command<Worker>]] =
-    &[info::TABLE, environment::TABLE, sockets::TABLE, activity::TABLE, handover::TABLE, stat::TABLE];
+const TABLES: &[&[Command<Worker>]] = &[
+    info::TABLE,
+    environment::TABLE,
+    sockets::TABLE,
+    activity::TABLE,
+    handover::TABLE,
+    stat::TABLE,
+    servers::TABLE,
+    limits::TABLE,
+    sessions::TABLE,
+];
 
 impl Served for Worker {
     fn version(&self) -> &str {

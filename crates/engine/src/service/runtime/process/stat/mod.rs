@@ -233,10 +233,5 @@ fn find_server(call: &Call<'_, Worker>) -> Result<usize, &'static str> {
     if call.conversation.level < RuntimeLevel::Admin {
         return Err("Permission denied");
     }
-    let (backend, server) =
-        call.word(3).split_once('/').ok_or("'clear counters server' expects '<backend>/<server> [force]'.")?;
-    let proxies = &call.state.shared.program.proxies;
-    let found = proxies.iter().filter(|proxy| *proxy.name == *backend).find_map(|proxy| proxy.backend.as_ref());
-    let servers = &found.ok_or("No such backend.")?.servers;
-    servers.iter().find(|one| *one.name == *server).map(|one| one.serial).ok_or("No such server.")
+    super::servers::find(&call.state.shared.program, call.word(3)).map(|(_, server)| server.serial)
 }

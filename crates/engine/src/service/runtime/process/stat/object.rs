@@ -237,10 +237,15 @@ impl<'a> Object<'a> {
 
     pub(super) fn limit(&self) -> Value {
         match self.kind {
-            Kind::Frontend => self.proxy.frontend.as_ref().map_or(Value::None, |front| Value::U32(front.maxconn)),
+            Kind::Frontend => Value::U32(self.state().frontend_gate().bound()),
             Kind::Backend => self.proxy.backend.as_ref().map_or(Value::None, |back| Value::U32(back.fullconn)),
             Kind::Listener(bind) => Value::U32(bind.maxconn.unwrap_or(0)),
-            Kind::Server(server) => server.maxconn.map_or(Value::None, Value::U32),
+            // With `minconn` the limit follows the load; what is shown is where that leads.
+            Kind::Server(server) if server.minconn.is_some() => server.maxconn.map_or(Value::None, Value::U32),
+            Kind::Server(server) => {
+                let limit = self.state().load(server.index).map(|(load, _)| load.limit);
+                limit.filter(|limit| *limit != u32::MAX).map_or(Value::None, Value::U32)
+            }
         }
     }
 
@@ -333,7 +338,7 @@ impl<'a> Object<'a> {
         }
         let full = match self.kind {
             Kind::Listener(bind) => bind.maxconn.is_some_and(|most| self.current() >= most),
-            _ => self.proxy.frontend.as_ref().is_some_and(|front| self.current() >= front.maxconn),
+            _ => self.current() >= self.state().frontend_gate().bound(),
         };
         if full { "FULL" } else { "OPEN" }
     }

@@ -1,0 +1,314 @@
+//! Commands about backends and servers: what they are doing, and changes that last until the process ends (management
+//! manual, section 9.3). Must never choose a server.
+
+use std::fmt::Write as _;
+
+use config::spec::RuntimeLevel;
+use policy::live::ProxyState;
+use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
+
+use super::super::{Answer, Call, Command, Pending, Run};
+use crate::worker::Worker;
+
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new("show backend", "show backend", "list backends in the current running config", Run::Now(show_backend)),
+    Command::new(
+        "show servers state",
+        "show servers state [<backend>]",
+        "dump volatile server information (all or for a single backend)",
+        Run::Gradual(show_servers_state),
+    ),
+    Command::new(
+        "show servers conn",
+        "show servers conn [<backend>]",
+        "dump server connections status (all or for a single backend)",
+        Run::Gradual(show_servers_conn),
+    ),
+    Command::new("get weight", "get weight <bk>/<srv>", "report a server's current weight", Run::Now(get_weight)),
+    Command::new(
+        "set weight",
+        "set weight <bk>/<srv>  (DEPRECATED)",
+        "change a server's weight (use 'set server' instead)",
+        Run::Now(set_weight),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "set server",
+        "set server <bk>/<srv> [opts]",
+        "change a server's state, weight, address, name or ssl",
+        Run::Now(set_server),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "set maxconn server",
+        "set maxconn server <bk>/<srv>",
+        "change a server's maxconn setting",
+        Run::Now(set_maxconn),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "disable server",
+        "disable server (DEPRECATED)",
+        "disable a server for maintenance (use 'set server' instead)",
+        Run::Now(disable),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable server",
+        "enable server  (DEPRECATED)",
+        "enable a disabled server (use 'set server' instead)",
+        Run::Now(enable),
+    )
+    .at(RuntimeLevel::Admin),
+];
+
+const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight \
+                            srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health \
+                            srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord \
+                            srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
+
+/// Bits of `srv_admin_state`: set by hand, and by the configuration.
+const MAINTENANCE: u32 = 0x01;
+const CONFIGURED_MAINTENANCE: u32 = 0x04;
+
+/// A backend and one of its servers.
+type Found<'a> = (&'a Proxy, &'a Server);
+
+/// Finds `<backend>/<server>`.
+pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'static str> {
+    let (backend, server) = name.split_once('/').ok_or("Require 'backend/server'.")?;
+    let mut proxies = program.proxies.iter().filter(|proxy| *proxy.name == *backend);
+    let proxy = proxies.find(|proxy| proxy.backend.is_some()).ok_or("No such backend.")?;
+    let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
+    servers.find(|one| *one.name == *server).map(|server| (&**proxy, server)).ok_or("No such server.")
+}
+
+/// The backends that a word asks for: one, or all where there is none.
+fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'static str> {
+    let backends = program.proxies.iter().map(|proxy| &**proxy).filter(|proxy| proxy.backend.is_some());
+    let found: Vec<&Proxy> = backends.filter(|proxy| name.is_empty() || *proxy.name == *name).collect();
+    if found.is_empty() && !name.is_empty() { Err("Can't find backend.") } else { Ok(found) }
+}
+
+fn state<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
+    &worker.shared.live.proxies[proxy.index]
+}
+
+fn show_backend(call: &mut Call<'_, Worker>) {
+    call.answer.push("# name\n");
+    for proxy in call.state.shared.program.proxies.iter().filter(|proxy| proxy.backend.is_some()) {
+        let _ = writeln!(call.answer, "{}", proxy.name);
+    }
+}
+
+/// Writes a line for each server of the backends that the third word asks for.
+async fn each_server(
+    call: &mut Call<'_, Worker>,
+    header: &str,
+    write: fn(&mut Answer, &Worker, Found<'_>),
+) -> Result<(), super::super::Gone> {
+    let found = match backends(&call.state.shared.program, call.word(3)) {
+        Ok(found) => found,
+        Err(sentence) => {
+            call.refuse(sentence);
+            return Ok(());
+        }
+    };
+    call.answer.push(header);
+    for proxy in found {
+        for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+            write(call.answer, call.state, (proxy, server));
+            call.answer.relieve().await?;
+        }
+    }
+    Ok(())
+}
+
+fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let header = format!("1\n{STATE_HEADER}");
+        each_server(call, &header, write_state).await
+    })
+}
+
+/// The host and the port of a server, as these dumps show them.
+fn place(server: &Server) -> (String, u16) {
+    match &server.address {
+        ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
+        ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
+        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => ("-".to_owned(), 0),
+    }
+}
+
+fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+    let setting = state(worker, proxy).setting(server.index);
+    let (enabled, weight) = setting.map_or((false, 0), |setting| (setting.enabled, setting.weight));
+    let admin = match (enabled, server.disabled) {
+        (true, _) => 0,
+        (false, true) => MAINTENANCE | CONFIGURED_MAINTENANCE,
+        (false, false) => MAINTENANCE,
+    };
+    let (address, port) = place(server);
+    let up = worker.shared.host.uptime().as_secs();
+    let _ = writeln!(
+        answer,
+        "{} {} {} {} {address} {} {admin} {weight} {} {up} 1 0 0 {} 0 0 0 - {port} - 0 0 - - 0",
+        proxy.id,
+        proxy.name,
+        server.id,
+        server.name,
+        if enabled { 2 } else { 0 },
+        server.weight,
+        if enabled { 0 } else { 8 },
+    );
+}
+
+fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let workers = call.state.shared.workers();
+        let header = format!(
+            "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb \
+             safe_nb idle_lim idle_cur idle_per_thr[{workers}]\n"
+        );
+        each_server(call, &header, write_connections).await
+    })
+}
+
+fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+    let served = state(worker, proxy).counts(Some(server.index)).srv_conn;
+    let most = worker.shared.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
+    let pool = &worker.shared.pool;
+    let idle = pool.idle(server.serial);
+    let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
+    let (address, port) = place(server);
+    let _ = write!(
+        answer,
+        "{}/{} {}/{} {address} {port} - {} {served} {served} {most} {served} 0 0 {idle} {limit} {idle}",
+        proxy.name,
+        server.name,
+        proxy.id,
+        server.id,
+        server.pool_purge_delay.as_millis(),
+    );
+    for number in 0..worker.shared.workers() {
+        let _ = write!(answer, " {}", pool.idle_of(server.serial, number));
+    }
+    answer.push("\n");
+}
+
+/// Runs `action` with the server that a word names, or says why there is none.
+fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mut Call<'_, Worker>, Found<'_>)) {
+    let worker = call.state;
+    match find(&worker.shared.program, call.word(word)) {
+        Ok(found) => action(call, found),
+        Err(sentence) => call.refuse(sentence),
+    }
+}
+
+fn get_weight(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| {
+        let weight = state(call.state, proxy).setting(server.index).map_or(0, |setting| setting.weight);
+        call.inform(&format!("{weight} (initial {})", server.weight));
+    });
+}
+
+/// A weight as written: a number, or percents of the configured one.
+fn weight(written: &str, initial: u32) -> Result<u32, &'static str> {
+    const MOST: u64 = 256;
+    if written.is_empty() {
+        return Err("Require <weight> or <weight%>.");
+    }
+    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = written[..digits].parse().map_err(|_| "Empty weight string empty or preceded by garbage")?;
+    match &written[digits..] {
+        "%" => Ok((u64::from(initial).saturating_mul(number) / 100).min(MOST) as u32),
+        "" if number <= MOST => Ok(number as u32),
+        "" => Err("Absolute weight can only be between 0 and 256 inclusive."),
+        _ => Err("Trailing garbage in weight string"),
+    }
+}
+
+fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: usize) {
+    match weight(call.word(word), server.weight) {
+        Ok(weight) => state(call.state, proxy).set_weight(server.index, weight),
+        Err(sentence) => call.refuse(sentence),
+    }
+}
+
+fn set_weight(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, found| change_weight(call, found, 3));
+}
+
+fn set_server(call: &mut Call<'_, Worker>) {
+    const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
+                         check-addr | check-port | fqdn | health | name | ssl | state | weight";
+    const NOT_YET: [&str; 11] = [
+        "addr",
+        "agent",
+        "agent-addr",
+        "agent-port",
+        "agent-send",
+        "check-addr",
+        "check-port",
+        "fqdn",
+        "health",
+        "name",
+        "ssl",
+    ];
+    with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
+        ("weight", _) => change_weight(call, (proxy, server), 4),
+        ("state", "ready") => state(call.state, proxy).set_enabled(server.index, true),
+        ("state", "maint") => state(call.state, proxy).set_enabled(server.index, false),
+        ("state", "drain") => call.refuse("'set server <srv> state drain' is not supported yet by Weir."),
+        ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
+        (what, _) if NOT_YET.contains(&what) => {
+            call.refuse(&format!("'set server <srv> {what}' is not supported yet by Weir."));
+        }
+        _ => call.refuse(USAGE),
+    });
+}
+
+fn set_maxconn(call: &mut Call<'_, Worker>) {
+    with_server(call, 3, |call, (proxy, server)| {
+        let written = call.word(4);
+        match written.parse::<u32>() {
+            _ if written.is_empty() => call.refuse("Require <maxconn>."),
+            Ok(most) => state(call.state, proxy).set_maxconn(server.index, (most > 0).then_some(most)),
+            Err(_) => call.refuse("maxconn string empty or preceded by garbage"),
+        }
+    });
+}
+
+fn disable(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| state(call.state, proxy).set_enabled(server.index, false));
+}
+
+fn enable(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| state(call.state, proxy).set_enabled(server.index, true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::weight;
+
+    #[test]
+    fn weights_are_numbers_or_percents() {
+        let rows: &[(&str, u32, Result<u32, &str>)] = &[
+            ("5", 1, Ok(5)),
+            ("0", 1, Ok(0)),
+            ("256", 1, Ok(256)),
+            ("50%", 10, Ok(5)),
+            ("50%", 1, Ok(0)),
+            ("101%", 1, Ok(1)),
+            ("99999%", 100, Ok(256)),
+            ("257", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
+            ("", 1, Err("Require <weight> or <weight%>.")),
+            ("x", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("-1", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("5x", 1, Err("Trailing garbage in weight string")),
+        ];
+        for (written, initial, expected) in rows {
+            assert_eq!(weight(written, *initial), *expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The statistics: what is counted is exact, whichever workers counted it.
+
+use testkit::{Peer, Service, sleep};
+
+use crate::messages::*;
+use crate::world::*;
+
+const API: &str = "10.0.0.2:9001";
+const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
+
+async fn ask(typed: &str) -> String {
+    let mut peer = Peer::connect(API).await;
+    peer.send(format!("{typed}\n")).await;
+    peer.half_close();
+    String::from_utf8(peer.receive_rest().await).unwrap()
+}
+
+/// One value of `show stat`.
+async fn value(proxy: &str, name: &str, column: &str) -> String {
+    let table = ask("show stat").await;
+    let mut lines = table.lines();
+    let header: Vec<&str> = lines.next().unwrap().trim_start_matches("# ").split(',').collect();
+    let at = header.iter().position(|found| *found == column).unwrap();
+    let line = lines.find(|line| line.starts_with(&format!("{proxy},{name},"))).unwrap();
+    line.split(',').nth(at).unwrap().to_owned()
+}
+
+async fn expect(rows: &[(&str, &str, &str)]) {
+    for (name, column, expected) in rows {
+        assert_eq!(value("l", name, column).await, *expected, "{name} {column}");
+    }
+}
+
+#[test]
+fn every_worker_s_part_is_in_the_sum() {
+    const CLIENTS: usize = 12;
+    listen("option socket-stats\nserver s1 10.0.1.1:80").global(SOCKET).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut open = Vec::new();
+        for _ in 0..CLIENTS {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            open.push((client, server));
+        }
+        let all = CLIENTS.to_string();
+        expect(&[
+            ("FRONTEND", "scur", &all),
+            ("FRONTEND", "smax", &all),
+            ("FRONTEND", "stot", &all),
+            ("FRONTEND", "conn_tot", &all),
+            ("FRONTEND", "req_tot", &all),
+            ("FRONTEND", "req_rate_max", &all),
+            ("FRONTEND", "rate", &all),
+            ("FRONTEND", "hrsp_2xx", "0"),
+            ("sock-1", "scur", &all),
+            ("sock-1", "smax", &all),
+            ("sock-1", "stot", &all),
+            ("s1", "scur", &all),
+            ("s1", "smax", &all),
+            ("s1", "stot", &all),
+            ("s1", "lbtot", &all),
+            ("s1", "connect", &all),
+            ("s1", "reuse", "0"),
+            ("s1", "status", "no check"),
+            ("BACKEND", "smax", &all),
+            ("BACKEND", "status", "UP"),
+        ])
+        .await;
+        let listed = ask("show sess").await;
+        assert_eq!(listed.matches(" fe=l be=l srv=s1 ").count(), CLIENTS, "{listed}");
+        for (client, server) in &mut open {
+            server.send(OK).await;
+            client.receive_until("ok").await;
+        }
+        drop(open);
+        sleep(5).await;
+        let (read, written) = ((GET.len() * CLIENTS).to_string(), (OK.len() * CLIENTS).to_string());
+        expect(&[
+            ("FRONTEND", "scur", "0"),
+            ("FRONTEND", "smax", &all),
+            ("FRONTEND", "hrsp_2xx", &all),
+            ("FRONTEND", "bin", &read),
+            ("FRONTEND", "bout", &written),
+            ("sock-1", "scur", "0"),
+            ("s1", "hrsp_2xx", &all),
+            ("s1", "req_tot", &all),
+            ("BACKEND", "hrsp_2xx", &all),
+            ("BACKEND", "bout", &written),
+        ])
+        .await;
+        assert!(ask("show info").await.contains(&format!("\nCumReq: {CLIENTS}\n")));
+        ask("clear counters").await;
+        expect(&[("FRONTEND", "smax", "0"), ("s1", "smax", "0"), ("s1", "stot", &all)]).await;
+        ask("clear counters server l/s1").await;
+        expect(&[("s1", "stot", "0"), ("BACKEND", "stot", &all), ("FRONTEND", "stot", &all)]).await;
+        ask("clear counters all").await;
+        expect(&[("BACKEND", "stot", "0"), ("FRONTEND", "stot", "0"), ("FRONTEND", "bin", "0")]).await;
+        drop(world);
+    });
+}
+
+#[test]
+fn failures_are_counted_where_they_belong() {
+    let body = "retries 1\ntimeout connect 1s\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80 disabled";
+    listen(body).global(SOCKET).workers(&[1, 2]).run(|_| async move {
+        let mut refused = Peer::connect(WEIR).await;
+        refused.send(GET).await;
+        refused.receive_head().await;
+        refused.close();
+        let mut bad = Peer::connect(WEIR).await;
+        bad.send("BAD\r\n\r\n").await;
+        bad.receive_rest().await;
+        sleep(5).await;
+        expect(&[
+            ("s1", "econ", "1"),
+            ("s1", "wretr", "1"),
+            ("s1", "stot", "2"),
+            ("s1", "hrsp_5xx", "0"),
+            ("s2", "status", "MAINT"),
+            ("BACKEND", "econ", "1"),
+            ("BACKEND", "hrsp_5xx", "1"),
+            ("FRONTEND", "hrsp_5xx", "1"),
+            ("FRONTEND", "hrsp_4xx", "1"),
+            ("FRONTEND", "ereq", "1"),
+        ])
+        .await;
+    });
+}
+
+#[test]
+fn changes_of_servers_take_effect_and_show() {
+    listen("server s1 10.0.1.1:80 maxconn 10").global(SOCKET).workers(&[1]).seeds(0..1).run(|_| async move {
+        assert_eq!(ask("disable server l/s1").await, "\n");
+        expect(&[("s1", "status", "MAINT"), ("BACKEND", "status", "DOWN"), ("BACKEND", "weight", "0")]).await;
+        assert!(ask("show servers state").await.contains("\n2 l 1 s1 10.0.1.1 0 1 1 1 "));
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        assert!(client.receive_head().await.unwrap().starts_with("HTTP/1.1 503 "));
+        client.close();
+        assert_eq!(
+            ask("set server l/s1 state ready;set maxconn server l/s1 3;set server l/s1 weight 50%").await,
+            "\n\n\n"
+        );
+        expect(&[("s1", "status", "no check"), ("s1", "slim", "3"), ("s1", "weight", "0")]).await;
+        assert_eq!(ask("set maxconn frontend l 7").await, "\n");
+        expect(&[("FRONTEND", "slim", "7")]).await;
+        let listed = ask("show servers conn l").await;
+        assert!(listed.contains("\nl/s1 2/1 10.0.1.1 80 - 5000 0 0 "), "{listed}");
+    });
+}
