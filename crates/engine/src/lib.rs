@@ -104,6 +104,7 @@ where
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
 pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
+    rt::net::limit_pipes(shared.program.global.maxpipes);
     let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));
     let worker = Rc::new(Worker::new(id, shared, logger));
     rt::set_local(Rc::<Worker>::clone(&worker));

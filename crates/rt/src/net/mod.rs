@@ -25,7 +25,7 @@ pub use parked::{ParkedId, ParkedStream, poll_parked_events};
 pub use passing::{
     Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair,
 };
-pub use pipe::Pipe;
+pub use pipe::{Pipe, limit_pipes};
 pub use socket::OwnedSocket;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;

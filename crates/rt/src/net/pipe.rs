@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use super::{Socket, Stream};
@@ -15,11 +16,47 @@ const KEPT: usize = 16;
 /// Bytes that a pipe is asked to hold.
 const WANTED_CAPACITY: usize = 512 * 1024;
 
+/// How many pipes the process has, and may have.
+static STOCK: Stock = Stock { open: AtomicUsize::new(0), most: AtomicUsize::new(usize::MAX) };
+
+/// Lets the process have so many pipes, kept ones included; who gets none copies.
+pub fn limit_pipes(most: usize) {
+    STOCK.most.store(most, Ordering::Relaxed);
+}
+
+struct Stock {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Stock {
+    /// Counts one pipe more, if there may be one.
+    fn take(&'static self) -> Option<Counted> {
+        let most = self.most.load(Ordering::Relaxed);
+        let one_more = |open: usize| (open < most).then(|| open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Counted(self))
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.open.load(Ordering::Relaxed) >= self.most.load(Ordering::Relaxed)
+    }
+}
+
+/// A pipe in the count.
+struct Counted(&'static Stock);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The two ends of an empty pipe, kept by a worker.
 pub(crate) struct RawPipe {
     read: OwnedFd,
     write: OwnedFd,
     capacity: usize,
+    _counted: Counted,
 }
 
 /// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.
@@ -39,7 +76,7 @@ impl Pipe {
     /// A pipe from the current worker's store, or a new one.
     ///
     /// # Errors
-    /// The kernel's, for want of descriptors or of pipe memory.
+    /// The kernel's, for want of descriptors or of pipe memory; `QuotaExceeded` by [`limit_pipes`].
     pub fn new() -> io::Result<Pipe> {
         if sim::current_world().is_some() {
             return Ok(Pipe { inner: Inner::Sim(Vec::new()), filled: 0 });
@@ -48,8 +85,9 @@ impl Pipe {
         let raw = match kept {
             Some(raw) => raw,
             None => {
+                let counted = STOCK.take().ok_or(io::ErrorKind::QuotaExceeded)?;
                 let (read, write, capacity) = sys::pipe::create(WANTED_CAPACITY)?;
-                RawPipe { read, write, capacity }
+                RawPipe { read, write, capacity, _counted: counted }
             }
         };
         Ok(Pipe { inner: Inner::Os(Some(raw)), filled: 0 })
@@ -145,7 +183,8 @@ impl Drop for Pipe {
         let Some(raw) = raw.take().filter(|_| self.filled == 0) else { return };
         current::try_with(|worker| {
             let mut pipes = worker.pipes.borrow_mut();
-            if pipes.len() < KEPT {
+            // Where pipes are scarce none is kept for later.
+            if pipes.len() < KEPT && !STOCK.is_exhausted() {
                 pipes.push(raw);
             }
         });
@@ -155,5 +194,20 @@ impl Drop for Pipe {
 impl fmt::Debug for Pipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipe").field("filled", &self.filled).field("capacity", &self.capacity()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_pipes_than_there_may_be() {
+        static STOCK: Stock = Stock { open: AtomicUsize::new(0), most: AtomicUsize::new(2) };
+        let (one, other) = (STOCK.take(), STOCK.take());
+        assert!(one.is_some() && other.is_some() && STOCK.is_exhausted() && STOCK.take().is_none());
+        drop(one);
+        assert!(!STOCK.is_exhausted() && STOCK.take().is_some());
+        assert_eq!(STOCK.open.load(Ordering::Relaxed), 1);
     }
 }
