@@ -407,7 +407,16 @@ impl Peer {
         self.stream.set_linger_zero().unwrap_or_else(|error| panic!("linger: {error}"));
     }
 
-    /// This end's address.
+    /// The other end's address.
+    ///
+    /// # Panics
+    /// When the connection has failed.
+    #[track_caller]
+    pub fn remote_address(&self) -> Address {
+        self.stream.peer_address().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The address of this end.
     ///
     /// # Panics
     /// When the connection has failed.

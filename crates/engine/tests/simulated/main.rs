@@ -10,6 +10,7 @@ mod world;
 
 mod accepting;
 mod bodies;
+mod connecting;
 mod half_close;
 mod maxconn;
 mod panics;

@@ -358,7 +358,7 @@ impl World {
     }
 
     /// Waits for so many lines and takes all there are.
-    async fn lines(&self, count: usize) -> Vec<String> {
+    pub async fn lines(&self, count: usize) -> Vec<String> {
         self.strict.set(true);
         let deadline = rt::now() + testkit::PATIENCE;
         while self.journal.len() < count && rt::now() < deadline {
