@@ -1,4 +1,4 @@
-//! Listening in network namespaces that the test makes and removes, and on addresses that are nobody's. Skipped, with a
+//! Listening and connecting in network namespaces that the test makes and removes, and on addresses that are nobody's. Skipped, with a
 //! word, where that is not permitted.
 
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::rt;
 use crate::support::*;
-use rt::net::{Address, BindOptions, Listener, ListeningSocket, Namespace};
+use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Namespace, Stream};
 
 /// A namespace with a loopback device. Dropping it removes it.
 struct Made(String);
@@ -103,4 +103,80 @@ fn a_device_restricts_who_gets_in() {
         let connected = inside.run(|| std::net::TcpStream::connect(to)).unwrap();
         assert_eq!(connected.is_ok(), reached, "{interface}");
     }
+}
+
+/// Connects with these options on a worker and tells the address that the other end sees.
+fn connect_to(server: std::net::TcpListener, options: ConnectOptions) -> std::io::Result<std::net::SocketAddr> {
+    let to = Address::Inet(server.local_addr()?);
+    let (seen, see) = std::sync::mpsc::channel();
+    let accepting = std::thread::spawn(move || {
+        server.set_nonblocking(true).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while std::time::Instant::now() < deadline && see.try_recv().is_err() {
+            if let Ok((_, peer)) = server.accept() {
+                return Some(peer);
+            }
+            std::thread::yield_now();
+        }
+        None
+    });
+    let result = Arc::new(std::sync::Mutex::new(Ok(())));
+    let outcome = Arc::clone(&result);
+    on_one_worker(move || {
+        let (to, options, outcome) = (to.clone(), options.clone(), Arc::clone(&outcome));
+        async move {
+            let connected = match Stream::connect(&to, &options) {
+                Ok(connecting) => connecting.await.map(drop),
+                Err(error) => Err(error),
+            };
+            *outcome.lock().unwrap() = connected;
+        }
+    });
+    let result = std::mem::replace(&mut *result.lock().unwrap(), Ok(()));
+    if result.is_err() {
+        let _ = seen.send(());
+    }
+    let peer = accepting.join().unwrap();
+    result.map(|()| peer.unwrap())
+}
+
+#[test]
+fn a_connection_is_made_in_a_namespace_and_the_worker_stays_in_its_own() {
+    let Some(made) = Made::new("connect") else { return };
+    let inside = Arc::new(Namespace::open(&made.0).unwrap());
+    let listen = || std::net::TcpListener::bind("127.0.0.1:0");
+    let there = ConnectOptions { namespace: Some(Arc::clone(&inside)), ..ConnectOptions::default() };
+    assert!(connect_to(inside.run(listen).unwrap().unwrap(), there.clone()).is_ok());
+    assert!(connect_to(inside.run(listen).unwrap().unwrap(), ConnectOptions::default()).is_err(), "not from here");
+    assert!(connect_to(listen().unwrap(), there).is_err(), "not from there");
+    assert!(connect_to(listen().unwrap(), ConnectOptions::default()).is_ok());
+}
+
+/// In a namespace where everything that goes to strangers comes back.
+#[test]
+fn a_server_sees_an_address_that_is_not_this_machines() {
+    let Some(made) = Made::new("usesrc") else { return };
+    let ip = |arguments: &[&str]| Command::new("ip").args(["-n", &made.0]).args(arguments).status().unwrap().success();
+    let routed = ip(&["rule", "add", "pref", "100", "lookup", "100"])
+        && ip(&["route", "add", "local", "default", "dev", "lo", "table", "100"]);
+    if !routed {
+        eprintln!("skipped: no policy routing");
+        return;
+    }
+    let inside = Arc::new(Namespace::open(&made.0).unwrap());
+    let server = || inside.run(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
+    let stranger: std::net::SocketAddr = "198.51.100.7:0".parse().unwrap();
+    let from = |transparent| ConnectOptions {
+        namespace: Some(Arc::clone(&inside)),
+        source: Some(stranger.into()),
+        transparent,
+        ..ConnectOptions::default()
+    };
+    let error = connect_to(server(), from(false)).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
+    let seen = connect_to(server(), from(true)).unwrap();
+    assert_eq!(seen.ip(), stranger.ip());
+    // With its port as well, as "usesrc client" does it.
+    let whole = ConnectOptions { source: Some(Address::Inet("198.51.100.7:4321".parse().unwrap())), ..from(true) };
+    assert_eq!(connect_to(server(), whole).unwrap().to_string(), "198.51.100.7:4321");
 }
