@@ -21,6 +21,7 @@ fn status(running: &Running, field: &str) -> String {
     line.trim_start_matches(':').split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+#[allow(clippy::print_stderr, reason = "whoever reads the tests' output has to know what was left out")]
 fn is_superuser() -> bool {
     let is = rustix::process::geteuid().is_root();
     if !is {
