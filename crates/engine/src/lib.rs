@@ -110,11 +110,26 @@ pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
     rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
+    let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
-        rt::spawn(rt::Class::Normal, u64::MAX, listener::accept(Rc::clone(&worker), place.clone(), number));
+        let (worker, place, accepting) = (Rc::clone(&worker), place.clone(), Rc::clone(&accepting));
+        rt::spawn(rt::Class::Normal, u64::MAX, async move {
+            listener::accept(worker, place, number).await;
+            drop(accepting);
+        });
     }
+    drop(accepting);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
+}
+
+/// A worker that may accept connections still: until it is dropped, a soft stop has not ended.
+struct Accepting(Rc<Worker>);
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.0.end_accepting();
+    }
 }
 
 /// Asks for a soft stop: no new connections; sessions end when they can.

@@ -48,6 +48,8 @@ pub struct Shared {
     stopped_at: OnceLock<Moment>,
     /// Nobody accepts for the time being.
     paused: AtomicBool,
+    /// Workers that may accept connections still.
+    accepting: AtomicUsize,
     /// The listening sockets, for those who pause them or pass them on.
     sockets: OnceLock<Sockets>,
     /// Whose turn it is where connections go to one worker after the other.
@@ -85,6 +87,7 @@ impl Shared {
             leaving: AtomicBool::new(false),
             stopped_at: OnceLock::new(),
             paused: AtomicBool::new(false),
+            accepting: AtomicUsize::new(workers),
             sockets: OnceLock::new(),
             turn: AtomicUsize::new(0),
             loads: (0..workers).map(|_| Load::default()).collect(),
@@ -129,6 +132,11 @@ impl Shared {
     /// The sockets that the process listens on; none before [`Shared::know_sockets`].
     pub fn sockets(&self) -> Option<&Sockets> {
         self.sockets.get()
+    }
+
+    /// Whether nobody accepts any more, and no session is left. A worker that stops accepting has counted whom it took.
+    pub fn is_drained(&self) -> bool {
+        self.accepting.load(Ordering::Acquire) == 0 && self.sessions() == 0
     }
 
     /// Sessions that are open, over all workers.
@@ -284,10 +292,20 @@ impl Worker {
     pub fn leave(&self, key: Key) -> Option<Rc<Session>> {
         let session = self.sessions.borrow_mut().remove(key)?;
         self.shared.leave(self.id);
-        if self.shared.is_stopping() && self.shared.sessions() == 0 {
+        self.tell_if_drained();
+        Some(session)
+    }
+
+    /// This worker accepts nobody any more.
+    pub(crate) fn end_accepting(&self) {
+        self.shared.accepting.fetch_sub(1, Ordering::AcqRel);
+        self.tell_if_drained();
+    }
+
+    fn tell_if_drained(&self) {
+        if self.shared.is_stopping() && self.shared.is_drained() {
             rt::post(0, Box::new(|| crate::on_worker(|worker| worker.wake_drained())));
         }
-        Some(session)
     }
 
     /// The calling task is woken when the process is asked to stop, to pause or to go on.
@@ -314,13 +332,10 @@ impl Worker {
         }
     }
 
-    /// Ready once no session is left anywhere. For worker 0.
+    /// Ready once nobody accepts and no session is left anywhere. For worker 0.
     pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        if self.shared.sessions() == 0 {
-            return std::task::Poll::Ready(());
-        }
         *self.drained.borrow_mut() = Some(cx.waker().clone());
-        std::task::Poll::Pending
+        if self.shared.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     }
 
     fn wake_drained(&self) {

@@ -5,6 +5,7 @@
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -113,6 +114,50 @@ fn reap_or_wait(of: Option<u32>, block: bool) -> io::Result<Option<(u32, ExitSta
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) && !block => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// `/dev/null`, opened while the process sees it: one in a jail does not any more.
+#[derive(Debug)]
+pub struct NullDevice(File);
+
+impl NullDevice {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open() -> io::Result<NullDevice> {
+        OpenOptions::new().read(true).write(true).open("/dev/null").map(NullDevice)
+    }
+
+    /// Points standard input, output and error there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn replace_standard_streams(&self) -> io::Result<()> {
+        (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&self.0, stream))
+    }
+}
+
+/// Lets the programs that this process starts from now on have a descriptor, under the same number.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_for_children(fd: &OwnedFd) -> io::Result<()> {
+    sys::set_close_on_exec(fd, false)
+}
+
+/// Takes over a descriptor that the process was started with. Programs that this one starts do not get it. Call it once
+/// for a number.
+///
+/// # Errors
+/// `InvalidInput` for a standard stream; the kernel's when there is no such descriptor.
+pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= libc::STDERR_FILENO {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sys::process::close_on_exec(number)?;
+    // SAFETY: the descriptor is open (the call above would have failed), and whoever started the process gave it away.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Sends a signal to a process.

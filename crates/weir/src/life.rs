@@ -2,6 +2,7 @@
 //! becomes of a connection: the engine does.
 
 use crate::messages::Messages;
+use crate::worker::Master;
 use config::spec::ProxyKind;
 use engine::worker::Shared;
 use policy::program::Proxy;
@@ -56,10 +57,13 @@ impl Life {
 
     /// Tells the command that waits for it that the process serves, then handles signals until one of them ends it. For
     /// worker 0.
-    pub async fn live(&self, starter: Option<StarterWaits>) {
+    pub async fn live(&self, starter: Option<StarterWaits>, master: Option<Master>) {
         let Ok(mut signals) = rt::signals(&self.handled) else { return };
         if let Some(starter) = starter {
             starter.leave(0);
+        }
+        if let Some(master) = master {
+            rt::spawn(Class::Normal, NO_TAG, master.obey(Arc::clone(&self.shared), self.quiet));
         }
         let mut messages = Messages::while_serving(self.quiet);
         loop {

@@ -52,7 +52,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
 }
 
 /// What the reader of the language has to know of this run.
-fn language(settings: &Settings) -> LanguageOptions {
+pub fn language(settings: &Settings) -> LanguageOptions {
     let mut options =
         LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..LanguageOptions::default() };
     options.set_run_time_option("SPLICE", !settings.no_splice);

@@ -12,6 +12,7 @@ mod life;
 mod listeners;
 mod load;
 mod machine;
+mod master;
 mod messages;
 mod predecessors;
 mod process;
@@ -22,6 +23,7 @@ mod serve;
 mod takeover;
 mod topology;
 mod version;
+mod worker;
 
 use arguments::{Command, UsageError};
 use config::LanguageOptions;

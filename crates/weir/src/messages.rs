@@ -30,6 +30,11 @@ impl Messages {
         Self { introduced: true, ..Self::new(quiet, false) }
     }
 
+    /// Speaks there from now on, in place of standard error.
+    pub fn speak_through(&mut self, out: Box<dyn Write>) {
+        self.out = out;
+    }
+
     fn to(out: Box<dyn Write>, quiet: bool, diagnostics: bool) -> Self {
         Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0 }
     }

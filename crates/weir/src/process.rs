@@ -1,14 +1,16 @@
 //! One run, in its order: arguments, files, configuration, limits, sockets, background, process number, serving, end.
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
-use crate::arguments::Settings;
+use crate::arguments::{Settings, WorkerSeat};
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared, Refused};
 use crate::machine::{self, Machine};
+use crate::master;
 use crate::messages::Messages;
 use crate::predecessors::Predecessors;
 use crate::serve::{self, Service};
 use crate::takeover::{Inherited, Refusal};
+use crate::worker::Master;
 use crate::{background, dump, files, host, libraries, rights};
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,28 +26,25 @@ pub fn run(settings: &Settings) -> ExitCode {
 }
 
 fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let waits = settings.master.then_some("-W");
-    if let (Some(flag), false) = (settings.not_supported.first().copied().or(waits), settings.check) {
+    if let (Some(flag), false) = (settings.not_supported.first(), settings.check) {
         messages.alert(&format!("{flag} is not supported yet. {}", crate::help::HINT));
         return Err(Refused);
     }
+    if settings.master && settings.seat.is_none() && !settings.check {
+        return master::run(settings, messages);
+    }
+    let master = settings.seat.map(|seat| join(seat, messages)).transpose()?;
     let prepared = prepare(settings, messages)?;
     if settings.check {
         conclude_check(settings, messages);
         return Ok(ExitCode::SUCCESS);
     }
-    launch(settings, prepared, messages)
+    launch(settings, prepared, master, messages)
 }
 
 /// Everything that `-c` does, too.
 fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
-    if let Some(folder) = &settings.directory
-        && let Err(error) = std::env::set_current_dir(folder)
-    {
-        let reason = files::reason(&error);
-        messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
-        return Err(Refused);
-    }
+    enter_directory(settings, messages)?;
     let found = files::read(&settings.files).map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
         Refused
@@ -67,6 +66,19 @@ fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Ref
     load::compile(loaded, settings, messages)
 }
 
+/// `-C`.
+///
+/// # Errors
+/// When it cannot be entered; why has been said.
+pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), Refused> {
+    let Some(folder) = &settings.directory else { return Ok(()) };
+    std::env::set_current_dir(folder).map_err(|error| {
+        let reason = files::reason(&error);
+        messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
+        Refused
+    })
+}
+
 fn conclude_check(settings: &Settings, messages: &Messages) {
     if messages.warnings() > 0 && !messages.quiet() {
         crate::print("Warnings were found.\n");
@@ -77,11 +89,17 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
 }
 
 /// From a checked configuration to the end of the process.
-fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> Result<ExitCode, Refused> {
+fn launch(
+    settings: &Settings,
+    prepared: Prepared,
+    master: Option<Master>,
+    messages: &mut Messages,
+) -> Result<ExitCode, Refused> {
     let Prepared { program, spec, sources, environment, threads, rights } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
-    let predecessors = Predecessors::new(&settings.predecessors);
+    let is_first = !settings.seat.is_some_and(|seat| seat.again);
+    let predecessors = Predecessors::new(if is_first { &settings.predecessors } else { &[] });
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(&program, &spec, &sources, reuse_port, &mut older);
@@ -110,8 +128,12 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     if program.global.maxconn_is_automatic && settings.memory.is_none() {
         messages.notice(&format!("Automatically setting global.maxconn to {}.", program.global.maxconn));
     }
-    let background = (settings.daemon || spec.global.daemon) && !settings.foreground;
+    let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
+    // The master of a worker has gone to the background already, and its number is the service's.
+    let background = is_daemon && master.is_none();
+    let null = if is_daemon && !background { rt::process::NullDevice::open().ok() } else { None };
     let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
+        _ if master.is_some() => None,
         (Some(path), _) => Some(path.as_path()),
         (None, Some(path)) if background => Some(Path::new(path)),
         (None, _) => None,
@@ -133,13 +155,46 @@ fn launch(settings: &Settings, prepared: Prepared, messages: &mut Messages) -> R
     if let Some(starter) = &starter {
         background::leave_terminal(starter, messages)?;
     }
+    if let Some(null) = null {
+        // Who waits for the end of the master's output must not wait for this process.
+        let _ = null.replace_standard_streams();
+        messages.silence();
+    }
     let machine = Machine { processors: threads.bindings, written: spec.global.machine };
-    let service = Service { program, sockets, runtime, host, machine, starter, companion: None, ends_gently: false };
+    let service =
+        Service { program, sockets, runtime, host, machine, starter, master, companion: None, ends_gently: false };
     serve::serve(service, messages)
+}
+
+/// A worker's way to its master.
+fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, Refused> {
+    let joined = Master::inherit(seat.channel).and_then(|master| Ok((master.voice()?, master)));
+    match joined {
+        Ok((voice, master)) => {
+            messages.speak_through(voice);
+            Ok(master)
+        }
+        Err(error) => {
+            messages.alert(&format!("Cannot reach the master : {}", files::reason(&error)));
+            Err(Refused)
+        }
+    }
+}
+
+/// The listening sockets of the worker that this one follows. Without them this one binds its own.
+fn follow(sockets: i32, messages: &mut Messages) -> Inherited {
+    let connection = rt::process::take_inherited(sockets).map_err(|_| Refusal::NotConnected);
+    connection.and_then(|fd| Inherited::from_stream(fd.into())).unwrap_or_else(|refusal| {
+        messages.warning(&format!("{refusal} of the former worker."));
+        Inherited::default()
+    })
 }
 
 /// `-x`: the listening sockets of the process behind that socket.
 fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, Refused> {
+    if let Some(seat) = settings.seat.filter(|seat| seat.again) {
+        return Ok(seat.sockets.map_or_else(Inherited::default, |sockets| follow(sockets, messages)));
+    }
     let Some(path) = settings.takeover.as_deref().filter(|path| *path != "/dev/null") else {
         return Ok(Inherited::default());
     };

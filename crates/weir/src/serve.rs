@@ -5,6 +5,7 @@ use crate::life::Life;
 use crate::load::Refused;
 use crate::machine::Machine;
 use crate::messages::Messages;
+use crate::worker::Master;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::service::runtime::{Host, Opened};
@@ -36,6 +37,8 @@ pub struct Service {
     pub machine: Machine,
     /// A command that waits for the process to serve.
     pub starter: Option<StarterWaits>,
+    /// The master of this process.
+    pub master: Option<Master>,
     /// What else runs on the workers.
     pub companion: Option<Companion>,
     /// SIGINT and SIGTERM end the service with status 0 instead of ending the process by the signal.
@@ -47,7 +50,7 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, sockets, runtime, host, machine, starter, companion, ends_gently } = service;
+    let Service { program, sockets, runtime, host, machine, starter, master, companion, ends_gently } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let mut config = rt::Config {
         workers,
@@ -69,13 +72,13 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let runtime = Mutex::new(runtime);
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));
-    let starter = Mutex::new(starter);
+    let (starter, master) = (Mutex::new(starter), Mutex::new(master));
     let of_workers = Arc::clone(&life);
     let main: rt::Main = Arc::new(move |worker| {
         let sockets = start.take();
         // One worker serves the runtime API.
         let runtime = if worker == 0 { std::mem::take(&mut *lock(&runtime)) } else { Vec::new() };
-        let starter = if worker == 0 { lock(&starter).take() } else { None };
+        let (starter, master) = if worker == 0 { (lock(&starter).take(), lock(&master).take()) } else { (None, None) };
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
         if let Some(companion) = &companion {
             companion(worker);
@@ -84,7 +87,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
             engine::serve(shared, sockets).await;
             engine::service::runtime::process::start(runtime);
             if worker == 0 {
-                life.live(starter).await;
+                life.live(starter, master).await;
             }
         })
     });

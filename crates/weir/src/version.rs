@@ -33,6 +33,13 @@ pub fn text(form: VersionForm, invoked_as_haproxy: bool) -> String {
 
 /// What the runtime API answers: the level first, which is what programs compare, then whose it is.
 #[must_use]
+pub fn runtime() -> &'static str {
+    static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    TEXT.get_or_init(of_runtime)
+}
+
+/// The same, made anew.
+#[must_use]
 pub fn of_runtime() -> String {
     format!("{}-weir-{VERSION}", config::LANGUAGE_LEVEL)
 }

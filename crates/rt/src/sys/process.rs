@@ -69,6 +69,12 @@ pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
     check(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
+/// Has a descriptor closed when the process executes another program.
+pub(crate) fn close_on_exec(fd: i32) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
 /// Puts what `from` refers to in the place of what `to` refers to; the number and its owner stay.
 pub(crate) fn replace(from: &OwnedFd, to: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers are passed; whoever owns `to` keeps owning it.

@@ -5,10 +5,12 @@
 //! the next word, whatever it looks like, except for the few flags that carry it behind their own letters (`-dM0`).
 
 mod flags;
+mod seat;
 #[cfg(test)]
 mod tests;
 
 pub use flags::{FLAGS, Flag, Group, Value};
+pub use seat::WorkerSeat;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -105,6 +107,8 @@ pub struct Settings {
     pub takeover: Option<String>,
     /// `-sf` and `-st`: older processes, and what is asked of them once this one serves.
     pub predecessors: Vec<(u32, Farewell)>,
+    /// What a master tells the workers that it starts.
+    pub seat: Option<WorkerSeat>,
     /// Flags that this version knows by name and cannot honour yet, as written.
     pub not_supported: Vec<&'static str>,
 }
@@ -192,6 +196,13 @@ pub fn parse(words: &[OsString]) -> Result<Command, UsageError> {
             Some("--") => {
                 settings.files.extend(rest.iter().map(PathBuf::from));
                 rest = &[];
+            }
+            Some(WorkerSeat::FLAG) => {
+                let [value, tail @ ..] = rest else { return Err(UsageError::MissingValue(WorkerSeat::FLAG)) };
+                let written = value.to_string_lossy();
+                let seat = WorkerSeat::parse(&written);
+                settings.seat = Some(seat.ok_or(UsageError::NotANumber(WorkerSeat::FLAG, written.into_owned()))?);
+                rest = tail;
             }
             Some("-cc") => {
                 let [value, tail @ ..] = rest else { return Err(UsageError::MissingValue("-cc")) };

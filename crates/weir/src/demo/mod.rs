@@ -67,6 +67,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         host: Host::default(),
         machine: Machine::default(),
         starter: None,
+        master: None,
         companion,
         ends_gently: true,
     };

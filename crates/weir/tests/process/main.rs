@@ -5,6 +5,8 @@ mod check;
 mod command_line;
 mod condition;
 mod demonstration;
+mod handover;
+mod master;
 mod restart;
 mod rights;
 mod serve;

@@ -38,8 +38,29 @@ pub struct Conversation {
     pub experimental: bool,
     /// `set timeout cli`: how long it may be silent.
     pub timeout: Duration,
+    /// Who answers commands that do not say for whom they are, where that is another process; see
+    /// [`Served::route`](super::command::Served::route).
+    pub target: Option<u32>,
     /// It said goodbye.
     pub leaving: bool,
+}
+
+impl Conversation {
+    /// One that begins, with these rights.
+    pub fn begin(level: RuntimeLevel, timeout: Duration) -> Self {
+        Self {
+            level,
+            expose_listeners: false,
+            severity_output: SeverityOutput::None,
+            prompt: Prompt::Single,
+            timed: false,
+            expert: false,
+            experimental: false,
+            timeout,
+            target: None,
+            leaving: false,
+        }
+    }
 }
 
 /// How severe a message is, by syslog's numbers.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use config::spec::RuntimeLevel;
 
-use super::{Call, Gone};
+use super::{Answer, Call, Conversation, Gone};
 
 mod basic;
 
@@ -101,6 +101,15 @@ impl<S> Clone for Desk<S> {
     }
 }
 
+/// A command as it was typed.
+#[derive(Debug, Clone, Copy)]
+pub struct Typed<'a> {
+    /// The command.
+    pub command: &'a [u8],
+    /// What followed `<<`, and the line that ended it.
+    pub payload: Option<(&'a [u8], &'a [u8])>,
+}
+
 /// What the protocol itself wants to know of the state.
 pub trait Served: Sized + 'static {
     /// What `show version` answers.
@@ -108,6 +117,21 @@ pub trait Served: Sized + 'static {
 
     /// Seconds since the start of what is served.
     fn uptime(&self) -> u64;
+
+    /// What stands in front of the prompt.
+    fn place(&self, _: &Conversation) -> String {
+        String::new()
+    }
+
+    /// Whether a line is one command, semicolons and all.
+    fn takes_whole(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    /// Has another process answer a command, which is given as it was typed. `None`: it is for this one.
+    fn route<'a>(&'a self, _: Typed<'a>, _: &'a mut Conversation, _: &'a mut Answer) -> Option<Pending<'a>> {
+        None
+    }
 }
 
 impl<S: Served> Desk<S> {

@@ -5,7 +5,7 @@ use rt::net::Stream;
 
 use super::call::{Call, Conversation, Prompt};
 use super::command::{Command, Desk, Mode, Run, Served};
-use super::{Answer, Gone, help, line};
+use super::{Answer, Gone, command, help, line};
 
 /// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
 const MAX_PAYLOAD: usize = 128 * 1024;
@@ -63,7 +63,7 @@ impl<S: Served> Connection<S> {
             match line::announces_payload(&typed) {
                 None => self.line(&typed, None).await?,
                 Some((typed, marker)) => match self.payload(marker).await? {
-                    Typed::Found(payload) => self.line(typed, Some(&payload)).await?,
+                    Typed::Found(payload) => self.line(typed, Some((&payload, marker))).await?,
                     Typed::Ended => return Ok(()),
                     Typed::TooLong => {
                         self.answer.push(PAYLOAD_TOO_LONG);
@@ -125,20 +125,31 @@ impl<S: Served> Connection<S> {
             let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
             self.answer.push(format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]"));
         }
+        self.answer.push(self.desk.state.place(&self.conversation));
         self.answer.push(mark);
     }
 
     /// Answers every command of a line. The payload belongs to the last.
-    async fn line(&mut self, typed: &[u8], payload: Option<&[u8]>) -> Result<(), Gone> {
-        let commands = line::commands(typed);
+    async fn line(&mut self, typed: &[u8], payload: Option<(&[u8], &[u8])>) -> Result<(), Gone> {
+        let whole = self.desk.state.takes_whole(typed);
+        let commands = if whole { vec![typed] } else { line::commands(typed) };
         let last = commands.len().saturating_sub(1);
         for (at, command) in commands.into_iter().enumerate() {
             let payload = payload.filter(|_| at == last);
+            let typed = command::Typed { command, payload };
+            let routed = match self.desk.state.route(typed, &mut self.conversation, &mut self.answer) {
+                Some(answered) => answered.await.map(|()| true)?,
+                None => false,
+            };
+            if routed {
+                self.answer.relieve().await?;
+                continue;
+            }
             let words = line::words(command);
             let mut call = Call {
                 state: &*self.desk.state,
                 words: words.as_deref().unwrap_or_default(),
-                payload,
+                payload: payload.map(|(payload, _)| payload),
                 conversation: &mut self.conversation,
                 answer: &mut self.answer,
             };

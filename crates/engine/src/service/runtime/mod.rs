@@ -16,7 +16,7 @@ pub mod process;
 
 pub use answer::{Answer, Gone};
 pub use call::{Call, Conversation, Prompt};
-pub use command::{Command, Desk, Mode, Pending, Run};
+pub use command::{Command, Desk, Mode, Pending, Run, Served, Typed};
 pub use connection::serve;
 pub use listener::{Crowd, accept};
 pub use process::{Host, Opened};

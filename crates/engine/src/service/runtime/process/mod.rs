@@ -16,10 +16,11 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use base::{Moment, WallTime};
+use config::spec::RuntimeLevel;
 use policy::program::RuntimeSocket;
-use rt::net::ListeningSocket;
+use rt::net::{ListeningSocket, OwnedSocket, Stream};
 
-use super::call::{Conversation, Prompt};
+use super::call::Conversation;
 use super::command::{Command, Desk, Served};
 use super::listener::{Crowd, accept};
 use crate::worker::Worker;
@@ -112,18 +113,21 @@ pub fn start(sockets: Vec<Opened>) {
     }
 }
 
+/// Serves one connection that came by other means than a socket of its own, with every right.
+pub fn serve(connection: OwnedSocket) {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let runtime = &worker.shared.program.runtime;
+    let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
+    let desk = Desk { state: worker, tables: TABLES };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(desk, Stream::adopt(connection), first));
+}
+
 /// What a connection to a socket may do at first.
 fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Conversation {
     Conversation {
-        level: socket.level,
         expose_listeners: socket.expose_listeners,
         severity_output: socket.severity_output,
-        prompt: Prompt::Single,
-        timed: false,
-        expert: false,
-        experimental: false,
-        timeout,
-        leaving: false,
+        ..Conversation::begin(socket.level, timeout)
     }
 }
 

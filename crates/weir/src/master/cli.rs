@@ -1,0 +1,248 @@
+//! The master's command line (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that has a worker
+//! answer. Must never interpret what is for a worker.
+
+use super::life::{Farewell, Office};
+use crate::version;
+use config::spec::RuntimeLevel;
+use engine::service::runtime::{
+    Answer, Call, Command, Conversation, Crowd, Desk, Gone, Opened, Pending, Run, Served, Typed, accept,
+};
+use rt::net::{OwnedSocket, Stream};
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Connections at once.
+const MOST: u32 = 256;
+/// How long a connection may be silent, and how long a worker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What `-S` opened.
+pub struct Sockets {
+    /// The sockets.
+    pub opened: Vec<Opened>,
+    /// What each allows, by index.
+    pub levels: Vec<RuntimeLevel>,
+}
+
+/// Where commands are taken.
+pub struct Counter(Rc<Office>);
+
+/// Accepts commands on every socket.
+pub fn open(office: &Rc<Office>, sockets: Sockets) {
+    let crowd = Crowd::new(MOST);
+    for opened in sockets.opened {
+        let level = sockets.levels.get(opened.index).copied().unwrap_or(RuntimeLevel::Operator);
+        let desk = Desk { state: Rc::new(Counter(Rc::clone(office))), tables: &[TABLE] };
+        let first = Conversation::begin(level, PATIENCE);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(desk, opened.socket, first, Rc::clone(&crowd), || false));
+    }
+}
+
+const TABLE: &[Command<Counter>] = &[
+    Command::new("@!<pid>", "@!<pid>", "send a command to the <pid> process", Run::Now(nothing)),
+    Command::new(
+        "@<relative pid>",
+        "@<relative pid>",
+        "send a command to the <relative pid> process",
+        Run::Now(nothing),
+    ),
+    Command::new("@master", "@master", "send a command to the master process", Run::Now(nothing)),
+    Command::new("hard-reload", "hard-reload", "achieve a hard-reload (-st) of haproxy", Run::Gradual(hard_reload))
+        .at(RuntimeLevel::Operator),
+    Command::new("reload", "reload", "achieve a soft-reload (-sf) of haproxy", Run::Gradual(soft_reload))
+        .at(RuntimeLevel::Operator),
+    Command::new("show proc", "show proc", "show processes status", Run::Now(show_proc)),
+    Command::new(
+        "show startup-logs",
+        "show startup-logs",
+        "report logs emitted during HAProxy startup",
+        Run::Now(show_startup_logs),
+    ),
+];
+
+/// Stands in the table for `help`; the prefix is taken before the table is looked at.
+fn nothing(_: &mut Call<'_, Counter>) {}
+
+fn show_proc(call: &mut Call<'_, Counter>) {
+    call.answer.push(call.state.0.show());
+}
+
+fn show_startup_logs(call: &mut Call<'_, Counter>) {
+    call.answer.push(call.state.0.logs());
+}
+
+fn soft_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
+    Box::pin(reload(call, Farewell::Soft))
+}
+
+fn hard_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
+    Box::pin(reload(call, Farewell::Hard))
+}
+
+/// The last command of its connection: tells how it went and what was said.
+async fn reload(call: &mut Call<'_, Counter>, farewell: Farewell) -> Result<(), Gone> {
+    let success = call.state.0.reloaded(farewell).await;
+    call.answer.push(format!("Success={}\n--\n{}\n", u8::from(success), call.state.0.logs()));
+    call.conversation.leaving = true;
+    Ok(())
+}
+
+impl Served for Counter {
+    fn version(&self) -> &str {
+        version::runtime()
+    }
+
+    fn uptime(&self) -> u64 {
+        rt::now().saturating_since(self.0.started()).as_secs()
+    }
+
+    fn place(&self, conversation: &Conversation) -> String {
+        let flags: String = [(conversation.experimental, 'x'), (conversation.expert, 'e')]
+            .iter()
+            .filter(|flag| flag.0)
+            .map(|flag| flag.1)
+            .collect();
+        let flags = if flags.is_empty() { flags } else { format!("({flags})") };
+        match conversation.target {
+            Some(pid) => format!("{pid}{flags}"),
+            None if self.0.has_failed() => format!("master[ReloadFailed]{flags}"),
+            None => format!("master{flags}"),
+        }
+    }
+
+    fn takes_whole(&self, line: &[u8]) -> bool {
+        line.trim_ascii_start().starts_with(b"@@")
+    }
+
+    fn route<'a>(
+        &'a self,
+        typed: Typed<'a>,
+        conversation: &'a mut Conversation,
+        answer: &'a mut Answer,
+    ) -> Option<Pending<'a>> {
+        let command = typed.command.trim_ascii();
+        let (target, command) = match command.strip_prefix(b"@") {
+            None => (conversation.target, command),
+            Some(rest) => {
+                let rest = rest.strip_prefix(b"@").unwrap_or(rest);
+                let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+                let (prefix, command) = (&rest[..end], rest[end..].trim_ascii());
+                let Some(target) = self.target(prefix) else {
+                    answer
+                        .push(format!("Can't find the target PID matching the prefix '@{}'\n", prefix.escape_ascii()));
+                    return Some(Box::pin(std::future::ready(Ok(()))));
+                };
+                if command.is_empty() {
+                    conversation.target = target;
+                    return Some(Box::pin(std::future::ready(Ok(()))));
+                }
+                (target, command)
+            }
+        };
+        let pid = target?;
+        if is_for_the_connection(command) {
+            return None;
+        }
+        Some(Box::pin(forward(self, pid, Typed { command, ..typed }, conversation, answer)))
+    }
+}
+
+/// Commands that are about the connection itself, whoever answers the others.
+fn is_for_the_connection(command: &[u8]) -> bool {
+    let first = command.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcp-mode"].contains(&first)
+}
+
+impl Counter {
+    /// Whom a prefix names: `None` is nobody, `Some(None)` the master.
+    fn target(&self, prefix: &[u8]) -> Option<Option<u32>> {
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
+        match prefix {
+            b"" | b"master" => Some(None),
+            [b'!', pid @ ..] => number(pid).filter(|pid| self.0.knows(*pid)).map(Some),
+            relative => number(relative).and_then(|number| self.0.worker(number)).map(Some),
+        }
+    }
+}
+
+/// Has a worker answer one command. What the connection may do and has switched on goes before it.
+async fn forward(
+    counter: &Counter,
+    pid: u32,
+    typed: Typed<'_>,
+    conversation: &mut Conversation,
+    answer: &mut Answer,
+) -> Result<(), Gone> {
+    let connected = counter.0.connect(pid).and_then(OwnedSocket::try_from);
+    let Ok(socket) = connected else {
+        answer.push(format!("Can't reach the process {pid}\n"));
+        return Ok(());
+    };
+    let mut settings = Vec::new();
+    settings.extend(conversation.expert.then_some("expert-mode on;"));
+    settings.extend(conversation.experimental.then_some("experimental-mode on;"));
+    match conversation.level {
+        RuntimeLevel::Admin => {}
+        RuntimeLevel::Operator => settings.push("operator;"),
+        RuntimeLevel::User => settings.push("user;"),
+    }
+    let mut line = settings.concat().into_bytes();
+    line.extend_from_slice(typed.command);
+    if let Some((payload, marker)) = typed.payload {
+        line.extend_from_slice(b" <<");
+        line.extend_from_slice(marker);
+        line.push(b'\n');
+        line.extend_from_slice(payload);
+        line.extend_from_slice(marker);
+    }
+    line.push(b'\n');
+    let relayed = rt_timeout(relay(Stream::adopt(socket), &line, settings.len(), answer)).await;
+    match relayed {
+        Some(result) => result,
+        None => Err(Gone),
+    }
+}
+
+/// Sends a line and passes the answer on, but for the empty lines that answer the settings in front of it.
+async fn relay(mut worker: Stream, line: &[u8], settings: usize, answer: &mut Answer) -> Result<(), Gone> {
+    let mut sent = 0;
+    while sent < line.len() {
+        let slices = [IoSlice::new(&line[sent..])];
+        match std::future::poll_fn(|cx| worker.poll_write_slices(cx, &slices, false)).await {
+            Ok(count) if count > 0 => sent += count,
+            _ => return Ok(()),
+        }
+    }
+    let _ = worker.shutdown_write();
+    let mut left = settings;
+    let mut buffer = rt::buffer();
+    loop {
+        buffer.clear();
+        match std::future::poll_fn(|cx| worker.poll_read(cx, &mut buffer)).await {
+            Ok(count) if count > 0 => {
+                let mut bytes = buffer.data();
+                while let (1.., Some(rest)) = (left, bytes.strip_prefix(b"\n")) {
+                    (left, bytes) = (left - 1, rest);
+                }
+                if !bytes.is_empty() {
+                    left = 0;
+                }
+                answer.push(bytes);
+                answer.relieve().await?;
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The result of `future`, unless a worker takes too long.
+async fn rt_timeout<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut alarm = std::pin::pin!(rt::sleep(PATIENCE));
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        std::task::Poll::Ready(result) => std::task::Poll::Ready(Some(result)),
+        std::task::Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

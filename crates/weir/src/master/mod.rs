@@ -1,0 +1,163 @@
+//! The master (`-W`, `-Ws`): starts workers, replaces them on request, ends with them (management guide, sections 3, 4 and
+//! 9.4). It keeps its process number for its whole life, reads the configuration only for what concerns itself, and never
+//! meets traffic.
+
+mod cli;
+mod life;
+pub mod link;
+mod notify;
+mod roster;
+mod start;
+
+use crate::arguments::Settings;
+use crate::files::{self, reason};
+use crate::listeners::{self, Older};
+use crate::load::{self, Refused};
+use crate::messages::Messages;
+use crate::{background, process};
+use config::document::Sources;
+use config::spec::{GlobalSpec, LifetimeSpec};
+use config::{InputFile, LoadOptions};
+use life::Office;
+use notify::Manager;
+use rt::process::StarterWaits;
+use start::Recipe;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Workers that may be leaving before the oldest are ended, unless `mworker-max-reloads` says how many reloads.
+const MAX_RELOADS: u32 = 50;
+
+/// Runs the master to its end.
+///
+/// # Errors
+/// When it cannot be started; why has been said.
+pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
+    let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    process::enter_directory(settings, messages)?;
+    let global = own_part(settings);
+    if global.quiet && !settings.verbose {
+        messages.silence();
+    }
+    let sockets = open_sockets(settings, messages)?;
+    let recipe = recipe(settings, directory).map_err(|error| {
+        messages.alert(&format!("Cannot find the program itself : {}", reason(&error)));
+        Refused
+    })?;
+    let daemon = (settings.daemon || global.daemon) && !settings.foreground;
+    let starter = settle(settings, &global, daemon, messages)?;
+    let post = Post { recipe, sockets, starter, lifetime: global.lifetime, notifies: settings.notify };
+    serve(post, messages)
+}
+
+/// Everything that the master needs to begin.
+struct Post {
+    recipe: Recipe,
+    sockets: cli::Sockets,
+    starter: Option<StarterWaits>,
+    lifetime: LifetimeSpec,
+    notifies: bool,
+}
+
+/// What the configuration says about the master itself. Whatever is wrong with it, its workers will tell.
+fn own_part(settings: &Settings) -> GlobalSpec {
+    let files = files::read(&settings.files).unwrap_or_default();
+    let options = LoadOptions { language: load::language(settings), ..LoadOptions::default() };
+    config::load(&files, config::environment::Environment::of_process(), &options).spec.global
+}
+
+fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result<Recipe> {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    Ok(Recipe {
+        program: std::env::current_exe()?,
+        name,
+        arguments: words.collect(),
+        directory,
+        hands_over: settings.takeover.as_deref() != Some("/dev/null"),
+        cli: settings.master_sockets.join(";"),
+    })
+}
+
+/// Goes to the background and writes the process number.
+fn settle(
+    settings: &Settings,
+    global: &GlobalSpec,
+    daemon: bool,
+    messages: &mut Messages,
+) -> Result<Option<StarterWaits>, Refused> {
+    let written = global.pidfile.as_ref().map(Path::new).filter(|_| daemon);
+    let pid_file = settings.pid_file.as_deref().or(written);
+    if daemon {
+        return background::enter(pid_file, messages).map(Some);
+    }
+    if let Some(path) = pid_file
+        && let Err(error) = process::write_pid(path)
+    {
+        messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
+    }
+    Ok(None)
+}
+
+/// Opens what `-S` names. The words behind the commas are those of a `stats socket`.
+fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Sockets, Refused> {
+    let mut text = String::from("global\n");
+    for socket in &settings.master_sockets {
+        let words = socket.replace(',', " ");
+        let level = if words.split(' ').any(|word| word == "level") { "" } else { " level admin" };
+        text.push_str(&format!("stats socket {words}{level}\n"));
+    }
+    let file = InputFile { name: "-S".into(), bytes: text.into_bytes() };
+    let loaded = config::load(&[file], config::environment::Environment::new(), &LoadOptions::default());
+    let alerts: Vec<_> = loaded.diagnostics.iter().filter(|found| found.is_alert()).cloned().collect();
+    messages.report(&alerts, &loaded.sources);
+    if !alerts.is_empty() {
+        return Err(Refused);
+    }
+    let mut found = Vec::new();
+    let mut resolver = crate::resolve::SystemResolver { ipv4_only: settings.ipv4_only };
+    let program = policy::compile(&loaded.spec, &mut resolver, &policy::Limits::default(), &mut found);
+    let Some(program) = program else {
+        messages.report(&found, &Sources::default());
+        return Err(Refused);
+    };
+    let opened = listeners::open(&program, &loaded.spec, &loaded.sources, false, &mut Older::default());
+    let opened = opened.map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(error));
+        Refused
+    })?;
+    let levels = program.runtime.sockets.iter().map(|socket| socket.level).collect();
+    Ok(cli::Sockets { opened: opened.runtime, levels })
+}
+
+/// Serves on this thread, the only one.
+fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
+    let quiet = messages.quiet();
+    let status = Arc::new(Mutex::new(0));
+    let told = Arc::clone(&status);
+    let post = Mutex::new(Some(post));
+    let main: rt::Main = Arc::new(move |_| {
+        let post = post.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let told = Arc::clone(&told);
+        Box::pin(async move {
+            if let Some(Post { recipe, sockets, starter, lifetime, notifies }) = post {
+                let name = std::env::var_os("NOTIFY_SOCKET").filter(|_| notifies);
+                let office = Office::new(recipe, Manager::at(name.as_deref()), &lifetime, starter, quiet);
+                let office = Rc::new(office);
+                cli::open(&office, sockets);
+                let ended = office.live().await;
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = ended;
+            }
+            rt::stop();
+        })
+    });
+    let served = rt::signal::handle_signals(life::SIGNALS).and_then(|()| rt::run(&rt::Config::default(), main));
+    served.map_err(|error| {
+        messages.alert(&format!("Cannot start the master : {}", reason(&error)));
+        Refused
+    })?;
+    let status = *status.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(ExitCode::from(status))
+}

@@ -1,0 +1,98 @@
+//! What the master tells systemd (`-Ws`; sd_notify(3)): datagrams to the socket that `$NOTIFY_SOCKET` names. Must never
+//! fail: a manager that is not there is not told.
+
+use base::Moment;
+use std::ffi::OsStr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// What there is to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// A worker serves.
+    Ready,
+    /// A reload begins.
+    Reloading(Moment),
+    /// It failed; the older workers serve on.
+    ReloadFailed,
+    /// The end has begun.
+    Stopping,
+}
+
+impl News {
+    fn text(self, pid: u32) -> String {
+        match self {
+            Self::Ready => format!("READY=1\nMAINPID={pid}\nSTATUS=Ready.\n"),
+            Self::Reloading(now) => {
+                let micros = now.as_nanos() / 1_000;
+                format!("RELOADING=1\nSTATUS=Reloading Configuration.\nMONOTONIC_USEC={micros}\n")
+            }
+            Self::ReloadFailed => "READY=1\nSTATUS=Reload failed!\n".to_owned(),
+            Self::Stopping => "STOPPING=1".to_owned(),
+        }
+    }
+}
+
+/// The way to the manager.
+#[derive(Debug)]
+pub struct Manager(Option<(UnixDatagram, SocketAddr)>);
+
+impl Manager {
+    /// The manager whose socket has this name, if there is one.
+    pub fn at(name: Option<&OsStr>) -> Self {
+        let address = name.and_then(|name| match name.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok(),
+            [b'/', ..] => SocketAddr::from_pathname(name).ok(),
+            _ => None,
+        });
+        let socket = address.and_then(|address| {
+            let socket = UnixDatagram::unbound().ok()?;
+            // A manager that does not read must not hold the master up.
+            socket.set_nonblocking(true).ok()?;
+            Some((socket, address))
+        });
+        Self(socket)
+    }
+
+    /// Tells it.
+    pub fn tell(&self, news: News) {
+        if let Some((socket, address)) = &self.0 {
+            let _ = socket.send_to_addr(news.text(std::process::id()).as_bytes(), address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_written_as_systemd_reads_them() {
+        let rows = [
+            (News::Ready, "READY=1\nMAINPID=7\nSTATUS=Ready.\n"),
+            (
+                News::Reloading(Moment::from_nanos(12_345_678)),
+                "RELOADING=1\nSTATUS=Reloading Configuration.\nMONOTONIC_USEC=12345\n",
+            ),
+            (News::ReloadFailed, "READY=1\nSTATUS=Reload failed!\n"),
+            (News::Stopping, "STOPPING=1"),
+        ];
+        for (news, expected) in rows {
+            assert_eq!(news.text(7), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_either_kind_are_reached() {
+        let name = format!("weir-test-notify-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let manager = UnixDatagram::bind_addr(&address).expect("free");
+        Manager::at(Some(OsStr::new(&format!("@{name}")))).tell(News::Stopping);
+        let mut place = [0; 64];
+        let count = manager.recv(&mut place).expect("sent");
+        assert_eq!(&place[..count], b"STOPPING=1");
+        Manager::at(None).tell(News::Ready);
+        Manager::at(Some(OsStr::new("relative"))).tell(News::Ready);
+    }
+}

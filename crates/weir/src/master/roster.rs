@@ -1,0 +1,214 @@
+//! The workers of a master and what becomes of them: who is being loaded, who serves, who is leaving. Must never touch a
+//! process: it only says what is to be done.
+
+use base::Moment;
+use std::fmt::Write;
+
+/// What a worker is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It reads its configuration.
+    Loading,
+    /// It serves.
+    Serving,
+    /// It has been followed by another one, or is about to be.
+    Former,
+}
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its process number.
+    pub pid: u32,
+    /// What it is doing.
+    pub standing: Standing,
+    /// Reloads that it has seen.
+    pub reloads: u32,
+    /// When it was started.
+    pub started: Moment,
+    /// What it says it is.
+    pub version: String,
+}
+
+/// What the end of a worker means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It could not be loaded.
+    NotLoaded,
+    /// It served.
+    Serving,
+    /// It was leaving.
+    Former,
+    /// Nobody knows it.
+    Stranger,
+}
+
+/// Every worker, and how often they were replaced.
+#[derive(Debug, Default)]
+pub struct Roster {
+    entries: Vec<Entry>,
+    /// Reloads that were asked for.
+    pub reloads: u32,
+    /// Those of them that failed since one succeeded.
+    pub failed: u32,
+}
+
+impl Roster {
+    /// Every worker.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether a worker is being loaded.
+    pub fn is_loading(&self) -> bool {
+        self.entries.iter().any(|entry| entry.standing == Standing::Loading)
+    }
+
+    /// The worker that serves, be it that its successor is being loaded.
+    pub fn newest(&self) -> Option<u32> {
+        self.entries.iter().rfind(|entry| entry.standing != Standing::Loading).map(|entry| entry.pid)
+    }
+
+    /// The worker that serves under the configuration of the last reload.
+    pub fn serving(&self) -> Option<u32> {
+        self.entries.iter().find(|entry| entry.standing == Standing::Serving).map(|entry| entry.pid)
+    }
+
+    /// A reload begins: every worker has seen one more.
+    pub fn begin_reload(&mut self) {
+        self.reloads += 1;
+        for entry in &mut self.entries {
+            entry.reloads += 1;
+            entry.standing = Standing::Former;
+        }
+    }
+
+    /// A worker was started.
+    pub fn add(&mut self, pid: u32, started: Moment, version: String) {
+        self.entries.push(Entry { pid, standing: Standing::Loading, reloads: 0, started, version });
+    }
+
+    /// A worker says that it serves. Returns those that are to leave now, and those of them that have been leaving for
+    /// more than `most` reloads and are to be ended. `None`: it had said so before, or nobody knows it.
+    pub fn loaded(&mut self, pid: u32, version: &str, most: u32) -> Option<(Vec<u32>, Vec<u32>)> {
+        let entry = self.entries.iter_mut().find(|entry| entry.pid == pid && entry.standing == Standing::Loading)?;
+        entry.standing = Standing::Serving;
+        version.clone_into(&mut entry.version);
+        self.failed = 0;
+        let former = self.entries.iter().filter(|entry| entry.standing == Standing::Former);
+        let (overdue, leaving): (Vec<_>, Vec<_>) = former.partition(|entry| entry.reloads > most);
+        let pids = |entries: Vec<&Entry>| entries.iter().map(|entry| entry.pid).collect();
+        Some((pids(leaving), pids(overdue)))
+    }
+
+    /// A worker has ended.
+    pub fn end(&mut self, pid: u32) -> Ended {
+        let Some(at) = self.entries.iter().position(|entry| entry.pid == pid) else { return Ended::Stranger };
+        match self.entries.remove(at).standing {
+            Standing::Loading => {
+                self.failed += u32::from(self.reloads > 0);
+                Ended::NotLoaded
+            }
+            Standing::Serving => Ended::Serving,
+            Standing::Former => Ended::Former,
+        }
+    }
+
+    /// The answer to `show proc`.
+    pub fn show(&self, master: (u32, Moment, &str), now: Moment) -> String {
+        let mut text =
+            format!("{:<15} {:<15} {:<15} {:<15} {:<15}\n", "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>");
+        let (pid, started, version) = master;
+        let reloads = format!("{} [failed: {}]", self.reloads, self.failed);
+        row(&mut text, pid, "master", &reloads, (started, now), version);
+        text.push_str("# workers\n");
+        let rows = |former: bool, text: &mut String| {
+            for entry in self.entries.iter().filter(|entry| (entry.standing == Standing::Former) == former) {
+                row(text, entry.pid, "worker", &entry.reloads.to_string(), (entry.started, now), &entry.version);
+            }
+        };
+        rows(false, &mut text);
+        if self.entries.iter().any(|entry| entry.standing == Standing::Former) {
+            text.push_str("# old workers\n");
+            rows(true, &mut text);
+        }
+        text
+    }
+}
+
+fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, (started, now): (Moment, Moment), version: &str) {
+    let up = now.saturating_since(started).as_secs();
+    let up = format!("{}d{:02}h{:02}m{:02}s", up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
+    let _ = writeln!(text, "{pid:<15} {kind:<15} {reloads:<15} {up:<15} {version}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// A roster with worker 10, which serves.
+    fn serving() -> Roster {
+        let mut roster = Roster::default();
+        roster.add(10, at(1), "v".into());
+        assert_eq!(roster.loaded(10, "v1", 50), Some((vec![], vec![])));
+        roster
+    }
+
+    #[test]
+    fn a_worker_that_serves_sends_the_others_away() {
+        let mut roster = serving();
+        roster.begin_reload();
+        roster.add(11, at(2), "v".into());
+        assert!(roster.is_loading());
+        assert_eq!((roster.newest(), roster.serving()), (Some(10), None));
+        assert_eq!(roster.loaded(11, "v2", 50), Some((vec![10], vec![])));
+        assert_eq!(roster.loaded(11, "v2", 50), None);
+        assert_eq!((roster.newest(), roster.serving()), (Some(11), Some(11)));
+        assert_eq!([roster.end(10), roster.end(11), roster.end(11)], [Ended::Former, Ended::Serving, Ended::Stranger]);
+    }
+
+    #[test]
+    fn a_worker_that_cannot_be_loaded_changes_nothing() {
+        let mut roster = serving();
+        roster.begin_reload();
+        roster.add(11, at(2), "v".into());
+        assert_eq!(roster.end(11), Ended::NotLoaded);
+        assert_eq!((roster.reloads, roster.failed, roster.newest()), (1, 1, Some(10)));
+        roster.begin_reload();
+        roster.add(12, at(3), "v".into());
+        assert_eq!(roster.loaded(12, "v2", 50), Some((vec![10], vec![])));
+        assert_eq!((roster.reloads, roster.failed), (2, 0));
+    }
+
+    #[test]
+    fn workers_that_stay_too_long_are_ended() {
+        let mut roster = serving();
+        for round in 0_u32..3 {
+            roster.begin_reload();
+            roster.add(20 + round, at(2), "v".into());
+            let (leaving, overdue) = roster.loaded(20 + round, "v", 2).expect("it was loading");
+            assert_eq!((leaving.contains(&10), overdue.contains(&10)), (round < 2, round == 2));
+        }
+    }
+
+    #[test]
+    fn everybody_is_shown() {
+        let mut roster = serving();
+        roster.begin_reload();
+        roster.add(11, at(90_061), "v2".into());
+        let shown = roster.show((9, at(0), "m"), at(90_062));
+        let expected = "\
+#<PID>          <type>          <reloads>       <uptime>        <version>      
+9               master          1 [failed: 0]   1d01h01m02s     m
+# workers
+11              worker          0               0d00h00m01s     v2
+# old workers
+10              worker          1               1d01h01m01s     v1
+";
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! Starting a worker: the same program under the same arguments, with one end of a channel. Must never wait for it.
+
+use super::link::CONNECTION;
+use crate::arguments::WorkerSeat;
+use rt::net::{Channel, channel_pair, stream_pair};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// How this program was called, and from where.
+#[derive(Debug)]
+pub struct Recipe {
+    /// The program: where it was found at the start, so that an upgrade takes effect with the next worker.
+    pub program: PathBuf,
+    /// The name that it was called by.
+    pub name: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// The directory that it was started in.
+    pub directory: PathBuf,
+    /// What `-S` names, for `$HAPROXY_MASTER_CLI`.
+    pub cli: String,
+    /// Whether workers hand their sockets over (`-x /dev/null` says no).
+    pub hands_over: bool,
+}
+
+impl Recipe {
+    /// Starts a worker: its process number and our end of the channel. It takes over the sockets of the worker behind
+    /// `former`.
+    ///
+    /// # Errors
+    /// The kernel's, for want of descriptors, memory or the program.
+    pub fn start(&self, former: Option<&Channel>, again: bool) -> io::Result<(u32, Channel)> {
+        let (ours, theirs) = channel_pair()?;
+        let sockets = match former {
+            Some(former) if self.hands_over => connection(former).ok(),
+            _ => None,
+        };
+        rt::process::keep_for_children(&theirs)?;
+        if let Some(sockets) = &sockets {
+            rt::process::keep_for_children(sockets)?;
+        }
+        let seat = WorkerSeat { channel: theirs.as_raw_fd(), again, sockets: sockets.as_ref().map(AsRawFd::as_raw_fd) };
+        let child = Command::new(&self.program)
+            .arg0(&self.name)
+            .arg(WorkerSeat::FLAG)
+            .arg(seat.to_string())
+            .args(&self.arguments)
+            .current_dir(&self.directory)
+            .env("HAPROXY_MWORKER", "1")
+            .env("HAPROXY_MASTER_CLI", &self.cli)
+            .env_remove("NOTIFY_SOCKET")
+            .spawn()?;
+        Ok((child.id(), Channel::adopt(ours)?))
+    }
+}
+
+/// A connection to the runtime API of a worker.
+///
+/// # Errors
+/// The kernel's; `BrokenPipe` when the worker has gone.
+pub fn connection(worker: &Channel) -> io::Result<OwnedFd> {
+    let (ours, theirs) = stream_pair()?;
+    let (ours, theirs) = match (ours.into_descriptor(), theirs.into_descriptor()) {
+        (Some(ours), Some(theirs)) => (ours, theirs),
+        _ => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    worker.send(CONNECTION, &[theirs.as_fd()])?;
+    Ok(ours)
+}

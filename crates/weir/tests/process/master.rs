@@ -1,0 +1,199 @@
+//! The master and its workers: starts, reloads, ends, what systemd is told, the master's command line.
+
+use crate::support::{
+    DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, exchange, free_port, get, pid, wait_for_close, wait_until,
+};
+use rustix::process::{Signal, kill_process};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::Command;
+
+/// A service under a master, with a command line and somebody who plays systemd.
+struct Service {
+    folder: Folder,
+    running: Running,
+    manager: UnixDatagram,
+    port: u16,
+}
+
+fn text(port: u16, more: &str) -> String {
+    format!("{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n{more}")
+}
+
+impl Service {
+    fn start(global: &str) -> Self {
+        let folder = Folder::new();
+        let port = free_port();
+        let file = folder.write("service.cfg", &format!("global\n{global}\n{}", text(port, "")));
+        let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
+        manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let mut command = Command::new(WEIR);
+        command.args(["-Ws", "-S"]).arg(folder.path("master")).arg("-f").arg(&file);
+        command.env("NOTIFY_SOCKET", folder.path("notify"));
+        let running = Running::start(&mut command);
+        let service = Self { folder, running, manager, port };
+        service.expect_news(&format!("READY=1\nMAINPID={}\n", service.running.id()));
+        service
+    }
+
+    fn expect_news(&self, start: &str) {
+        let mut place = [0; 512];
+        let count = self.manager.recv(&mut place).expect("news");
+        let news = String::from_utf8_lossy(&place[..count]);
+        assert!(news.starts_with(start), "{news} instead of {start}");
+    }
+
+    /// What the master answers.
+    fn ask(&self, line: &str) -> String {
+        let mut stream = UnixStream::connect(self.folder.path("master")).expect("the master listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("open");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    /// The number of the worker that serves.
+    fn worker(&self) -> u32 {
+        let shown = self.ask("show proc");
+        let line = shown.lines().skip_while(|line| *line != "# workers").nth(1).unwrap_or_else(|| panic!("{shown}"));
+        line.split(' ').next().and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+    }
+
+    fn answers(&self) -> bool {
+        exchange(&mut connect(self.port), &get("/")).0 == 503
+    }
+
+    fn write(&self, more: &str) {
+        self.folder.write("service.cfg", &text(self.port, more));
+    }
+}
+
+#[test]
+fn a_reload_replaces_the_worker_and_nothing_else() {
+    let service = Service::start("");
+    let (master, first) = (service.running.id(), service.worker());
+    let mut kept = connect(service.port);
+    assert_eq!(exchange(&mut kept, &get("/")).0, 503);
+    for signal in [Signal::USR2, Signal::HUP] {
+        let before = service.worker();
+        service.running.send(signal);
+        service.expect_news("RELOADING=1\n");
+        service.expect_news(&format!("READY=1\nMAINPID={master}\n"));
+        assert_ne!(service.worker(), before);
+        assert!(service.answers());
+    }
+    wait_for_close(kept);
+    wait_until("the end of the first worker", || !service.ask("show proc").contains(&format!("\n{first} ")));
+    assert!(service.ask("show proc").contains("2 [failed: 0]"));
+    service.running.send(Signal::TERM);
+    service.expect_news("STOPPING=1");
+    let found = service.running.finish();
+    assert_eq!(found.code(), Some(0), "{}", found.stderr);
+    assert!(found.stderr.contains("Loading success."), "{}", found.stderr);
+}
+
+#[test]
+fn a_broken_configuration_keeps_the_worker() {
+    let service = Service::start("");
+    let before = service.worker();
+    service.write("    nonsense\n");
+    let answer = service.ask("reload");
+    assert!(answer.starts_with("Success=0\n--\n"), "{answer}");
+    assert!(answer.contains("unknown keyword 'nonsense'"), "{answer}");
+    service.expect_news("RELOADING=1\n");
+    service.expect_news("READY=1\nSTATUS=Reload failed!\n");
+    assert!(service.answers());
+    assert!(service.ask("show proc").contains(&format!("# old workers\n{before} ")));
+    service.write("");
+    let answer = service.ask("reload");
+    assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
+    assert_eq!(service.ask("show startup-logs"), answer["Success=1\n--\n".len()..]);
+    assert_ne!(service.worker(), before);
+    assert!(service.answers());
+    service.running.send(Signal::INT);
+    assert_eq!(service.running.finish().code(), Some(130));
+}
+
+#[test]
+fn a_worker_that_dies_takes_the_master_with_it() {
+    for (signal, code) in [(Signal::KILL, 137), (Signal::TERM, 0)] {
+        let service = Service::start("");
+        kill_process(pid(service.worker()), signal).expect("it lives");
+        let found = service.running.finish();
+        assert_eq!(found.code(), Some(code), "{}", found.stderr);
+    }
+}
+
+#[test]
+fn a_soft_stop_of_the_master_waits_for_its_workers() {
+    let service = Service::start("");
+    let mut kept = connect(service.port);
+    assert_eq!(exchange(&mut kept, &get("/")).0, 503);
+    service.running.send(Signal::USR1);
+    wait_for_close(kept);
+    assert_eq!(service.running.finish().code(), Some(0));
+}
+
+#[test]
+fn workers_leave_when_their_master_has_gone() {
+    let service = Service::start("");
+    let worker = service.worker();
+    let kept = connect(service.port);
+    service.running.send(Signal::KILL);
+    drop(kept);
+    let program = format!("/proc/{worker}/exe");
+    wait_until("the end of the worker", || std::fs::read_link(&program).is_err());
+    assert!(TcpStream::connect(("127.0.0.1", service.port)).is_err());
+}
+
+#[test]
+fn a_start_that_fails_ends_the_master() {
+    let folder = Folder::new();
+    let file = folder.write("broken.cfg", &text(free_port(), "    nonsense\n"));
+    for flags in [&["-W"][..], &["-W", "-D"]] {
+        let found = crate::support::weir(flags.iter().copied().chain(["-f", &file]));
+        assert_eq!(found.code(), Some(1), "{}", found.stderr);
+        assert!(found.stderr.contains("unknown keyword 'nonsense'"), "{}", found.stderr);
+    }
+}
+
+#[test]
+fn a_master_in_the_background_serves_when_its_command_returns() {
+    let folder = Folder::new();
+    let port = free_port();
+    let file = folder.write("service.cfg", &text(port, ""));
+    let number = folder.path("pid");
+    let found = crate::support::weir(["-W", "-D", "-p", number.to_str().expect("text"), "-f", &file]);
+    assert_eq!(found.code(), Some(0), "{}", found.stderr);
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("bound already");
+    assert_eq!(exchange(&mut client, &get("/")).0, 503);
+    let master = std::fs::read_to_string(&number).expect("written").trim().parse().expect("a number");
+    kill_process(pid(master), Signal::TERM).expect("it lives");
+    wait_for_close(client);
+    let program = format!("/proc/{master}/exe");
+    wait_until("the end of the master", || std::fs::read_link(&program).is_err());
+}
+
+#[test]
+fn commands_are_for_the_master_or_for_a_worker() {
+    let service = Service::start("");
+    let (master, worker) = (service.running.id(), service.worker());
+    let number = |answer: &str| {
+        let line = answer.lines().find_map(|line| line.strip_prefix("Pid: "));
+        line.and_then(|pid| pid.parse::<u32>().ok()).unwrap_or_else(|| panic!("{answer}"))
+    };
+    assert_eq!(number(&service.ask("@1 show info")), worker);
+    assert_eq!(number(&service.ask(&format!("@!{worker} show info"))), worker);
+    assert_eq!(number(&service.ask("@1; show version; show info")), worker);
+    assert!(service.ask("@1; @master; show proc").contains(&format!("\n{master} ")));
+    assert!(!service.ask("show info").contains("Pid: "), "the master is no worker");
+    assert_eq!(service.ask("@9 show info"), "Can't find the target PID matching the prefix '@9'\n");
+    assert_eq!(service.ask("@!1 show info"), "Can't find the target PID matching the prefix '@!1'\n");
+    assert_eq!(number(&service.ask("@@1 show version; show info")), worker);
+    assert!(service.ask("user; reload").contains("Permission denied"));
+    assert!(service.ask("prompt; @1").contains(&format!("{worker}> ")));
+    assert_eq!(number(&service.ask("expert-mode on; @1 show info")), worker);
+}
