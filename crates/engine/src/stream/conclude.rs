@@ -5,7 +5,6 @@ use config::spec::Mode;
 use policy::log_format::{Endpoint, Record};
 use policy::program::{LogMoment, Server, ServerAddress};
 use rt::net::Stream;
-use wire::http::Version;
 
 use crate::facts::{Cause, Facts};
 use crate::service::log::Verdict;
@@ -107,10 +106,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         termination: facts.outcome.letters(),
         method: if facts.has_request { facts.request.method() } else { b"" },
         target: if facts.has_request { facts.request.target() } else { b"" },
-        version: match facts.request.version() {
-            Version::Http10 => b"HTTP/1.0",
-            Version::Http11 => b"HTTP/1.1",
-        },
+        version: facts.request.version_text(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
         beconn: counts.beconn,

@@ -12,6 +12,7 @@ mod accepting;
 mod bodies;
 mod connecting;
 mod half_close;
+mod http_options;
 mod maxconn;
 mod panics;
 mod private;

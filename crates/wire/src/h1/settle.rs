@@ -3,6 +3,7 @@
 
 use super::charset::trim;
 use super::error::Violation;
+use crate::http::fields::Field;
 use crate::http::{ConnectionOptions, Fields, Name};
 
 /// More options in Connection than this are refused: each costs a search through the fields.
@@ -13,7 +14,7 @@ const MOST_OPTIONS: usize = 64;
 pub(super) enum Coding {
     Absent,
     Chunked,
-    /// Present but empty; only where that is accepted.
+    /// A list without elements; only where that is accepted.
     Empty,
 }
 
@@ -87,8 +88,11 @@ pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Co
         (true, true) => Err(Violation::TransferCoding),
         (false, true) => Err(Violation::TransferEncoding),
         (false, false) => {
+            let says_something = |field: &Field| field.name == Name::TransferEncoding && field.value < field.end;
+            // A list without elements is a list all the same; nothing at all is as good as no field.
+            let coding = if fields.list.iter().any(says_something) { Coding::Empty } else { Coding::Absent };
             fields.remove_known(Name::TransferEncoding);
-            Ok(Coding::Empty)
+            Ok(coding)
         }
     }
 }
