@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::h1::{ConnectionLine, Edits, Limits, Parse, Scan, encode_request, parse_request};
+use wire::h1::{ConnectionLine, Edits, Limits, Parse, Scan, Spelling, encode_request, parse_request};
 use wire::http::Head;
 
 fuzz_target!(|data: &[u8]| {
@@ -16,6 +16,8 @@ fuzz_target!(|data: &[u8]| {
         max_head: if flags & 2 == 0 { 15_360 } else { 200 },
         accept_unsafe: flags & 4 != 0,
         accept_payload_with_any_method: flags & 8 != 0,
+        keep_insecure_transfer_encoding: flags & 16 != 0,
+        keep_proxy_connection: flags & 32 != 0,
     };
     let mut head = Head::new();
     let whole = parse_request(input, &limits, &mut Scan::default(), &mut head);
@@ -60,7 +62,7 @@ fn in_pieces(
 
 fn forward(head: &Head) -> Vec<u8> {
     let connection = ConnectionLine::for_request(head, true);
-    let edits = Edits { connection, framing: head.framing, version: head.version() };
+    let edits = Edits { connection, framing: head.framing, version: head.version(), ..Edits::default() };
     let mut out = Vec::new();
     encode_request(head, &edits, &mut out).expect("a vector has room");
     out
@@ -69,6 +71,7 @@ fn forward(head: &Head) -> Vec<u8> {
 /// What goes out must be read the same by whoever reads it.
 fn judge(head: &Head, limits: &Limits) {
     let out = forward(head);
+    respell(head, &out);
     let limits = Limits { max_head: usize::MAX, max_fields: 1000, ..*limits };
     let mut again = Head::new();
     let parsed = parse_request(&out, &limits, &mut Scan::default(), &mut again);
@@ -100,4 +103,22 @@ fn judge(head: &Head, limits: &Limits) {
     let theirs: Vec<_> = theirs.filter(|(name, _)| own(name)).collect();
     let ours: Vec<_> = again.fields().filter(|(name, _)| own(name)).map(|(n, v)| (n.to_vec(), v.to_vec())).collect();
     assert_eq!(ours, theirs);
+}
+
+/// Another spelling of names changes the case of letters and nothing else, and a field behind all others adds one line.
+fn respell(head: &Head, plain: &[u8]) {
+    let spelling: Spelling = [("host", "HOST"), ("x-a", "X-a"), ("content-length", "Content-Length")].into_iter().collect();
+    let edits = Edits {
+        connection: ConnectionLine::for_request(head, true),
+        framing: head.framing,
+        version: head.version(),
+        last: Some((b"x-a", b"s1")),
+        spelling: Some(&spelling),
+    };
+    let mut out = Vec::new();
+    encode_request(head, &edits, &mut out).expect("a vector has room");
+    let added = out.len() - plain.len();
+    assert_eq!(added, b"x-a: s1\r\n".len());
+    assert!(out[..plain.len() - 2].eq_ignore_ascii_case(&plain[..plain.len() - 2]));
+    assert!(out.ends_with(b"\r\nX-a: s1\r\n\r\n"));
 }

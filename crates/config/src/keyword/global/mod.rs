@@ -98,6 +98,7 @@ pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surrounding
 pub(crate) fn finish(spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
     let mut context = GlobalContext { spec, report: report.reborrow(), around, negated: false };
     http1::read_case_adjust_file(&mut context);
+    tune::check_bufsize(&mut context);
 }
 
 fn read_line(context: &mut GlobalContext<'_>, line: &Line) {

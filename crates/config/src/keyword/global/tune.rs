@@ -1,6 +1,7 @@
 //! Performance tuning (section 3.2).
 
 use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
+use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::argument::lenient;
 use crate::spec::{MultiQueue, ShardsSpec};
@@ -160,7 +161,7 @@ fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
         Err(error) => {
             let hint = error.hint(u64::from(i32::MAX.unsigned_abs()));
             let message = error.message(line.keyword());
-            context.report.push(crate::diagnostic::Diagnostic::alert(word.span, message).with_hint(hint));
+            context.report.push(Diagnostic::alert(word.span, message).with_hint(hint));
             None
         }
     }
@@ -181,6 +182,25 @@ fn bufsize(context: &mut GlobalContext<'_>, line: &Line) {
         Some(value) => context.spec.tune.bufsize = Some(value),
         None => {}
     }
+}
+
+/// The largest `tune.bufsize`, bytes; HAProxy's limit too.
+const LARGEST_BUFSIZE: u32 = 256 << 20;
+
+/// The smallest one: into which the longest of the error pages still fits with room for rewriting.
+const SMALLEST_BUFSIZE: u32 = 352;
+
+/// Judges `tune.bufsize` once it is known.
+pub(super) fn check_bufsize(context: &mut GlobalContext<'_>) {
+    let Some(bufsize) = context.spec.tune.bufsize else { return };
+    let message = if bufsize >= LARGEST_BUFSIZE {
+        format!("global.tune.bufsize must be below 256 MB when HTTP is in use (current value = {bufsize}).")
+    } else if bufsize.next_multiple_of(16) < SMALLEST_BUFSIZE {
+        format!("global.tune.bufsize must be at least {SMALLEST_BUFSIZE} (current value = {bufsize}).")
+    } else {
+        return;
+    };
+    context.report.push(Diagnostic::general(Severity::Alert, message).with_form(Form::Bare));
 }
 
 fn maxrewrite(context: &mut GlobalContext<'_>, line: &Line) {
