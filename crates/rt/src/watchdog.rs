@@ -78,6 +78,7 @@ impl Drop for Guard {
 }
 
 fn watch(watchdog: &Watchdog, shared: &Shared) {
+    threads::leave_descriptors();
     let period = period(watchdog.warn_after);
     let base = threads::base_address();
     let mut judges: Vec<Judge> = shared.remotes.iter().map(|_| Judge::default()).collect();
