@@ -7,8 +7,8 @@ use config::spec::GlobalSpec;
 use policy::processors::{Plan, plan};
 use std::path::Path;
 
-/// Decides how many threads there are and where each of them runs, and writes their number into `global`, where
-/// everything that depends on it looks.
+/// Decides how many threads there are and where each of them runs, and writes their number and their groups into
+/// `global`, where everything that depends on them looks.
 ///
 /// # Errors
 /// When the threads do not fit the groups; what is wrong has been said.
@@ -21,5 +21,7 @@ pub fn settle(global: &mut GlobalSpec, messages: &mut Messages) -> Result<Plan, 
     plan.notices.iter().for_each(|sentence| messages.notice(sentence));
     plan.warnings.iter().for_each(|sentence| messages.warning(sentence));
     global.nbthread = Some(plan.threads());
+    global.processors.thread_groups = u32::try_from(plan.groups.len()).ok();
+    global.processors.groups = (1..).zip(plan.groups.iter().copied()).collect();
     Ok(plan)
 }

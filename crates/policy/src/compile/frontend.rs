@@ -2,6 +2,7 @@
 
 use super::listening::{reception, shards, with_unix_defaults};
 use super::{Compiler, address};
+use crate::processors::group_sizes;
 use crate::program::{Bind, Frontend, FrontendLimits, Global, Runtime, RuntimeSocket};
 use config::diagnostic::Form;
 use config::spec::{BindSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
@@ -60,7 +61,7 @@ impl Compiler<'_> {
 
     fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
-        let mut listening = self.listening(bind, line.owner, line.threads);
+        let mut listening = self.listening(bind, line.owner, &group_sizes(&line.global.processors, line.threads));
         match self.guids.give(bind, line.owner.1) {
             Ok(guid) => listening.guid = guid,
             Err(message) => self.alert(bind.span, Form::Bare, message),

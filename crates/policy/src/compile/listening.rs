@@ -16,7 +16,7 @@ const LONGEST_GUID: usize = 127;
 
 impl Compiler<'_> {
     /// What a `bind` line says. `place` names the line in messages as HAProxy does: the kind of its proxy and its name.
-    pub(super) fn listening(&mut self, bind: &BindSpec, place: (&str, &str), threads: u32) -> Listening {
+    pub(super) fn listening(&mut self, bind: &BindSpec, place: (&str, &str), groups: &[u32]) -> Listening {
         let written = &bind.listening;
         let is_unix = matches!(bind.address, AddressSpec::Unix { .. });
         Listening {
@@ -34,7 +34,7 @@ impl Compiler<'_> {
                 group: if is_unix { self.account(written.group.as_ref(), Account::Group) } else { None },
             },
             header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
-            threads: self.threads(bind, place, threads),
+            threads: self.threads(bind, place, groups),
             label: written.label.as_deref().map(Into::into),
             guid: None,
         }
@@ -59,10 +59,9 @@ impl Compiler<'_> {
     }
 
     /// The workers that a `thread` names; `None` without one.
-    fn threads(&mut self, bind: &BindSpec, (kind, proxy): (&str, &str), threads: u32) -> Option<Box<[usize]>> {
+    fn threads(&mut self, bind: &BindSpec, (kind, proxy): (&str, &str), groups: &[u32]) -> Option<Box<[usize]>> {
         let written = bind.listening.threads.as_ref()?;
-        // All threads are of one group, so that a group's numbers are the process's.
-        let missing = written.0.iter().filter_map(|range| range.group).find(|group| *group > 1);
+        let missing = written.0.iter().filter_map(|range| range.group).find(|group| *group as usize > groups.len());
         let place = format!("in 'bind {}'", bind.text);
         if let Some(group) = missing {
             let message =
@@ -70,7 +69,7 @@ impl Compiler<'_> {
             self.alert(bind.span, Form::Bare, message);
             return None;
         }
-        let chosen = chosen(written, threads);
+        let chosen = chosen(written, groups);
         if chosen.is_empty() {
             let message = format!("{kind} '{proxy}': 'thread' directive only references non-existing threads {place}.");
             self.alert(bind.span, Form::Bare, message);
@@ -95,10 +94,20 @@ impl Account {
     }
 }
 
-/// Which of so many threads a set names, from 0.
-fn chosen(written: &ThreadsSpec, threads: u32) -> Vec<usize> {
-    let is_in = |number: &u32| written.0.iter().any(|range| range.contains(*number));
-    (1..=threads).filter(is_in).map(|number| number as usize - 1).collect()
+/// Which threads of these groups a set names, from 0. A number counts in its group, or in the process without one.
+fn chosen(written: &ThreadsSpec, groups: &[u32]) -> Vec<usize> {
+    let threads = (1..).zip(groups).flat_map(|(group, size)| (1..=*size).map(move |place| (group, place)));
+    let is_in = |number: u32, (group, place): (u32, u32)| {
+        written.0.iter().any(|range| match range.group {
+            None => range.contains(number),
+            Some(of) => of == group && range.contains(place),
+        })
+    };
+    (1..)
+        .zip(threads)
+        .filter(|(number, thread)| is_in(*number, *thread))
+        .map(|(number, _)| number as usize - 1)
+        .collect()
 }
 
 fn segments(written: &ListeningSpec) -> Segments {
@@ -201,6 +210,23 @@ mod tests {
 
     fn binds(written: &Spec) -> Vec<Bind> {
         compiled(written).proxies[0].frontend.as_ref().unwrap().binds.clone()
+    }
+
+    #[test]
+    fn a_thread_is_counted_in_its_group() {
+        for (set, expected) in [
+            (threads(Some(2), 1, None, Parity::All), &[3_usize][..]),
+            (threads(Some(1), 2, None, Parity::All), &[1, 2]),
+            (threads(Some(1), 1, None, Parity::Even), &[1]),
+            (threads(None, 4, None, Parity::All), &[3]),
+        ] {
+            let mut one = bind();
+            one.listening.threads = set;
+            let mut written = listening(vec![one]);
+            written.global.processors.thread_groups = Some(2);
+            written.global.processors.groups = vec![(1, 3), (2, 1)];
+            assert_eq!(binds(&written)[0].listening.threads.as_deref(), Some(expected));
+        }
     }
 
     #[test]
