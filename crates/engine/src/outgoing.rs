@@ -59,6 +59,7 @@ fn route(server: &Server, global: &Global) -> Route {
     let options = ConnectOptions {
         receive_buffer: buffers.receive.map(|bytes| bytes as usize),
         send_buffer: buffers.send.map(|bytes| bytes as usize),
+        unsent_limit: buffers.unsent.map(|bytes| bytes as usize),
         source: source.filter(|source| source.binds()).map(|source| source.address.into()),
         interface: source.and_then(|source| source.interface.as_deref()).map(str::to_owned),
         user_timeout: connecting.user_timeout,

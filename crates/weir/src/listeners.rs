@@ -178,6 +178,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
         keep_alive: around.keep_alive,
         linger_zero: around.linger_zero,
         send_buffer: bytes(around.buffers.send),
+        unsent_limit: bytes(around.buffers.unsent),
         receive_buffer: bytes(around.buffers.receive),
         mode: bind.unix_mode,
         user: socket.user,

@@ -9,6 +9,10 @@ pub struct MachineSpec {
     pub nice: Option<i32>,
     /// `tune.runqueue-depth`.
     pub run_queue_depth: Option<u32>,
+    /// `tune.notsent-lowat.client`, bytes; 0: no limit.
+    pub unsent_client: Option<u32>,
+    /// `tune.notsent-lowat.server`, bytes; 0: no limit.
+    pub unsent_server: Option<u32>,
     /// `prealloc-fd`.
     pub prealloc_fd: bool,
     /// `busy-polling`.

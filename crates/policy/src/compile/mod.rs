@@ -133,8 +133,16 @@ impl Compiler<'_> {
             idle_pool_shared: tune.idle_pool_shared.unwrap_or(true),
             pool_low_descriptors: share(tune.pool_low_fd_ratio.unwrap_or(20)),
             pool_high_descriptors: share(tune.pool_high_fd_ratio.unwrap_or(25)),
-            client_buffers: SocketBuffers { receive: tune.rcvbuf_client, send: tune.sndbuf_client },
-            server_buffers: SocketBuffers { receive: tune.rcvbuf_server, send: tune.sndbuf_server },
+            client_buffers: SocketBuffers {
+                receive: tune.rcvbuf_client,
+                send: tune.sndbuf_client,
+                unsent: written.machine.unsent_client.filter(|bytes| *bytes > 0),
+            },
+            server_buffers: SocketBuffers {
+                receive: tune.rcvbuf_server,
+                send: tune.sndbuf_server,
+                unsent: written.machine.unsent_server.filter(|bytes| *bytes > 0),
+            },
             pipesize: tune.pipesize,
             nosplice: written.nosplice,
             reject_privileged_ports: written.machine.reject_privileged_ports,

@@ -11,6 +11,8 @@ pub struct SocketBuffers {
     pub receive: Option<u32>,
     /// `tune.sndbuf.*`.
     pub send: Option<u32>,
+    /// `tune.notsent-lowat.*`: unsent bytes from which a socket counts as full.
+    pub unsent: Option<u32>,
 }
 
 /// The `global` section.

@@ -44,6 +44,8 @@ pub struct ConnectOptions {
     pub mss: Option<u32>,
     /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
+    /// Unsent bytes from which the stream counts as full (`TCP_NOTSENT_LOWAT`).
+    pub unsent_limit: Option<usize>,
     /// Bytes of the kernel's send buffer.
     pub send_buffer: Option<usize>,
     /// Bytes of the kernel's receive buffer.
@@ -70,6 +72,7 @@ impl Default for ConnectOptions {
             namespace: None,
             mss: None,
             user_timeout: None,
+            unsent_limit: None,
             send_buffer: None,
             receive_buffer: None,
             reset_on_close: false,
@@ -276,6 +279,7 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
     }
     for (value, level, name) in [
         (options.mss.map(saturate), libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+        (options.unsent_limit.map(saturate), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
         (options.send_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_SNDBUF),
         (options.receive_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_RCVBUF),
         (options.mark.map(|mark| mark as i32), libc::SOL_SOCKET, libc::SO_MARK),

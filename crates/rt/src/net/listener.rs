@@ -63,6 +63,8 @@ pub struct BindOptions {
     pub linger_zero: bool,
     /// Accept only through this network device (`SO_BINDTODEVICE`; needs a privilege).
     pub interface: Option<String>,
+    /// Unsent bytes from which an accepted stream counts as full (`TCP_NOTSENT_LOWAT`).
+    pub unsent_limit: Option<usize>,
     /// Bytes of the kernel's send buffer of accepted streams.
     pub send_buffer: Option<usize>,
     /// Bytes of the kernel's receive buffer of accepted streams.
@@ -107,6 +109,7 @@ impl Default for BindOptions {
             keep_alive: None,
             linger_zero: false,
             interface: None,
+            unsent_limit: None,
             send_buffer: None,
             receive_buffer: None,
             mode: None,
@@ -269,6 +272,7 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
         (options.user_timeout.map(millis), libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
         (options.fast_open.map(saturate), libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
         (flag(options.free_bind), libc::IPPROTO_IP, libc::IP_FREEBIND),
+        (options.unsent_limit.map(saturate), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
         (options.send_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_SNDBUF),
         (options.receive_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_RCVBUF),
     ] {

@@ -51,12 +51,14 @@ fn streams_inherit_timeout_algorithm_and_the_kept_packet() {
     on_one_worker(|| async {
         let options = BindOptions {
             user_timeout: Some(Duration::from_millis(1500)),
+            unsent_limit: Some(20_000),
             congestion_control: Some("reno".to_owned()),
             save_syn: Some(1),
             ..BindOptions::default()
         };
         let (stream, _client) = accepted(options).await;
         assert_eq!(option(&stream, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), 1500);
+        assert_eq!(option(&stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), 20_000);
         assert!(bytes(&stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION).starts_with(b"reno\0"));
         // TCP_SAVED_SYN: an IPv4 header comes first.
         assert_eq!(bytes(&stream, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN)[0] >> 4, 4);

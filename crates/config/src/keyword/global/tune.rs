@@ -59,8 +59,8 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "How accepted connections reach the threads.",
         multi_queue,
     ),
-    not_yet("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client."),
-    not_yet("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server."),
+    supported("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client.", unsent_client),
+    supported("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server.", unsent_server),
     not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
     not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
     tuning(
@@ -174,6 +174,16 @@ fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -
         return known;
     }
     size(context, line).filter(|&value| value > 0)
+}
+
+fn unsent_client(context: &mut GlobalContext<'_>, line: &Line) {
+    let size = size(context, line);
+    context.spec.machine.unsent_client = size.or(context.spec.machine.unsent_client);
+}
+
+fn unsent_server(context: &mut GlobalContext<'_>, line: &Line) {
+    let size = size(context, line);
+    context.spec.machine.unsent_server = size.or(context.spec.machine.unsent_server);
 }
 
 fn bufsize(context: &mut GlobalContext<'_>, line: &Line) {
