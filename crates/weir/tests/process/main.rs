@@ -1,6 +1,7 @@
 //! The finished program from outside: arguments, messages, exit statuses, signals, the daemon, the demonstration.
 //! Must never wait for a moment to pass: only for a line, a connection, a file or an end.
 
+mod balancers;
 mod check;
 mod command_line;
 mod condition;

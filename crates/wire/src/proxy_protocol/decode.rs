@@ -44,7 +44,7 @@ fn begins_with(input: &[u8], start: &[u8]) -> bool {
 /// Version 2 (section 2.2). `None`: it is not complete yet.
 fn binary(input: &[u8], most: usize) -> Result<Option<(Header, usize)>, Malformed> {
     if input.get(SIGNATURE.len()).is_some_and(|byte| byte >> 4 != 2) {
-        return Err(Malformed::Invalid);
+        return Err(Malformed::NotAHeader);
     }
     let Some((fixed, _)) = input.split_first_chunk::<FIXED_V2>() else { return Ok(None) };
     let [.., version_and_command, family_and_transport, high, low] = *fixed;
@@ -74,7 +74,7 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
         0 => Transport::Unspecified,
         1 => Transport::Stream,
         2 => Transport::Datagram,
-        _ => return Err(Malformed::Protocol),
+        _ => return Err(Malformed::Invalid),
     };
     let (addresses, rest) = match family_and_transport >> 4 {
         // How long addresses of an unknown family are is unknown as well: nothing behind them can be found.
@@ -82,7 +82,7 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
         1 => split(block, inet4),
         2 => split(block, inet6),
         3 => split(block, unix),
-        _ => return Err(Malformed::Protocol),
+        _ => return Err(Malformed::Invalid),
     };
     let mut addresses = addresses.ok_or(Malformed::Invalid)?;
     // Connections of unknown making keep their real addresses.
@@ -224,10 +224,10 @@ mod tests {
             (b"PROXY UNKNOWNS\r\n".to_vec(), Protocol),
             (b"PROXY UNKNOWN\n".to_vec(), Invalid),
             ([b"PROXY UNKNOWN ".to_vec(), vec![b'a'; 93]].concat(), Invalid),
-            (v2(0x11, 0x11, INET4), Invalid),
+            (v2(0x11, 0x11, INET4), NotAHeader),
             (v2(0x22, 0x11, INET4), Invalid),
-            (v2(0x21, 0x13, INET4), Protocol),
-            (v2(0x21, 0x41, INET4), Protocol),
+            (v2(0x21, 0x13, INET4), Invalid),
+            (v2(0x21, 0x41, INET4), Invalid),
             (v2(0x21, 0x11, &INET4[1..]), Invalid),
             (v2(0x21, 0x21, INET4), Invalid),
             (v2(0x21, 0x31, &[0; 215]), Invalid),

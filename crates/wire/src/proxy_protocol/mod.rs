@@ -111,7 +111,7 @@ pub enum Malformed {
     Invalid,
     /// The checksum in it is another one than its bytes have.
     Checksum,
-    /// It tells of a protocol or family that does not exist.
+    /// Version 1 tells of a protocol that does not exist.
     Protocol,
 }
 
