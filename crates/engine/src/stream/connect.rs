@@ -222,7 +222,10 @@ impl Request<'_> {
                 self.count_queued(&ticket);
                 self.wait_in_queue(ticket).await
             }
-            Assignment::Unavailable => Err(Refusal::new(Cause::Server, Phase::Connect, 503)),
+            Assignment::Unavailable => {
+                tally::step(&self.session.worker, self.proxy, None, Step::Failure);
+                Err(Refusal::new(Cause::Server, Phase::Connect, 503))
+            }
             Assignment::QueueFull => {
                 self.facts.borrow_mut().server = state.bound_server(&context);
                 Err(Refusal::new(Cause::Server, Phase::Queue, 503))

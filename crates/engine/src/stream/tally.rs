@@ -233,6 +233,8 @@ fn outcome(parties: &Parties<'_>, facts: &Facts) {
                 tally.request_errors.increment();
             }
         }
+        // Who leaves before there is a connection has not aborted a transfer.
+        (Cause::Client, Phase::Connect) => {}
         (Cause::Client | Cause::ClientTimeout, _) => {
             parties.behind().for_each(|tally| tally.client_aborts.increment());
         }
@@ -240,7 +242,10 @@ fn outcome(parties: &Parties<'_>, facts: &Facts) {
             parties.behind().for_each(|tally| tally.response_errors.increment());
         }
         (Cause::Server | Cause::ServerTimeout, Phase::Data | Phase::Last) => {
-            parties.behind().for_each(|tally| tally.server_aborts.increment());
+            for tally in parties.behind() {
+                tally.server_aborts.increment();
+                tally.response_errors.increment();
+            }
         }
         _ => {}
     }

@@ -73,6 +73,7 @@ fn lines_are_answered_as_haproxy_answers_them() {
 fn levels_forbid_what_is_above_them() {
     let commands = [
         "show env",
+        "show activity",
         "show sess",
         "clear counters",
         "clear counters all",

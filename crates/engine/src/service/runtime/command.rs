@@ -110,6 +110,11 @@ pub struct Typed<'a> {
     pub payload: Option<(&'a [u8], &'a [u8])>,
 }
 
+/// The commands of the protocol itself.
+pub fn basic<S: Served>() -> &'static [Command<S>] {
+    basic::Basic::<S>::TABLE
+}
+
 /// What the protocol itself wants to know of the state.
 pub trait Served: Sized + 'static {
     /// What `show version` answers.
@@ -137,7 +142,7 @@ pub trait Served: Sized + 'static {
 impl<S: Served> Desk<S> {
     /// All rows, in no order.
     pub fn commands(&self) -> impl Iterator<Item = &'static Command<S>> + use<S> {
-        self.tables.iter().copied().flatten().chain(basic::Basic::<S>::TABLE)
+        self.tables.iter().copied().flatten().chain(basic::<S>())
     }
 
     /// The row that words call: the one with the longest name.

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use config::spec::RuntimeLevel;
+
 use super::super::{Call, Command, Pending, Run};
 use crate::worker::Worker;
 
@@ -18,7 +20,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show activity [-1|0|thread_num]",
         "show per-thread activity stats (for support/developers)",
         Run::Gradual(show_activity),
-    ),
+    )
+    .at(RuntimeLevel::Operator),
     Command::new("show threads", "show threads", "show some threads debugging information", Run::Gradual(show_threads)),
 ];
 

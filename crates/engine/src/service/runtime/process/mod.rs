@@ -38,6 +38,19 @@ const TABLES: &[&[Command<Worker>]] = &[
     sessions::TABLE,
 ];
 
+/// The commands that help shows, as rows of the manual's table: usage, level, what it does.
+pub fn reference() -> String {
+    let desk = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
+    let mut rows: Vec<&Command<Worker>> = desk.filter(|row| !row.usage.is_empty()).collect();
+    rows.sort_by_key(|row| row.name);
+    let mut text = "| Command | Level | What it does |\n|---|---|---|\n".to_owned();
+    for row in rows {
+        let usage = row.usage.replace('|', "\\|");
+        text.push_str(&format!("| `{usage}` | {} | {} |\n", row.level.name(), row.doc.replace('|', "\\|")));
+    }
+    text
+}
+
 impl Served for Worker {
     fn version(&self) -> &str {
         &self.shared.host.version

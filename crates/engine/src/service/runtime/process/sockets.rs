@@ -1,13 +1,10 @@
 //! `show cli sockets` (management manual, section 9.3). Must never open one.
 
-use config::spec::RuntimeLevel;
-
 use super::super::{Call, Command, Run};
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] =
-    &[Command::new("show cli sockets", "show cli sockets", "dump list of cli sockets", Run::Now(show_cli_sockets))
-        .at(RuntimeLevel::Operator)];
+    &[Command::new("show cli sockets", "show cli sockets", "dump list of cli sockets", Run::Now(show_cli_sockets))];
 
 fn show_cli_sockets(call: &mut Call<'_, Worker>) {
     call.answer.push("# socket lvl processes\n");
