@@ -9,8 +9,8 @@ use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
 use crate::spec::{
-    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RingSpec,
-    SocketKind,
+    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RetryOn,
+    RingSpec, SocketKind,
 };
 use std::collections::HashMap;
 
@@ -161,6 +161,17 @@ impl Proxy<'_> {
             {
                 let message = format!("unsupported transport for server address in '{mode}' backend.");
                 self.report.late(Severity::Alert, server.address.span, message);
+            }
+            let failures = [RetryOn::CONN_FAILURE, RetryOn::EMPTY_RESPONSE, RetryOn::RESPONSE_TIMEOUT];
+            let retries = failures.iter().all(|failure| self.draft.spec.limits.retry_on.contains(*failure));
+            if server.connecting.fast_open && !retries {
+                let message = format!(
+                    "'server {}/{}' : server has tfo activated, the backend should be configured with at least \
+                     'conn-failure', 'empty-response' and 'response-timeout' or we wouldn't be able to retry the \
+                     connection on failure.",
+                    self.draft.spec.name.value, server.name.value
+                );
+                self.report.late(Severity::Warning, server.span, message);
             }
         }
     }

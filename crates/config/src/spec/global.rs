@@ -99,6 +99,8 @@ pub struct TuneSpec {
     pub sndbuf_client: Option<u32>,
     /// `tune.sndbuf.server`, bytes.
     pub sndbuf_server: Option<u32>,
+    /// `tune.sndbuf.backend`, bytes.
+    pub sndbuf_backend: Option<u32>,
     /// `tune.pipesize`, bytes.
     pub pipesize: Option<u32>,
     /// `tune.maxpollevents`.

@@ -143,6 +143,7 @@ impl Compiler<'_> {
                 send: tune.sndbuf_server,
                 unsent: written.machine.unsent_server.filter(|bytes| *bytes > 0),
             },
+            datagram_send_buffer: tune.sndbuf_backend,
             pipesize: tune.pipesize,
             nosplice: written.nosplice,
             reject_privileged_ports: written.machine.reject_privileged_ports,

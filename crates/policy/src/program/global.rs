@@ -59,6 +59,8 @@ pub struct Global {
     pub client_buffers: SocketBuffers,
     /// Buffers of connections to servers.
     pub server_buffers: SocketBuffers,
+    /// `tune.sndbuf.backend`: the kernel's send buffer of datagram sockets, bytes.
+    pub datagram_send_buffer: Option<u32>,
     /// `tune.pipesize`, bytes.
     pub pipesize: Option<u32>,
     /// `nosplice`.

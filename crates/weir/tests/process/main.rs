@@ -6,6 +6,7 @@ mod check;
 mod command_line;
 mod condition;
 mod demonstration;
+mod exhaustion;
 mod handover;
 mod master;
 mod restart;

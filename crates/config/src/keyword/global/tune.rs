@@ -39,13 +39,22 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.rcvbuf.server", "<size>", "Kernel receive buffer of server connections.", rcvbuf_server),
     supported("tune.sndbuf.client", "<size>", "Kernel send buffer of client connections.", sndbuf_client),
     supported("tune.sndbuf.server", "<size>", "Kernel send buffer of server connections.", sndbuf_server),
-    not_yet("tune.rcvbuf.backend", "<size>", "Kernel receive buffer of datagram sockets towards servers."),
+    tuning(
+        "tune.rcvbuf.backend",
+        "<size>",
+        "Kernel receive buffer of datagram sockets towards servers; nothing is received on them.",
+    ),
     tuning(
         "tune.rcvbuf.frontend",
         "<size>",
         "Kernel receive buffer of datagram listening sockets; there are none yet.",
     ),
-    not_yet("tune.sndbuf.backend", "<size>", "Kernel send buffer of datagram sockets towards servers."),
+    supported(
+        "tune.sndbuf.backend",
+        "<size>",
+        "Kernel send buffer of datagram sockets, as log lines are sent on.",
+        sndbuf_backend,
+    ),
     tuning("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets; there are none yet."),
     supported(
         "tune.listener.default-shards",
@@ -308,6 +317,10 @@ fn rcvbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn sndbuf_client(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.sndbuf_client = size_once(context, line, context.spec.tune.sndbuf_client);
+}
+
+fn sndbuf_backend(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.sndbuf_backend = size_once(context, line, context.spec.tune.sndbuf_backend);
 }
 
 fn sndbuf_server(context: &mut GlobalContext<'_>, line: &Line) {

@@ -55,7 +55,7 @@ impl Sender {
             Place::Output(Some(output)) => write_lines(output, lines),
             Place::Address(_) | Place::Ring(_) if count == 0 => (0, true),
             Place::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
-            Place::Address(address) => (send_lines(&mut self.sockets, address, lines), true),
+            Place::Address(address) => (send_lines(&mut self.sockets, address, lines, targets.send_buffer), true),
         };
         lines.clear();
         targets.count_dropped(count.saturating_sub(sent));
@@ -79,7 +79,7 @@ fn write_lines(output: &Output, lines: &Lines) -> (usize, bool) {
 }
 
 /// Sends each line as a datagram; tells how many were taken.
-fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Lines) -> usize {
+fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Lines, buffer: Option<usize>) -> usize {
     let family = Family::of(address);
     let place = match family {
         Family::Inet4 => &mut sockets[0],
@@ -88,6 +88,10 @@ fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Li
     };
     if place.is_none() {
         *place = Datagram::unconnected(family).ok();
+        // A size that the kernel does not grant leaves its own.
+        if let (Some(socket), Some(bytes)) = (&place, buffer) {
+            let _ = socket.set_send_buffer(bytes);
+        }
     }
     let Some(socket) = place else { return 0 };
     let mut slices = [IoSlice::new(&[]); MOST_LINES];

@@ -30,6 +30,8 @@ pub struct Targets {
     pub(super) hostname: Box<str>,
     /// `tune.http.logurilen`.
     pub(super) request_limit: usize,
+    /// `tune.sndbuf.backend`, bytes.
+    pub(super) send_buffer: Option<usize>,
     dropped: AtomicU64,
 }
 
@@ -103,7 +105,8 @@ impl Targets {
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
         let (targets, problems) = Self::assemble(process, proxies, &program.rings);
-        (Self { named_host, hostname, request_limit: global.logurilen, ..targets }, problems)
+        let send_buffer = global.datagram_send_buffer.map(|bytes| bytes as usize);
+        (Self { named_host, hostname, request_limit: global.logurilen, send_buffer, ..targets }, problems)
     }
 
     /// The targets of a process and its proxies, without what only a configuration tells.
@@ -119,7 +122,20 @@ impl Targets {
         let places = addresses.0.into_iter().map(|address| Place::open(address, &mut problems)).collect();
         let rings = rings.iter().map(Ring::new).collect();
         let (hostname, request_limit, dropped) = ("".into(), 1024, AtomicU64::new(0));
-        (Self { proxies, process, places, rings, named_host: None, hostname, request_limit, dropped }, problems)
+        (
+            Self {
+                proxies,
+                process,
+                places,
+                rings,
+                named_host: None,
+                hostname,
+                request_limit,
+                send_buffer: None,
+                dropped,
+            },
+            problems,
+        )
     }
 
     /// Lines that were dropped since the start: the counter DroppedLogs.
