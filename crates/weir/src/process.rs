@@ -8,7 +8,7 @@ use crate::machine::{self, Machine};
 use crate::master;
 use crate::messages::Messages;
 use crate::predecessors::Predecessors;
-use crate::serve::{self, Service};
+use crate::serve::{self, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
 use crate::worker::Master;
 use crate::{background, dump, files, host, libraries, rights};
@@ -151,18 +151,32 @@ fn launch(
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
-    rights::give_up(&rights, messages)?;
-    if let Some(starter) = &starter {
-        background::leave_terminal(starter, messages)?;
-    }
-    if let Some(null) = null {
-        // Who waits for the end of the master's output must not wait for this process.
-        let _ = null.replace_standard_streams();
-        messages.silence();
-    }
+    let last_step: LastStep = Box::new(move |starter, messages| {
+        rights::give_up(&rights, messages)?;
+        if let Some(starter) = starter {
+            background::leave_terminal(starter, messages)?;
+        }
+        if let Some(null) = null {
+            // Who waits for the end of the master's output must not wait for this process.
+            let _ = null.replace_standard_streams();
+            messages.silence();
+        }
+        Ok(())
+    });
+    let last_step = Some(last_step);
     let machine = Machine { processors: threads.bindings, written: spec.global.machine };
-    let service =
-        Service { program, sockets, runtime, host, machine, starter, master, companion: None, ends_gently: false };
+    let service = Service {
+        program,
+        sockets,
+        runtime,
+        host,
+        machine,
+        starter,
+        master,
+        last_step,
+        companion: None,
+        ends_gently: false,
+    };
     serve::serve(service, messages)
 }
 

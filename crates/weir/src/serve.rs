@@ -23,6 +23,9 @@ const TAG: &str = "haproxy";
 /// Runs on every worker beside the engine.
 pub type Companion = Box<dyn Fn(WorkerId) + Send + Sync>;
 
+/// What is done when everything that serving needs is open, and no worker runs yet: after that, the process may do less.
+pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Result<(), Refused>>;
+
 /// Everything that serving needs.
 pub struct Service {
     /// What is served.
@@ -39,6 +42,8 @@ pub struct Service {
     pub starter: Option<StarterWaits>,
     /// The master of this process.
     pub master: Option<Master>,
+    /// What is done right before the workers start.
+    pub last_step: Option<LastStep>,
     /// What else runs on the workers.
     pub companion: Option<Companion>,
     /// SIGINT and SIGTERM end the service with status 0 instead of ending the process by the signal.
@@ -50,7 +55,8 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, sockets, runtime, host, machine, starter, master, companion, ends_gently } = service;
+    let Service { program, sockets, runtime, host, machine, starter, master, last_step, companion, ends_gently } =
+        service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let mut config = rt::Config {
         workers,
@@ -69,6 +75,9 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     shared.host = host;
     let shared = Arc::new(shared);
     shared.know_sockets(&sockets, &runtime);
+    if let Some(last_step) = last_step {
+        last_step(starter.as_ref(), messages)?;
+    }
     let runtime = Mutex::new(runtime);
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));

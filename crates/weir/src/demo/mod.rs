@@ -68,6 +68,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         machine: Machine::default(),
         starter: None,
         master: None,
+        last_step: None,
         companion,
         ends_gently: true,
     };
