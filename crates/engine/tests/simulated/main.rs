@@ -10,6 +10,7 @@ mod world;
 
 mod accepting;
 mod bodies;
+mod chaos;
 mod connecting;
 mod half_close;
 mod http_options;
