@@ -140,8 +140,8 @@ fn run(state: &Arc<ProxyState>, seed: u64, pause: u32) {
     let mut random = seed;
     for _ in 0..REQUESTS {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let source = Some(IpAddr::from(((random >> 32) as u32).to_be_bytes()));
-        match ProxyState::assign_with(local.clone(), &PickContext { source, random, ..PickContext::default() }) {
+        let hash = Some((random >> 32) as u32);
+        match ProxyState::assign_with(local.clone(), &PickContext { hash, random, ..PickContext::default() }) {
             Assignment::Slot(slot) => {
                 work(pause);
                 black_box(slot.release());

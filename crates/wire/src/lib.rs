@@ -7,5 +7,6 @@ pub mod date;
 pub mod h1;
 pub mod http;
 pub mod proxy_protocol;
+pub mod rdp;
 pub mod socks4;
 pub mod syslog;

@@ -8,6 +8,7 @@ mod crc32c;
 mod djb2;
 mod sdbm;
 mod wt6;
+mod xxh32;
 
 pub use avalanche::avalanche;
 pub use crc32::crc32;
@@ -15,6 +16,7 @@ pub use crc32c::{crc32c, extend_crc32c};
 pub use djb2::djb2;
 pub use sdbm::sdbm;
 pub use wt6::wt6;
+pub use xxh32::xxh32;
 
 #[cfg(test)]
 mod tests {

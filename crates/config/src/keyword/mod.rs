@@ -77,6 +77,15 @@ impl Surroundings<'_> {
     }
 }
 
+/// What is wrong with a `guid`.
+pub(crate) fn guid_error(text: &str) -> Option<String> {
+    let permitted = |found: &char| found.is_ascii_alphanumeric() || ".:-_".contains(*found);
+    if text.is_empty() || text.len() > 127 {
+        return Some("invalid length".to_owned());
+    }
+    text.chars().find(|found| !permitted(found)).map(|found| format!("invalid character '{found}'"))
+}
+
 /// `tune.bufsize` unless it is written.
 pub(crate) const DEFAULT_BUFSIZE: u32 = 16_384;
 

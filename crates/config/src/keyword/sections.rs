@@ -238,6 +238,7 @@ impl Reader<'_> {
         global::finish(&mut self.global, self.around, &mut self.report);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
+        verify::guids(&self.proxies, &mut self.report);
         verify::rings(&self.proxies, &self.global, &self.content.rings, self.around, &mut self.report);
         number(&mut self.proxies);
         let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();

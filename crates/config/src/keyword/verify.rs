@@ -230,6 +230,11 @@ impl Proxy<'_> {
         if draft.spec.monitor_uri.is_some() && self.faces_clients() {
             self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
         }
+        if draft.spec.kind != ProxyKind::Frontend && draft.spec.balance.needs_http() {
+            self.warn(format!(
+                "Layer 7 hash not possible for {noun} '{name}' (needs 'mode http'). Falling back to round robin."
+            ));
+        }
         for (option, side, is_on) in HTTP_OPTIONS {
             let concerned = match side {
                 Side::Both => true,
@@ -260,6 +265,29 @@ const HTTP_OPTIONS: &[HttpOption] = &[
     ("forwardfor", Side::Both, |proxy| proxy.forwardfor.is_some()),
     ("originalto", Side::Both, |proxy| proxy.http.originalto.is_some()),
 ];
+
+/// Every `guid` is there once.
+pub(super) fn guids(drafts: &[ProxyDraft], report: &mut Report<'_>) {
+    let mut holders: HashMap<&str, String> = HashMap::new();
+    for draft in drafts {
+        let proxy = &draft.spec.name.value;
+        if let Some(guid) = &draft.spec.guid {
+            let holder = format!("{} {proxy}", noun(draft.spec.kind));
+            if let Some(other) = holders.insert(&guid.value, holder) {
+                report.alert(guid.span, format!("'guid': duplicate entry with {other}"));
+            }
+        }
+        for server in &draft.spec.servers {
+            let Some(guid) = &server.balance.guid else { continue };
+            let name = &server.name.value;
+            if let Some(other) = holders.insert(guid, format!("server {proxy}/{name}")) {
+                let message = format!("'server {proxy}/{name}' : 'guid': duplicate entry with {other}.");
+                report.alert(server.name.span, message);
+            }
+        }
+    }
+}
+
 /// Every ring that a `log` line names must be there.
 pub(super) fn rings(
     proxies: &[ProxyDraft],

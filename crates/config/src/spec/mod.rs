@@ -2,6 +2,7 @@
 //! already merged into each proxy. Must never hold anything that runs.
 
 mod address;
+mod balance;
 mod bind;
 mod connecting;
 mod global;
@@ -20,6 +21,7 @@ mod server;
 mod threads;
 
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
+pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
@@ -36,8 +38,8 @@ pub use log::{LogFormatSpec, LogLevel, LogLinesSpec, LogSpec, LogTargetSpec, Sys
 pub use machine::MachineSpec;
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
-    BalanceSpec, CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
-    SpliceSpec, TimeoutsSpec,
+    CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec, SpliceSpec,
+    TimeoutsSpec,
 };
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};

@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
 use super::{
-    BindSpec, ConnectingDefaultsSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec,
-    ServerSpec,
+    BalanceSpec, BindSpec, ConnectingDefaultsSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec,
+    ProxyLimitsSpec, ReceptionSpec, ServerSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -23,27 +23,6 @@ pub enum Mode {
     #[default]
     Tcp,
     Http,
-}
-
-/// `balance`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum BalanceSpec {
-    /// `roundrobin` (also what no `balance` line means).
-    #[default]
-    RoundRobin,
-    /// `static-rr`.
-    StaticRr,
-    /// `leastconn`.
-    LeastConn,
-    /// `first`.
-    First,
-    /// `source`.
-    Source,
-    /// `random` or `random(draws)`; default 2 draws.
-    Random {
-        /// Servers drawn, of which the least loaded is taken.
-        draws: u32,
-    },
 }
 
 /// `http-reuse`.
@@ -184,6 +163,14 @@ pub struct ProxySpec {
     pub limits: ProxyLimitsSpec,
     /// `balance`.
     pub balance: BalanceSpec,
+    /// `hash-type` and its kin.
+    pub hash: HashSpec,
+    /// `option allbackups`.
+    pub allbackups: bool,
+    /// `be-unpublished`: rules that lead here are passed over.
+    pub unpublished: bool,
+    /// `guid`.
+    pub guid: Option<Spanned<String>>,
     /// `default_backend`.
     pub default_backend: Option<Spanned<String>>,
     /// `use_backend` without a condition, in order (the first wins).

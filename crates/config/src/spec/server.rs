@@ -1,6 +1,6 @@
 //! A `server` line (configuration manual, section 5.2), with `default-server` already merged.
 
-use super::{AddressSpec, ConnectingSpec, ServerLimitsSpec};
+use super::{AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerLimitsSpec};
 use crate::span::{Span, Spanned};
 
 /// One server.
@@ -18,6 +18,8 @@ pub struct ServerSpec {
     pub maxconn: Option<u32>,
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
+    /// What else the balance reads.
+    pub balance: ServerBalanceSpec,
     /// Its other limits.
     pub limits: ServerLimitsSpec,
     /// `id`, or its position counted from 1.

@@ -5,10 +5,10 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, BindSpec, ConnectingDefaultsSpec, ConnectingSpec, ErrorFileSpec, GlobalHttpSpec,
-    GlobalSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogLinesSpec,
-    LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec,
-    RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerSpec, SocketKind, Spec, TimeoutsSpec,
-    TuneSpec, UnixBindSpec,
+    GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
+    LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
+    ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerSpec,
+    SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -112,6 +112,10 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         fullconn,
         limits,
         balance,
+        hash,
+        allbackups,
+        unpublished,
+        guid,
         default_backend,
         use_backend,
         timeouts,
@@ -140,6 +144,10 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on,
     } but {});
     field(out, "balance", balance, &Default::default());
+    changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
+    field(out, "allbackups", allbackups, &false);
+    field(out, "unpublished", unpublished, &false);
+    field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
     field(out, "use_backend", &use_backend.iter().map(|name| &name.value).collect::<Vec<_>>(), &Vec::new());
     field(out, "retries", retries, &3);
@@ -224,6 +232,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         maxconn,
         maxqueue,
         limits,
+        balance,
         id,
         disabled,
         backup,
@@ -236,6 +245,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "maxconn", maxconn, &None);
     field(out, "maxqueue", maxqueue, &None);
     field(out, "limits", limits, &Default::default());
+    changed!(out, balance, ServerBalanceSpec::default(), ServerBalanceSpec { hash_key, guid, slowstart } but {});
     field(out, "disabled", disabled, &false);
     field(out, "backup", backup, &false);
     field(out, "pool_max_conn", pool_max_conn, &None);

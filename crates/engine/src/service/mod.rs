@@ -2,3 +2,4 @@
 
 pub mod log;
 pub mod runtime;
+pub mod warm_up;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use config::spec::{BalanceSpec, HttpReuse, Mode, RetryOn};
+use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
@@ -74,6 +74,8 @@ pub struct Request<'a> {
     pub prefer: Option<Preference>,
     /// The server that it had better not be: it failed.
     pub exclude: Option<usize>,
+    /// The hash of what the balance recognises it by.
+    pub hash: Option<u32>,
     /// Only a fresh connection will do.
     pub fresh: bool,
     /// The session's first request.
@@ -206,13 +208,7 @@ impl Request<'_> {
         let state = self.session.worker.state(self.proxy.index);
         // Whoever failed there once goes where there is room.
         let prefer = self.prefer.filter(|_| exclude.is_none());
-        let context = PickContext {
-            source: self.session.source(),
-            random: rt::random(),
-            exclude,
-            prefer,
-            ..PickContext::default()
-        };
+        let context = PickContext { hash: self.hash, random: rt::random(), exclude, prefer, ..PickContext::default() };
         match ProxyState::assign_with(state.clone(), &context) {
             Assignment::Slot(slot) => {
                 self.count_server(&slot, true);
@@ -363,7 +359,7 @@ impl Request<'_> {
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
 /// the same one again.
 pub fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
-    let hashed = backend.balance == BalanceSpec::Source;
+    let hashed = backend.recogniser.is_some();
     let at_once = !hashed && backend.redispatch != Redispatch::Never;
     backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
 }

@@ -8,6 +8,7 @@ use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Trailers};
 use conn::link::Link;
+use policy::balance::Subject;
 use policy::program::{Backend, Proxy, Server};
 use wire::h1::{self, ConnectionLine, Edits, Spelling};
 use wire::http::{Framing, Head, Version};
@@ -50,6 +51,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let terms = terms(session, backend_proxy, backend, &facts);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
+    let hash = recognise(session, backend, &facts.borrow().request, client.input.data());
     let Some(mut up) = start_body(client, &facts, splice_request, rule) else {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
@@ -69,6 +71,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             prefer: client.private.preference(backend_proxy, backend),
             private: &mut client.private,
             exclude: exclude.take(),
+            hash,
             fresh,
             first: client.served == 0,
         }
@@ -140,6 +143,28 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
         }
     }
+}
+
+/// The hash that the balance chooses a server by. `input` is what came behind the head.
+fn recognise(session: &Session, backend: &Backend, request: &Head, input: &[u8]) -> Option<u32> {
+    let recogniser = backend.recogniser.as_ref()?;
+    let bytes = match request.framing {
+        Framing::Length(length) => &input[..input.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+        Framing::Chunked => first_chunk(input),
+        _ => &[],
+    };
+    recogniser.hash(&Subject { source: session.source(), request: Some(request), bytes })
+}
+
+/// What is here of the first chunk of a body.
+fn first_chunk(input: &[u8]) -> &[u8] {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return &[] };
+    let digits = input[..end].iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let size = digits.fold(0_usize, |size, digit| {
+        size.saturating_mul(16).saturating_add((*digit as char).to_digit(16).unwrap_or_default() as usize)
+    });
+    let chunk = &input[end + 1..];
+    &chunk[..chunk.len().min(size)]
 }
 
 /// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that

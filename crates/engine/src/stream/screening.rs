@@ -1,7 +1,7 @@
 //! What a proxy does to a request before it goes on: the names of its fields are looked at
 //! (`option http-restrict-req-hdr-names`), its body is waited for (`option http-buffer-request`). Must never add a field.
 
-use config::spec::RestrictNames;
+use config::spec::{BalanceSpec, RestrictNames};
 use policy::program::Proxy;
 use wire::http::Head;
 
@@ -34,10 +34,17 @@ pub async fn screen(
     {
         return Err(Missing { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
     }
-    if proxy.http.buffer_request && !before.is_some_and(|before| before.http.buffer_request) {
+    let waits = proxy.http.buffer_request || balances_by_body(proxy, &facts.borrow().request);
+    if waits && !before.is_some_and(|before| before.http.buffer_request) {
         buffering::wait(session, client, facts, proxy).await?;
     }
     Ok(())
+}
+
+/// Whether the balance may find what it recognises the request by in its body (`balance url_param … check_post`).
+fn balances_by_body(proxy: &Proxy, request: &Head) -> bool {
+    let balance = proxy.backend.as_ref().map(|backend| &backend.balance);
+    matches!(balance, Some(BalanceSpec::UrlParam { check_post: true, .. })) && request.method() == b"POST"
 }
 
 /// False: the request must be refused.

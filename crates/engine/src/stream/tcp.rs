@@ -5,8 +5,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
+use config::spec::BalanceSpec;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
+use policy::balance::Subject;
 use policy::program::Proxy;
 use rt::net::Stream;
 
@@ -77,6 +79,21 @@ pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
     conclude::conclude(&session, facts);
 }
 
+/// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
+/// is waited for.
+fn recognise(session: &Session, backend: &Proxy, client: &mut Stream, early: &mut Buffer) -> Option<u32> {
+    let backend = backend.backend.as_ref()?;
+    let recogniser = backend.recogniser.as_ref()?;
+    if matches!(backend.balance, BalanceSpec::RdpCookie { .. }) {
+        if early.capacity() == 0 {
+            *early = rt::buffer();
+        }
+        // An end or an error shows again to whoever reads next.
+        let _ = client.try_read(early);
+    }
+    recogniser.hash(&Subject { source: session.source(), request: None, bytes: early.data() })
+}
+
 async fn connect_and_carry(
     session: &Session,
     client: &mut Stream,
@@ -91,6 +108,7 @@ async fn connect_and_carry(
     };
     facts.borrow_mut().backend = Some(backend.index);
     tally::backend(&session.worker, backend);
+    let hash = recognise(session, backend, client, &mut early);
     let obtained = connect::Request {
         session,
         facts,
@@ -101,6 +119,7 @@ async fn connect_and_carry(
         private: &mut PrivateLinks::default(),
         prefer: None,
         exclude: None,
+        hash,
         fresh: true,
         first: true,
     }

@@ -10,7 +10,7 @@ pub(super) const ROW: Row = Row {
           with maxconn on the servers only; weights are ignored.",
     dynamic: true,
     hashes: false,
-    make: |spec| matches!(spec, BalanceSpec::First).then(|| State::First(First::default())),
+    make: |spec, _| matches!(spec, BalanceSpec::First).then(|| State::First(First::default())),
 };
 
 #[derive(Debug, Default)]

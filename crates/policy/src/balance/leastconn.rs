@@ -11,7 +11,7 @@ pub(super) const ROW: Row = Row {
           with room in it.",
     dynamic: true,
     hashes: false,
-    make: |spec| matches!(spec, BalanceSpec::LeastConn).then(|| State::LeastConn(LeastConn::default())),
+    make: |spec, _| matches!(spec, BalanceSpec::LeastConn).then(|| State::LeastConn(LeastConn::default())),
 };
 
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ struct Tables {
     open: Board,
     /// By server.
     weights: Vec<u32>,
+    /// What a request counts on a server of weight 1.
+    request: u64,
 }
 
 /// What a request counts on a server of weight 1. Divided by the weight, fine enough for the greatest weight.
@@ -34,16 +36,17 @@ const REQUEST: u64 = 256;
 
 /// A server's load as it will be with one more request. An idle server counts as nothing, whatever its weight: each
 /// gets its first request before any gets a second.
-fn weigh(load: Load, weight: u32) -> u64 {
+fn weigh(load: Load, weight: u32, request: u64) -> u64 {
     match load.in_flight() {
         0 => 0,
-        requests => (u64::from(requests) + 1) * REQUEST / u64::from(weight),
+        requests => (u64::from(requests) + 1) * request / u64::from(weight),
     }
 }
 
 impl LeastConn {
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
-        *self.tables = Tables { open: Board::new(count), weights: vec![1; count] };
+        let request = candidates.first().map_or(1, |candidate| u64::from(candidate.scale)) * REQUEST;
+        *self.tables = Tables { open: Board::new(count), weights: vec![1; count], request };
         for candidate in candidates {
             self.tables.weights[candidate.server] = candidate.weight;
         }
@@ -56,7 +59,8 @@ impl LeastConn {
     pub(super) fn on_load(&mut self, server: usize, Change { load, .. }: Change) {
         if load.has_slot() || load.has_bounded_queue_room() {
             self.changes += 1;
-            let key = u128::from(weigh(load, self.tables.weights[server])) << 64 | u128::from(self.changes);
+            let key = u128::from(weigh(load, self.tables.weights[server], self.tables.request)) << 64
+                | u128::from(self.changes);
             self.tables.open.set(server, key);
         } else {
             self.tables.open.remove(server);

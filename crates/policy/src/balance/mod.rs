@@ -5,21 +5,24 @@
 //! To add an algorithm: its file with a `ROW`, a variant of [`State`], a line in [`TABLE`].
 
 mod board;
+mod bound;
 mod first;
+mod hashed;
+mod key;
 mod leastconn;
 mod loads;
 mod map;
 mod random;
+mod ring;
 mod roundrobin;
-mod source;
 mod static_rr;
 #[cfg(test)]
 mod tests;
 
+pub use key::{Recogniser, Subject};
 pub use loads::{Load, Loads};
-pub use source::hash as source_hash;
 
-use config::spec::BalanceSpec;
+use config::spec::{BalanceSpec, HashMethod, HashSpec};
 
 /// A server that takes part in the balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +31,12 @@ pub struct Candidate {
     pub server: usize,
     /// Its weight, at least 1.
     pub weight: u32,
+    /// What a whole unit of weight is in `weight`: more than 1 while some server has but a part of its own.
+    pub scale: u32,
     /// Its `id`.
     pub id: u32,
+    /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
+    pub place: u32,
 }
 
 /// What a choice may depend on.
@@ -39,6 +46,8 @@ pub struct Pick {
     pub hash: Option<u32>,
     /// A random number.
     pub random: u64,
+    /// Requests that the backend has to do with, this one included.
+    pub requests: u32,
     /// The server to leave out while another one will do.
     pub avoid: Option<usize>,
 }
@@ -55,15 +64,35 @@ pub struct Row {
     /// Whether a request is bound to its server by what it carries, so that it waits in that server's queue.
     pub hashes: bool,
     /// A fresh state, if the specification asks for this algorithm.
-    make: fn(&BalanceSpec) -> Option<State>,
+    make: Make,
+}
+
+type Make = fn(&BalanceSpec, &HashSpec) -> Option<State>;
+
+impl Row {
+    /// Whether a change of a server's weight has an effect while it runs: a consistent hash follows it too.
+    pub fn heeds_weights(&self, hash: &HashSpec) -> bool {
+        self.dynamic || (self.hashes && hash.method == HashMethod::Consistent)
+    }
 }
 
 /// Every algorithm, in the manual's order.
-pub const TABLE: &[Row] = &[roundrobin::ROW, static_rr::ROW, leastconn::ROW, first::ROW, source::ROW, random::ROW];
+pub const TABLE: &[Row] = &[
+    roundrobin::ROW,
+    static_rr::ROW,
+    leastconn::ROW,
+    first::ROW,
+    hashed::SOURCE,
+    hashed::URI,
+    hashed::URL_PARAM,
+    hashed::HEADER,
+    random::ROW,
+    hashed::RDP_COOKIE,
+];
 
 /// The row and a fresh state for what a configuration asks for.
-pub fn find(spec: &BalanceSpec) -> (&'static Row, State) {
-    let found = TABLE.iter().find_map(|row| (row.make)(spec).map(|state| (row, state)));
+pub fn find(spec: &BalanceSpec, hash: &HashSpec) -> (&'static Row, State) {
+    let found = TABLE.iter().find_map(|row| (row.make)(spec, hash).map(|state| (row, state)));
     found.unwrap_or_else(|| (&TABLE[0], State::RoundRobin(roundrobin::RoundRobin::default())))
 }
 
@@ -75,7 +104,8 @@ pub enum State {
     StaticRr(static_rr::StaticRr),
     LeastConn(leastconn::LeastConn),
     First(first::First),
-    Source(source::Source),
+    Mapped(hashed::Mapped),
+    Ring(ring::Ring),
     Random(random::Random),
 }
 
@@ -86,7 +116,8 @@ macro_rules! dispatch {
             State::StaticRr($algorithm) => $call,
             State::LeastConn($algorithm) => $call,
             State::First($algorithm) => $call,
-            State::Source($algorithm) => $call,
+            State::Mapped($algorithm) => $call,
+            State::Ring($algorithm) => $call,
             State::Random($algorithm) => $call,
         }
     };

@@ -1,5 +1,6 @@
 //! `balance random`: the least loaded of a few servers drawn by lot.
 
+use super::bound::Bound;
 use super::{Candidate, Change, Load, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
 
@@ -9,16 +10,17 @@ pub(super) const ROW: Row = Row {
           less loaded one; of equals the one whose last request lies further back. Full servers are not drawn.",
     dynamic: true,
     hashes: false,
-    make: |spec| match spec {
-        BalanceSpec::Random { draws } => {
-            Some(State::Random(Random { draws: (*draws).clamp(1, MOST_DRAWS), ..Random::default() }))
-        }
+    make: |spec, hash| match spec {
+        BalanceSpec::Random { draws } => Some(State::Random(Random::new(*draws, hash.balance_factor))),
         _ => None,
     },
 };
 
 /// More draws than this find the same server anyway, and they are made under a lock.
 const MOST_DRAWS: u32 = 1_000;
+
+/// How often a server above `hash-balance-factor` is put back before it is taken nevertheless.
+const DRAWS_WITHIN_BOUND: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Random {
@@ -36,15 +38,25 @@ struct Tables {
     picked: Vec<u64>,
     /// The weights of the servers with a free slot.
     lots: Lots,
+    /// `hash-balance-factor`.
+    bound: Option<Bound>,
 }
 
 impl Random {
+    fn new(draws: u32, factor: Option<u32>) -> Self {
+        let tables = Box::new(Tables { bound: factor.map(Bound::new), ..Tables::default() });
+        Self { draws: draws.clamp(1, MOST_DRAWS), picks: 0, tables }
+    }
+
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
         self.tables.weights = vec![0; count];
         for candidate in candidates {
             self.tables.weights[candidate.server] = candidate.weight;
         }
         self.tables.lots = Lots::new(count);
+        if let Some(bound) = &mut self.tables.bound {
+            bound.rebuild(candidates, count);
+        }
         let mut picked = super::roomy(count);
         picked.extend(self.tables.picked.iter().copied().chain(std::iter::repeat(0)).take(count));
         self.tables.picked = picked;
@@ -58,7 +70,7 @@ impl Random {
         if let Some((server, weight)) = out {
             self.tables.lots.change(server, -weight);
         }
-        let drawn = self.draw(&mut Numbers(pick.random), loads);
+        let drawn = self.draw(pick, loads);
         if let Some((server, weight)) = out {
             self.tables.lots.change(server, weight);
         }
@@ -68,7 +80,20 @@ impl Random {
         Some(server)
     }
 
-    fn draw(&self, numbers: &mut Numbers, loads: &Loads) -> Option<usize> {
+    fn draw(&self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        let numbers = &mut Numbers(pick.random);
+        let Some(bound) = &self.tables.bound else { return self.draw_freely(numbers, loads) };
+        let mut drawn = self.draw_freely(numbers, loads)?;
+        for _ in 0..DRAWS_WITHIN_BOUND {
+            if bound.admits(drawn, pick.requests, loads) {
+                break;
+            }
+            drawn = self.draw_freely(numbers, loads)?;
+        }
+        Some(drawn)
+    }
+
+    fn draw_freely(&self, numbers: &mut Numbers, loads: &Loads) -> Option<usize> {
         let mut best = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
         for _ in 1..self.draws {
             let other = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;

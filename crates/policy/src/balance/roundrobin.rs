@@ -14,7 +14,7 @@ pub(super) const ROW: Row = Row {
           passed over and loses that turn. Weights may change at run time.",
     dynamic: true,
     hashes: false,
-    make: |spec| matches!(spec, BalanceSpec::RoundRobin).then(|| State::RoundRobin(RoundRobin::default())),
+    make: |spec, _| matches!(spec, BalanceSpec::RoundRobin).then(|| State::RoundRobin(RoundRobin::default())),
 };
 
 /// A server's next turn.
@@ -29,7 +29,7 @@ struct Turn {
 const ORDER_BITS: u32 = 40;
 
 /// Keeps the second part of the order above zero; more than the greatest weight.
-const BIAS: u64 = 1 << 12;
+const BIAS: u64 = 1 << 13;
 
 impl Turn {
     /// Moves `times` turns ahead.

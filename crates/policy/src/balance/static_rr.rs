@@ -10,7 +10,7 @@ pub(super) const ROW: Row = Row {
           over. Changing a weight at run time has no effect.",
     dynamic: false,
     hashes: false,
-    make: |spec| matches!(spec, BalanceSpec::StaticRr).then(|| State::StaticRr(StaticRr::default())),
+    make: |spec, _| matches!(spec, BalanceSpec::StaticRr).then(|| State::StaticRr(StaticRr::default())),
 };
 
 #[derive(Debug, Default)]

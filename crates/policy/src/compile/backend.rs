@@ -1,11 +1,13 @@
 //! The server side of a proxy: servers, balance, retries.
 
 use super::Compiler;
-use crate::balance;
-use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server};
+use crate::balance::{self, Recogniser};
+use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort};
+use base::hash::{avalanche, xxh32};
 use config::diagnostic::Form;
-use config::spec::{Mode, ProxySpec, ServerSpec, Spec};
+use config::spec::{HashKey, Mode, ProxySpec, ServerSpec, Spec};
 use config::text;
+use std::net::IpAddr;
 use std::time::Duration;
 
 impl Compiler<'_> {
@@ -15,6 +17,9 @@ impl Compiler<'_> {
         Backend {
             servers,
             balance: written.balance.clone(),
+            hash: written.hash,
+            recogniser: Recogniser::new(&written.balance, &written.hash),
+            allbackups: written.allbackups,
             retries: written.retries,
             redispatch: redispatch(written),
             http_reuse: written.http_reuse,
@@ -35,6 +40,7 @@ impl Compiler<'_> {
                 }
             };
         let connecting = self.connecting(proxy, written, &address, &head);
+        let place = place(written, &address);
         // Zero means "no limit" for both.
         let limit = |written: Option<u32>| written.filter(|limit| *limit > 0);
         // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
@@ -54,6 +60,9 @@ impl Compiler<'_> {
             // Nothing can be sent to a server without an address.
             disabled: written.disabled || !resolved,
             backup: written.backup,
+            guid: written.balance.guid.as_deref().map(Into::into),
+            place,
+            slowstart: written.balance.slowstart.map(Duration::from_millis),
             pool_max_conn: written.pool_max_conn,
             pool_purge_delay: Duration::from_millis(u64::from(written.pool_purge_delay)),
             pool_low_conn: written.connecting.pool_low_conn,
@@ -64,10 +73,31 @@ impl Compiler<'_> {
     }
 }
 
+/// `hash-key`: where a server's places on the circle of a consistent hash are reckoned from, by the numbers that HAProxy
+/// 3.5 shows. What a server lacks is replaced by its `id`.
+fn place(written: &ServerSpec, address: &ServerAddress) -> u32 {
+    // As many numbers as a server can have places.
+    let by_id = written.id.wrapping_mul(4_096);
+    let of_address = |ip: IpAddr, port: u32| match ip {
+        IpAddr::V4(ip) => avalanche(port.wrapping_add(u32::from_le_bytes(ip.octets()))),
+        IpAddr::V6(ip) => xxh32(&ip.octets(), port),
+    };
+    match (written.balance.hash_key, address) {
+        (HashKey::Id32, _) => avalanche(written.id.swap_bytes()),
+        (HashKey::Guid, _) => written.balance.guid.as_ref().map_or(by_id, |guid| xxh32(guid.as_bytes(), 0)),
+        (HashKey::Addr, ServerAddress::Inet { ip, .. }) => of_address(*ip, 0),
+        (HashKey::AddrPort, ServerAddress::Inet { ip, port }) => {
+            let port = if let ServerPort::Exact(port) = port { *port } else { 0 };
+            of_address(*ip, avalanche(u32::from(port)))
+        }
+        (HashKey::Id | HashKey::Addr | HashKey::AddrPort, _) => by_id,
+    }
+}
+
 /// HAProxy heeds the interval only where leaving the server breaks something: where a hash chose it.
 fn redispatch(written: &ProxySpec) -> Redispatch {
     match Redispatch::from_interval(written.options.redispatch) {
-        Redispatch::Every(_) | Redispatch::FromLast(_) if !balance::find(&written.balance).0.hashes => {
+        Redispatch::Every(_) | Redispatch::FromLast(_) if !balance::find(&written.balance, &written.hash).0.hashes => {
             Redispatch::Every(1)
         }
         redispatch => redispatch,

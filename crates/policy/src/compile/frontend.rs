@@ -5,6 +5,7 @@ use super::{Compiler, address};
 use crate::processors::group_sizes;
 use crate::program::{Bind, Frontend, FrontendLimits, Global, Runtime, RuntimeSocket};
 use config::diagnostic::Form;
+use config::span::Spanned;
 use config::spec::{BindSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
 use std::time::Duration;
 
@@ -98,7 +99,16 @@ impl Compiler<'_> {
     /// The backend that gets a frontend's requests: the first `use_backend`, else `default_backend`, else itself. That
     /// its mode fits was checked with the text.
     fn target(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<usize> {
-        let Some(name) = written.use_backend.first().or(written.default_backend.as_ref()) else {
+        // Rules that lead to a backend that is disabled or unpublished are passed over.
+        let is_open = |name: &&Spanned<String>| {
+            let is_it = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;
+            spec.proxies.iter().find(is_it).is_none_or(|proxy| !proxy.disabled && !proxy.unpublished)
+        };
+        let mut rules = written.use_backend.iter().chain(&written.default_backend);
+        if rules.clone().next().is_some() && !rules.clone().any(|name| is_open(&name)) {
+            return None;
+        }
+        let Some(name) = rules.find(is_open) else {
             return (written.kind == ProxyKind::Listen).then_some(index);
         };
         let is_named = |proxy: &ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;

@@ -3,9 +3,10 @@
 
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
-use super::{Counts, PickContext, ProxyState, QueuePositions, Setting};
+use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting};
 use crate::balance::Load;
 use crate::program::Proxy;
+use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -167,10 +168,29 @@ impl ProxyState {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes a server out of service, its queue going over to the backend's, or puts it back.
-    pub fn set_enabled(&self, server: usize, enabled: bool) {
-        let wakers = self.backend.lock().set_enabled(server, enabled);
+    /// What the administrator wants of a server. In maintenance its queue goes over to the backend's. Coming back starts
+    /// its `slowstart`: call [`ProxyState::advance`] until that is over.
+    pub fn set_admin(&self, server: usize, admin: Admin, now: Moment) {
+        let wakers = self.backend.lock().set_admin(server, admin, now);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// What the checks say of a server. The same follows as from maintenance and its end.
+    pub fn set_up(&self, server: usize, up: bool, now: Moment) {
+        let wakers = self.backend.lock().set_up(server, up, now);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Gives servers that warm up (`slowstart`) what is due by now. When the next step is due; `None`: all are warm.
+    pub fn advance(&self, now: Moment) -> Option<Moment> {
+        let (next, wakers) = self.backend.lock().advance(now);
+        wakers.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    /// Everything about a server.
+    pub fn status(&self, server: usize) -> Option<ServerStatus> {
+        self.backend.lock().status(server)
     }
 }
 

@@ -9,17 +9,19 @@ mod queue;
 mod ramp;
 mod rate;
 mod servers;
+mod status;
 #[cfg(test)]
 mod tests;
+mod warming;
 
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 pub use rate::{Admission, Throttle};
+pub use status::{Admin, ServerStatus};
 
 use crate::program::{Program, Proxy};
 use config::spec::RatesSpec;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The live state of a whole program.
@@ -84,8 +86,8 @@ impl ProxyState {
 /// What choosing a server may depend on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PickContext {
-    /// The client's address, for `balance source`.
-    pub source: Option<IpAddr>,
+    /// The hash of what the request is recognised by, for algorithms that hash.
+    pub hash: Option<u32>,
     /// A random number, for `balance random`.
     pub random: u64,
     /// The server to avoid while another one will do: the one that failed, on a redispatch.

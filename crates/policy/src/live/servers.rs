@@ -7,9 +7,11 @@
 
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
-use super::{Counts, PickContext, Preference, QueuePositions, Setting};
+use super::warming::{self, Warming};
+use super::{Admin, Counts, PickContext, Preference, QueuePositions, ServerStatus, Setting};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
 use crate::program;
+use base::moment::Moment;
 use std::task::Waker;
 
 /// What is written of a server when requests wait or the configuration changes; its load lies apart.
@@ -20,10 +22,29 @@ struct ServerState {
     initial_weight: u32,
     weight: u32,
     id: u32,
-    enabled: bool,
+    /// What its places on the circle of a consistent hash are reckoned from.
+    place: u32,
+    admin: Admin,
+    up: bool,
     backup: bool,
+    /// `slowstart`.
+    warming: Warming,
+    /// Its limit once it is warm.
+    limit: u32,
     /// Takes part in the balance now.
     candidate: bool,
+}
+
+impl ServerState {
+    /// Whether requests that are bound to it may go there.
+    fn is_usable(&self) -> bool {
+        self.up && self.admin != Admin::Maintenance
+    }
+
+    /// Whether the balance may give it requests.
+    fn is_balanced(&self) -> bool {
+        self.is_usable() && self.admin != Admin::Drain && self.weight > 0
+    }
 }
 
 /// What became of a request.
@@ -50,6 +71,9 @@ pub(super) struct Servers {
     candidates: u32,
     /// The one backup server that gets everything because no other server can.
     backup: Option<usize>,
+    allbackups: bool,
+    /// Whether changed weights have an effect.
+    heeds_weights: bool,
     row: &'static Row,
     ramps: Ramps,
     servers: Vec<ServerState>,
@@ -60,7 +84,9 @@ pub(super) struct Servers {
 impl Servers {
     /// Idle servers as configured.
     pub(super) fn new(backend: Option<&program::Backend>) -> Self {
-        let (row, balance) = balance::find(&backend.map(|backend| backend.balance.clone()).unwrap_or_default());
+        let written = backend.map(|backend| backend.balance.clone()).unwrap_or_default();
+        let hash = backend.map(|backend| backend.hash).unwrap_or_default();
+        let (row, balance) = balance::find(&written, &hash);
         let configured = backend.map_or(&[][..], |backend| &backend.servers);
         let mut loads = Loads::new(configured.len());
         let mut servers = Vec::with_capacity(configured.len());
@@ -76,7 +102,11 @@ impl Servers {
                 initial_weight: server.weight,
                 weight: server.weight,
                 id: server.id,
-                enabled: !server.disabled,
+                place: server.place,
+                admin: if server.disabled { Admin::Maintenance } else { Admin::Ready },
+                up: true,
+                warming: Warming::new(server.slowstart),
+                limit: loads[index].limit,
                 backup: server.backup,
                 candidate: false,
             });
@@ -88,6 +118,8 @@ impl Servers {
             loads,
             candidates: 0,
             backup: None,
+            allbackups: backend.is_some_and(|backend| backend.allbackups),
+            heeds_weights: row.heeds_weights(&hash),
             row,
             ramps,
             servers,
@@ -126,7 +158,7 @@ impl Servers {
 
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
-        let is_enabled = |server: &usize| self.servers.get(*server).is_some_and(|server| server.enabled);
+        let is_enabled = |server: &usize| self.servers.get(*server).is_some_and(ServerState::is_usable);
         request.server.filter(is_enabled).or(self.backup)
     }
 
@@ -159,16 +191,14 @@ impl Servers {
     fn set_limits(&mut self) {
         let mut ramps = std::mem::replace(&mut self.ramps, Ramps::new(1));
         ramps.follow(self.held, |server, limit| {
-            if self.loads[server].limit != limit {
-                self.set_load(server, Load { limit, ..self.loads[server] });
-            }
+            self.set_server_limit(server, limit);
         });
         self.ramps = ramps;
     }
 
     fn pick_for(&self, request: &PickContext) -> Pick {
-        let hash = if self.row.hashes { request.source.map(balance::source_hash) } else { None };
-        Pick { hash, random: request.random, avoid: request.exclude }
+        let hash = request.hash.filter(|_| self.row.hashes);
+        Pick { hash, random: request.random, requests: self.held, avoid: request.exclude }
     }
 
     /// The server in whose queue a request would have to wait.
@@ -286,7 +316,9 @@ impl Servers {
 
     /// What is set of a server.
     pub(super) fn setting(&self, server: usize) -> Option<Setting> {
-        self.servers.get(server).map(|server| Setting { enabled: server.enabled, weight: server.weight })
+        self.servers
+            .get(server)
+            .map(|server| Setting { enabled: server.admin != Admin::Maintenance, weight: server.weight })
     }
 
     /// Requests in the backend's own queue, and in the one of a server.
@@ -307,7 +339,7 @@ impl Servers {
     }
 
     pub(super) fn set_weight(&mut self, server: usize, weight: u32) -> Vec<Waker> {
-        let heeds = self.row.dynamic;
+        let heeds = self.heeds_weights;
         if let Some(state) = self.servers.get_mut(server) {
             state.weight = if heeds || weight == 0 { weight } else { state.initial_weight };
             self.rebuild();
@@ -320,35 +352,104 @@ impl Servers {
         if self.ramps.set_most(server, limit) {
             self.set_limits();
         } else if server < self.servers.len() {
-            self.set_load(server, Load { limit, ..self.loads[server] });
+            self.set_server_limit(server, limit);
         }
         self.fill_free_slots()
     }
 
-    pub(super) fn set_enabled(&mut self, server: usize, enabled: bool) -> Vec<Waker> {
+    /// The limit that a server has once it is warm.
+    fn set_server_limit(&mut self, server: usize, limit: u32) {
+        self.servers[server].limit = limit;
+        let limit = self.servers[server].warming.share(limit);
+        if self.loads[server].limit != limit {
+            self.set_load(server, Load { limit, ..self.loads[server] });
+        }
+    }
+
+    pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> Vec<Waker> {
+        self.change_state(server, now, |state| state.admin = admin)
+    }
+
+    pub(super) fn set_up(&mut self, server: usize, up: bool, now: Moment) -> Vec<Waker> {
+        self.change_state(server, now, |state| state.up = up)
+    }
+
+    fn change_state(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> Vec<Waker> {
         if let Some(state) = self.servers.get_mut(server) {
-            state.enabled = enabled;
+            let was_usable = state.is_usable();
+            change(state);
+            match (was_usable, state.is_usable()) {
+                (false, true) => state.warming.start(now),
+                (true, false) => state.warming.end(),
+                _ => {}
+            }
+            let limit = state.limit;
+            self.set_server_limit(server, limit);
             self.rebuild();
         }
         self.fill_free_slots()
     }
 
-    /// Works out who takes part: the servers that are enabled and have a weight; if there are none, the first backup
-    /// server that is and has.
+    /// Servers that warm up get what is due by now. When the next step is due, if one is.
+    pub(super) fn advance(&mut self, now: Moment) -> (Option<Moment>, Vec<Waker>) {
+        let mut changed = false;
+        for server in 0..self.servers.len() {
+            if self.servers[server].warming.advance(now) {
+                changed = true;
+                self.set_server_limit(server, self.servers[server].limit);
+            }
+        }
+        if changed && self.heeds_weights {
+            self.rebuild();
+        }
+        let next = self.servers.iter().filter_map(|server| server.warming.next()).min();
+        (next, if changed { self.fill_free_slots() } else { Vec::new() })
+    }
+
+    pub(super) fn status(&self, server: usize) -> Option<ServerStatus> {
+        let state = self.servers.get(server)?;
+        Some(ServerStatus {
+            admin: state.admin,
+            up: state.up,
+            weight: state.weight,
+            initial_weight: state.initial_weight,
+            throttle: state.warming.level() * 100 / warming::FULL,
+            load: self.loads[server],
+            takes_part: state.candidate || self.backup == Some(server),
+            backup: state.backup,
+        })
+    }
+
+    /// Works out who takes part: the servers that may and have a weight; if there are none, the first backup server
+    /// that may and has, or all of them.
     fn rebuild(&mut self) {
         for (index, server) in self.servers.iter_mut().enumerate() {
-            if !server.enabled {
+            if !server.is_usable() {
                 self.waiters.move_all(&mut server.queue, &mut self.queue);
                 self.loads[index].queued = 0;
             }
-            server.candidate = server.enabled && !server.backup && server.weight > 0;
+            server.candidate = !server.backup && server.is_balanced();
         }
+        if self.allbackups && !self.servers.iter().any(|server| server.candidate) {
+            for server in &mut self.servers {
+                server.candidate = server.is_balanced();
+            }
+        }
+        // Fractions of a weight make all weights whole numbers of these.
+        let is_warming = |server: &ServerState| server.candidate && server.warming.level() < warming::FULL;
+        let scale = if self.heeds_weights && self.servers.iter().any(is_warming) { warming::FULL } else { 1 };
         let candidates: Vec<Candidate> = (0..)
             .zip(&self.servers)
             .filter(|(_, server)| server.candidate)
-            .map(|(index, server)| Candidate { server: index, weight: server.weight, id: server.id })
+            .map(|(index, server)| Candidate {
+                server: index,
+                weight: if scale == 1 { server.weight } else { server.weight * server.warming.level() },
+                scale,
+                id: server.id,
+                place: server.place,
+            })
             .collect();
-        let can_stand_in = |server: &ServerState| server.enabled && server.backup && server.weight > 0;
+        let can_stand_in = |server: &ServerState| server.backup && server.is_balanced();
         self.backup = if candidates.is_empty() { self.servers.iter().position(can_stand_in) } else { None };
         self.candidates = candidates.len() as u32;
         self.balance.rebuild(&candidates, self.servers.len());

@@ -4,7 +4,8 @@ use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, FrontendLimits, Http, Listening, LogLines, LogTarget,
     Reception, ServerAddress,
 };
-use config::spec::{BalanceSpec, CloseMode, HttpReuse, Mode, ProxyKind, SpliceSpec};
+use crate::balance::Recogniser;
+use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
 /// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
@@ -168,6 +169,12 @@ pub struct Backend {
     pub servers: Vec<Server>,
     /// `balance`.
     pub balance: BalanceSpec,
+    /// `hash-type` and its kin.
+    pub hash: HashSpec,
+    /// What a request is recognised by, where the balance hashes.
+    pub recogniser: Option<Recogniser>,
+    /// `option allbackups`: all backup servers share the work, not the first one alone.
+    pub allbackups: bool,
     /// `retries`.
     pub retries: u32,
     /// `option redispatch`: with an algorithm that binds a request to its server, as the interval says; else on every
@@ -210,6 +217,12 @@ pub struct Server {
     pub disabled: bool,
     /// `backup`.
     pub backup: bool,
+    /// `guid`.
+    pub guid: Option<Box<str>>,
+    /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
+    pub place: u32,
+    /// `slowstart`.
+    pub slowstart: Option<Duration>,
     /// `pool-max-conn`; `None` means no limit.
     pub pool_max_conn: Option<u32>,
     /// `pool-purge-delay`.

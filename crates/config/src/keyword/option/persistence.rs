@@ -7,7 +7,7 @@ use crate::keyword::proxy::ProxyContext;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
-    not_yet(switch(BACK), "allbackups", "", "Uses all backup servers at once, not the first alone."),
+    supported(switch(BACK), "allbackups", "", "Uses all backup servers at once, not the first alone.", allbackups),
     not_yet(switch(BACK), "persist", "", "Sends persistent clients to their server even when it is down."),
     supported(
         switch(BACK),
@@ -20,4 +20,8 @@ pub(super) const TABLE: &[OptionKeyword] = &[
 
 fn prefer_last_server(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.limits.prefer_last_server = on);
+}
+
+fn allbackups(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.allbackups = on);
 }

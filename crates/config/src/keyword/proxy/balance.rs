@@ -3,22 +3,14 @@
 use super::{ProxyContext, ProxyKeyword, not_yet, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
-use crate::keyword::argument::{leading_number, lenient, only};
-use crate::keyword::place::places::{ANY, BACK, BACK_ONLY, BACK_SECTION};
-use crate::spec::{BalanceSpec, HttpReuse};
+use crate::keyword::argument::{leading_number, lenient, limit, only};
+use crate::keyword::place::places::{BACK, BACK_SECTION};
+use crate::spec::{BalanceSpec, HttpReuse, UriSpec};
 use crate::suggest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(BACK, "balance", "<algorithm> [<argument>...]", "How a server is chosen.", balance),
-    not_yet(BACK, "hash-type", "<method> [<function> [<modifier>]]", "How hashes are mapped to servers."),
-    not_yet(ANY, "hash-balance-factor", "<factor>", "Load above the average that a hash may give a server."),
-    not_yet(
-        BACK_ONLY,
-        "hash-preserve-affinity",
-        "{ always | maxconn | maxqueue }",
-        "What happens when the server that a hash chose is full.",
-    ),
     supported(BACK, "retries", "<number>", "Attempts to connect before giving up.", retries),
     supported(
         BACK,
@@ -37,42 +29,111 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(BACK, "server-state-file-name", "[ { use-backend-name | <file> } ]", "That file."),
 ];
 
-/// Algorithms that HAProxy knows and Weir does not yet. A parenthesis behind the name takes an argument.
-const ALGORITHMS_NOT_YET: &[&str] =
-    &["uri", "url_param", "hash", "hdr(", "rdp-cookie", "rdp-cookie(", "log-hash", "sticky"];
+/// Algorithms that HAProxy knows and Weir does not yet.
+const ALGORITHMS_NOT_YET: &[&str] = &["hash", "log-hash", "sticky"];
 
 fn balance(context: &mut ProxyContext<'_>, line: &Line) {
     let name = line.text(1);
-    let balance = match name {
-        "" | "roundrobin" => BalanceSpec::RoundRobin,
-        "static-rr" => BalanceSpec::StaticRr,
-        "leastconn" => BalanceSpec::LeastConn,
-        "first" => BalanceSpec::First,
-        "source" => BalanceSpec::Source,
-        _ if name == "random" || name.starts_with("random(") => match draws(name) {
-            Ok(draws) => BalanceSpec::Random { draws },
-            Err(message) => {
-                context.report.alert(line.span(1), message);
-                return;
+    let read = match name {
+        "" | "roundrobin" => Ok(BalanceSpec::RoundRobin),
+        "static-rr" => Ok(BalanceSpec::StaticRr),
+        "leastconn" => Ok(BalanceSpec::LeastConn),
+        "first" => Ok(BalanceSpec::First),
+        "source" => Ok(BalanceSpec::Source),
+        "uri" => uri(line),
+        "url_param" => url_param(line),
+        "rdp-cookie" => Ok(BalanceSpec::RdpCookie { name: "mstshash".to_owned() }),
+        _ if name == "random" || name.starts_with("random(") => {
+            draws(name).map(|draws| BalanceSpec::Random { draws }).map_err(|message| (1, message))
+        }
+        _ if name.starts_with("hdr(") => header(line),
+        _ if name.starts_with("rdp-cookie(") => {
+            let missing = || (1, "balance rdp-cookie : missing cookie name.".to_owned());
+            in_parentheses(name).map(|name| BalanceSpec::RdpCookie { name: name.to_owned() }).ok_or_else(missing)
+        }
+        _ => return unknown_algorithm(context, line, name),
+    };
+    match read {
+        Ok(balance) => context.draft.spec.balance = balance,
+        Err((word, message)) => context.report.alert(line.span(word), message),
+    }
+}
+
+/// What stands in the parentheses behind a name, if anything does.
+fn in_parentheses(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('(')?;
+    let (inside, _) = rest.split_once(')')?;
+    (!inside.is_empty()).then_some(inside)
+}
+
+/// The word that is wrong, and what is said about it.
+type Wrong = (usize, String);
+
+fn uri(line: &Line) -> Result<BalanceSpec, Wrong> {
+    let mut uri = UriSpec::default();
+    let mut at = 2;
+    while at < line.words.len() {
+        let word = line.text(at);
+        match word {
+            "len" | "depth" => {
+                let text = line.text(at + 1);
+                let Some(number) = limit(leading_number(text).0) else {
+                    let message = format!("balance uri : '{word}' expects a positive integer (got '{text}').");
+                    return Err((at + 1, message));
+                };
+                *if word == "len" { &mut uri.len } else { &mut uri.depth } = Some(number);
+                at += 1;
             }
-        },
-        _ => {
-            unknown_algorithm(context, line, name);
-            return;
+            "whole" => uri.whole = true,
+            "path-only" => uri.path_only = true,
+            _ => {
+                let message = format!(
+                    "balance uri only accepts parameters 'len', 'depth', 'path-only', and 'whole' (got '{word}')."
+                );
+                return Err((at, message));
+            }
+        }
+        at += 1;
+    }
+    Ok(BalanceSpec::Uri(uri))
+}
+
+fn url_param(line: &Line) -> Result<BalanceSpec, Wrong> {
+    let name = line.text(2).to_owned();
+    if name.is_empty() {
+        return Err((2, "balance url_param requires an URL parameter name.".to_owned()));
+    }
+    match line.text(3) {
+        // What follows was the size to wait for, once.
+        "check_post" => Ok(BalanceSpec::UrlParam { name, check_post: true }),
+        "" => Ok(BalanceSpec::UrlParam { name, check_post: false }),
+        word => Err((3, format!("balance url_param only accepts 'check_post' modifier (got '{word}')."))),
+    }
+}
+
+fn header(line: &Line) -> Result<BalanceSpec, Wrong> {
+    let Some(name) = in_parentheses(line.text(1)) else {
+        return Err((1, "balance hdr requires an http header field name.".to_owned()));
+    };
+    let domain_only = match line.text(2) {
+        "" => false,
+        "use_domain_only" => true,
+        word => {
+            let message = format!("balance hdr({name}) only accepts 'use_domain_only' modifier (got '{word}').");
+            return Err((2, message));
         }
     };
-    context.draft.spec.balance = balance;
+    Ok(BalanceSpec::Header { name: name.to_ascii_lowercase(), domain_only })
 }
 
 fn unknown_algorithm(context: &mut ProxyContext<'_>, line: &Line, name: &str) {
-    let known = |row: &&&str| if row.ends_with('(') { name.starts_with(**row) } else { name == **row };
-    if ALGORITHMS_NOT_YET.iter().find(known).is_some() {
-        let name = name.split('(').next().unwrap_or(name);
+    if ALGORITHMS_NOT_YET.contains(&name) {
         let place = context.holder.describe();
         context.report.not_yet(line.span(1), &format!("balance {name}"), &place);
         return;
     }
-    let names = ["roundrobin", "static-rr", "leastconn", "first", "source", "random", "uri", "url_param", "hash"];
+    let names =
+        ["roundrobin", "static-rr", "leastconn", "first", "source", "random", "uri", "url_param", "hdr", "rdp-cookie"];
     let mut diagnostic = Diagnostic::alert(
         line.span(1),
         "balance only supports 'roundrobin', 'static-rr', 'leastconn', 'source', 'uri', 'url_param', 'hash', \

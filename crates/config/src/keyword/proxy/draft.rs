@@ -6,9 +6,9 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, GlobalSpec, HttpErrorsSpec, HttpReuse, HttpSpec,
-    LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec,
-    SectionsSpec, TimeoutsSpec,
+    BalanceSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse,
+    HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec,
+    ReceptionSpec, SectionsSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -81,6 +81,10 @@ impl ProxyDraft {
             fullconn: None,
             limits: ProxyLimitsSpec::default(),
             balance: BalanceSpec::default(),
+            hash: HashSpec::default(),
+            allbackups: false,
+            unpublished: false,
+            guid: None,
             default_backend: None,
             use_backend: Vec::new(),
             timeouts: TimeoutsSpec::default(),
@@ -158,6 +162,9 @@ impl ProxyDraft {
             self.spec.forwardfor = None;
             self.spec.http = HttpSpec::default();
             self.spec.monitor_uri = None;
+            if self.spec.balance.needs_http() {
+                self.spec.balance = BalanceSpec::RoundRobin;
+            }
         }
         self.spec
     }

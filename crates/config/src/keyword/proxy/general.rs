@@ -1,11 +1,11 @@
 //! Names, modes, limits.
 
-use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, group, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{lenient, limit, only};
-use crate::keyword::option;
 use crate::keyword::place::places::{ANY, BACK_FULLCONN, FRONT, FRONT_MAXCONN, NO_DEFAULTS};
+use crate::keyword::{guid_error, option};
 use crate::span::Spanned;
 use crate::spec::Mode;
 use crate::suggest;
@@ -27,7 +27,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         fullconn,
     ),
     group(ANY, "option", "<name> [<argument>...]", "Switches an option on; \"no option\" switches it off.", option),
-    not_yet(NO_DEFAULTS, "guid", "<text>", "Identifier that stays the same across reloads."),
+    supported(NO_DEFAULTS, "guid", "<text>", "Identifier that stays the same across reloads.", guid),
 ];
 
 fn mode(context: &mut ProxyContext<'_>, line: &Line) {
@@ -72,6 +72,16 @@ fn description(context: &mut ProxyContext<'_>, line: &Line) {
     }
     let words: Vec<&str> = line.arguments().iter().map(|word| word.text.as_str()).collect();
     context.draft.spec.description = Some(words.join(" "));
+}
+
+fn guid(context: &mut ProxyContext<'_>, line: &Line) {
+    match line.words.get(1) {
+        None => context.report.alert(line.span(1), "'guid' : expects an argument"),
+        Some(word) => match guid_error(&word.text) {
+            Some(error) => context.report.alert(word.span, format!("'guid': {error}")),
+            None => context.draft.spec.guid = Some(Spanned::new(word.text.clone(), word.span)),
+        },
+    }
 }
 
 fn disabled(context: &mut ProxyContext<'_>, line: &Line) {

@@ -1,6 +1,6 @@
 //! Addresses and servers.
 
-use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
 use crate::keyword::place::places::{BACK, BACK_ONLY_SECTION, DEFAULT_SERVER, FRONT_SECTION, SERVER};
 use crate::keyword::{bind, server};
@@ -17,13 +17,14 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         default_server,
     ),
     supported(BACK, "http-send-name-header", "<name>", "Header that tells a server its name.", http_send_name_header),
-    not_yet(
+    supported(
         SERVER,
         "server-template",
         "<prefix> <count or range> <address>[:<port>] [<option>...]",
         "Many servers from one line.",
+        server_template,
     ),
-    not_yet(BACK_ONLY_SECTION, "be-unpublished", "", "Start with the backend taken out of selection."),
+    supported(BACK_ONLY_SECTION, "be-unpublished", "", "Rules that lead to the backend are passed over.", unpublished),
 ];
 
 fn bind(context: &mut ProxyContext<'_>, line: &Line) {
@@ -32,6 +33,14 @@ fn bind(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn server(context: &mut ProxyContext<'_>, line: &Line) {
     server::read(context, line);
+}
+
+fn server_template(context: &mut ProxyContext<'_>, line: &Line) {
+    server::read_template(context, line);
+}
+
+fn unpublished(context: &mut ProxyContext<'_>, _: &Line) {
+    context.draft.spec.unpublished = true;
 }
 
 fn default_server(context: &mut ProxyContext<'_>, line: &Line) {

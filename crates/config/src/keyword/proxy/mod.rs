@@ -7,6 +7,7 @@ mod connecting;
 mod draft;
 mod errors;
 mod general;
+mod hash;
 mod keep_alive;
 mod limits;
 mod listening;
@@ -88,6 +89,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Addresses and servers", rows: listening::TABLE },
     Family { title: "Connections to servers", rows: connecting::TABLE },
     Family { title: "Choice of a server", rows: balance::TABLE },
+    Family { title: "Hashes", rows: hash::TABLE },
     Family { title: "Queues, rates and retries", rows: limits::TABLE },
     Family { title: "Choice of a backend", rows: switching::TABLE },
     Family { title: "Timeouts", rows: timeouts::TABLE },

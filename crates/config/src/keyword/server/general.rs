@@ -3,7 +3,8 @@
 use super::{ServerContext, ServerOption, not_yet, supported};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
-use crate::spec::LogProtocol;
+use crate::keyword::guid_error;
+use crate::spec::{HashKey, LogProtocol};
 use crate::units::{self, TimeError};
 
 /// Every keyword of the family.
@@ -37,10 +38,16 @@ pub(super) const TABLE: &[ServerOption] = &[
         pool_purge_delay,
     ),
     supported(Arity::None, "no-backup", "", "Undoes an inherited \"backup\".", no_backup),
-    not_yet(Arity::None, "backup", "", "Used when no other server is up."),
+    supported(Arity::None, "backup", "", "Used when no other server is up.", backup),
     not_yet(Arity::One, "cookie", "<value>", "Value of the persistence cookie."),
-    not_yet(Arity::One, "guid", "<text>", "Identifier that stays the same across reloads."),
-    not_yet(Arity::One, "hash-key", "{ id | addr | addr-port | guid }", "What places the server in a consistent hash."),
+    supported(Arity::One, "guid", "<text>", "Identifier that stays the same across reloads.", guid),
+    supported(
+        Arity::One,
+        "hash-key",
+        "{ id | id32 | guid | addr | addr-port }",
+        "What places the server in a consistent hash.",
+        hash_key,
+    ),
     not_yet(Arity::One, "init-state", "{ fully-up | up | down | fully-down | none }", "State to start in."),
     not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
     supported(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines.", log_proto),
@@ -54,7 +61,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "on-marked-down", "{ shutdown-sessions }", "What happens when the server goes down."),
     not_yet(Arity::One, "on-marked-up", "{ shutdown-backup-sessions }", "What happens when the server comes up."),
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
-    not_yet(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up."),
+    supported(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up.", slowstart),
     not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
     not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
 ];
@@ -118,6 +125,50 @@ fn disabled(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn enabled(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.disabled = false;
+}
+
+fn backup(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.backup = true;
+}
+
+fn guid(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        None => context.error(keyword.span, "'guid' : expects an argument."),
+        Some(word) => match guid_error(&word.text) {
+            Some(error) => context.error(word.span, format!("'guid': {error}.")),
+            None => context.draft.balance.guid = Some(word.text.clone()),
+        },
+    }
+}
+
+fn hash_key(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.balance.hash_key = match value.map_or("", |word| &word.text) {
+        "id" => HashKey::Id,
+        "id32" => HashKey::Id32,
+        "guid" => HashKey::Guid,
+        "addr" => HashKey::Addr,
+        "addr-port" => HashKey::AddrPort,
+        _ => {
+            let message = "'hash-key' has to be 'id', 'id32', 'guid', 'addr', or 'addr-port'.";
+            return context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    };
+}
+
+fn slowstart(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let name = context.name.unwrap_or_default();
+    let Some(word) = value else {
+        let message = "'slowstart' expects <value> as argument.";
+        return context.error(keyword.span, message);
+    };
+    match units::milliseconds(&word.text) {
+        Ok(time) => context.draft.balance.slowstart = (time.value > 0).then_some(time.value),
+        Err(TimeError::Unexpected(found)) => {
+            let message = format!("unexpected character '{found}' in 'slowstart' argument of server {name}.");
+            context.error(word.span, message);
+        }
+        Err(error) => context.error(word.span, error.message(&word.text, "slowstart")),
+    }
 }
 
 fn no_backup(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {

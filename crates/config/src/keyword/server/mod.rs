@@ -7,6 +7,7 @@ mod detached;
 mod general;
 mod proxy_header;
 mod resolving;
+mod template;
 mod tls;
 
 use super::argument::Arity;
@@ -18,10 +19,11 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
 use crate::environment::Environment;
 use crate::span::{Span, Spanned};
-use crate::spec::{AddressSpec, ConnectingSpec, LogProtocol, ServerLimitsSpec, ServerSpec};
+use crate::spec::{AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerLimitsSpec, ServerSpec};
 use crate::suggest;
 
 pub(crate) use detached::{Detached, read as read_detached};
+pub(crate) use template::read_template;
 
 /// What the options of a line say; `default-server` sets where the next lines start from.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +32,7 @@ pub(crate) struct ServerDraft {
     pub(crate) maxconn: Option<u32>,
     pub(crate) maxqueue: Option<u32>,
     pub(crate) limits: ServerLimitsSpec,
+    pub(crate) balance: ServerBalanceSpec,
     pub(crate) id: Option<u32>,
     pub(crate) disabled: bool,
     pub(crate) backup: bool,
@@ -47,6 +50,7 @@ impl Default for ServerDraft {
             maxconn: None,
             maxqueue: None,
             limits: ServerLimitsSpec::default(),
+            balance: ServerBalanceSpec::default(),
             id: None,
             disabled: false,
             backup: false,
@@ -162,13 +166,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.alert(name.span, message);
     }
     let head = format!("'server {}/{}' : ", context.name(), name.text);
-    if let Some(other) = context.draft.server_names.insert(name.text.clone(), line.number) {
-        let message = format!(
-            "{head}another server named '{}' was already defined at line {}, please use a distinct name.",
-            name.text, other
-        );
-        context.report.alert(name.span, message);
-    }
+    declared_before(context, line, &head, &Spanned::new(name.text.clone(), name.span));
     let parsed = read_address(context, address, &head);
     let mut draft = context.draft.default_server.clone();
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
@@ -183,6 +181,17 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
+/// Names are there once in a backend.
+fn declared_before(context: &mut ProxyContext<'_>, line: &Line, head: &str, name: &Spanned<String>) {
+    if let Some(other) = context.draft.server_names.insert(name.value.clone(), line.number) {
+        let message = format!(
+            "{head}another server named '{}' was already defined at line {other}, please use a distinct name.",
+            name.value
+        );
+        context.report.alert(name.span, message);
+    }
+}
+
 /// Ids that were not written are given once all lines are read.
 fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
     let ServerDraft {
@@ -190,6 +199,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         maxconn,
         maxqueue,
         limits,
+        balance,
         id,
         disabled,
         backup,
@@ -206,6 +216,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         weight,
         maxconn,
         maxqueue,
+        balance,
         limits,
         id,
         disabled,

@@ -8,6 +8,7 @@ mod threads;
 
 use super::*;
 use crate::compile::tests::{backend, bind, compiled, frontend, server, spec};
+use base::moment::Moment;
 use config::spec::{AddressSpec, BalanceSpec, BindSpec, ProxySpec, SocketKind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
@@ -55,7 +56,13 @@ fn ticket(assignment: Assignment) -> QueueTicket {
     }
 }
 
-const ANY: PickContext = PickContext { source: None, random: 0, exclude: None, server: None, prefer: None };
+const ANY: PickContext = PickContext { hash: None, random: 0, exclude: None, server: None, prefer: None };
+
+/// In maintenance, or ready.
+fn set_enabled(state: &ProxyState, server: usize, enabled: bool) {
+    let admin = if enabled { Admin::Ready } else { Admin::Maintenance };
+    state.set_admin(server, admin, Moment::ZERO);
+}
 
 /// A request that is bound to a server.
 fn bound(server: usize) -> PickContext {

@@ -241,7 +241,7 @@ impl Pair {
             }
             18 => {
                 let (server, enabled) = (dice.below(servers), dice.below(3) > 0);
-                self.state.set_enabled(server, enabled);
+                set_enabled(&self.state, server, enabled);
                 if enabled {
                     self.model.servers[server].enabled = true
                 } else {

@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use policy::live::ProxyState;
+use policy::live::{Admin, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::{Answer, Call, Command, Pending, Run};
+use crate::service::warm_up::set_admin;
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -257,9 +258,9 @@ fn set_server(call: &mut Call<'_, Worker>) {
     ];
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
-        ("state", "ready") => state(call.state, proxy).set_enabled(server.index, true),
-        ("state", "maint") => state(call.state, proxy).set_enabled(server.index, false),
-        ("state", "drain") => call.refuse("'set server <srv> state drain' is not supported yet by Weir."),
+        ("state", "ready") => set_admin(call.state, proxy.index, server.index, Admin::Ready),
+        ("state", "maint") => set_admin(call.state, proxy.index, server.index, Admin::Maintenance),
+        ("state", "drain") => set_admin(call.state, proxy.index, server.index, Admin::Drain),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
         (what, _) if NOT_YET.contains(&what) => {
             call.refuse(&format!("'set server <srv> {what}' is not supported yet by Weir."));
@@ -280,11 +281,11 @@ fn set_maxconn(call: &mut Call<'_, Worker>) {
 }
 
 fn disable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| state(call.state, proxy).set_enabled(server.index, false));
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy.index, server.index, Admin::Maintenance));
 }
 
 fn enable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| state(call.state, proxy).set_enabled(server.index, true));
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy.index, server.index, Admin::Ready));
 }
 
 #[cfg(test)]

@@ -395,6 +395,10 @@ impl<'a> Object<'a> {
             BalanceSpec::LeastConn => "leastconn",
             BalanceSpec::First => "first",
             BalanceSpec::Source => "source",
+            BalanceSpec::Uri(_) => "uri",
+            BalanceSpec::UrlParam { .. } => "url_param",
+            BalanceSpec::Header { .. } => "hdr",
+            BalanceSpec::RdpCookie { .. } => "rdp-cookie",
             BalanceSpec::Random { .. } => "random",
         })
     }

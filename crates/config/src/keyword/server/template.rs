@@ -1,0 +1,83 @@
+//! `server-template`: many servers from one line, alike but for their numbers.
+
+use super::{ServerContext, declared_before, finish, read_address, read_options, tell};
+use crate::document::Line;
+use crate::keyword::is_name_character;
+use crate::keyword::proxy::ProxyContext;
+use crate::span::Spanned;
+
+/// More servers than this in a backend are a slip of the pen.
+const MOST: u32 = 65_536;
+
+/// Reads a `server-template` line into the proxy.
+pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
+    let (Some(prefix), Some(range), Some(address)) = (line.words.get(1), line.words.get(2), line.words.get(3)) else {
+        let message = "'server-template' expects <prefix> <nb | range> <addr>[:<port>] as arguments.";
+        return context.report.alert(line.span(line.words.len()), message);
+    };
+    if let Some(bad) = prefix.text.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in server-template prefix '{}'.", prefix.text);
+        return context.report.alert(prefix.span, message);
+    }
+    let Some((first, last)) = numbers(&range.text) else {
+        let message = format!("Wrong server-template number or range arg '{}'.", range.text);
+        return context.report.alert(range.span, message);
+    };
+    let head = format!("'server-template {}/{}' : ", context.name(), prefix.text);
+    let parsed = read_address(context, address, &head);
+    let mut draft = context.draft.default_server.clone();
+    let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
+    let unread = read_options(&mut server, line, 4);
+    let problems = server.problems;
+    tell(&mut context.report, &head, "", problems, &unread);
+    let Some(parsed) = parsed else { return };
+    for number in first..=last {
+        let name = Spanned::new(format!("{}{number}", prefix.text), prefix.span);
+        declared_before(context, line, &head, &name);
+        let address = Spanned::new(parsed.clone(), address.span);
+        context.draft.spec.servers.push(finish(draft.clone(), line.whole(), name, address));
+        // What names one server alone cannot be that of the others too.
+        draft.id = None;
+        draft.balance.guid = None;
+    }
+}
+
+/// `3` is 1 to 3, `2-3` what it says.
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let digits = |text: &str| {
+        let end = text.bytes().take_while(u8::is_ascii_digit).count();
+        text[..end].parse::<u32>().ok()
+    };
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (digits(first)?, digits(last)?),
+        None => (1, digits(text)?),
+    };
+    (first <= last && last - first < MOST).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn counts_and_ranges() {
+        let rows = [
+            ("3", Some((1, 3))),
+            ("2-3", Some((2, 3))),
+            ("0-2", Some((0, 2))),
+            ("1x", Some((1, 1))),
+            ("0", None),
+            ("3-2", None),
+            ("x", None),
+            ("-2", None),
+            ("3-", None),
+            ("1-x", None),
+            ("1-2-3", Some((1, 2))),
+            ("99999999999", None),
+            ("100000", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(numbers(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The algorithms that recognise a request and send it where others like it went: `source`, `uri`, `url_param`, `hdr` and
+//! `rdp-cookie`. Here is how a hash becomes a server by `hash-type map-based`; `consistent` is [`Ring`].
+
+use super::ring::Ring;
+use super::static_rr::StaticRr;
+use super::{Candidate, Change, Loads, Pick, Row, State};
+use config::spec::{BalanceSpec, HashMethod, HashSpec};
+
+const fn row(name: &'static str, doc: &'static str, make: super::Make) -> Row {
+    Row { name, doc, dynamic: false, hashes: true, make }
+}
+
+pub(super) const SOURCE: Row = row(
+    "source",
+    "The client's address: the same client always gets the same server as long as no server comes or goes. Clients \
+     without an address are served in turn.",
+    |spec, hash| matches!(spec, BalanceSpec::Source).then(|| state(hash)),
+);
+
+pub(super) const URI: Row = row(
+    "uri",
+    "The request's target up to the question mark: the same object always comes from the same server, as caches want \
+     it. `whole` takes the query in, `len` and `depth` take the beginning alone, `path-only` leaves scheme and host out. \
+     HTTP only.",
+    |spec, hash| matches!(spec, BalanceSpec::Uri(_)).then(|| state(hash)),
+);
+
+pub(super) const URL_PARAM: Row = row(
+    "url_param",
+    "The value of a parameter of the query, or of a form that a POST request brings. Requests without it are served in \
+     turn. HTTP only.",
+    |spec, hash| matches!(spec, BalanceSpec::UrlParam { .. }).then(|| state(hash)),
+);
+
+pub(super) const HEADER: Row = row(
+    "hdr",
+    "The first value of a header field; with `use_domain_only` the label in front of its last dot alone. Requests without \
+     it are served in turn. HTTP only.",
+    |spec, hash| matches!(spec, BalanceSpec::Header { .. }).then(|| state(hash)),
+);
+
+pub(super) const RDP_COOKIE: Row = row(
+    "rdp-cookie",
+    "The cookie that a Remote Desktop client sends first. Clients without it are served in turn.",
+    |spec, hash| matches!(spec, BalanceSpec::RdpCookie { .. }).then(|| state(hash)),
+);
+
+fn state(hash: &HashSpec) -> State {
+    match hash.method {
+        HashMethod::MapBased => State::Mapped(Mapped::default()),
+        HashMethod::Consistent => State::Ring(Ring::new(hash)),
+    }
+}
+
+/// The same map and cursor as in `static-rr`, which also serves requests without a hash.
+#[derive(Debug, Default)]
+pub(super) struct Mapped(StaticRr);
+
+impl Mapped {
+    pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
+        self.0.rebuild(candidates, count);
+    }
+
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        match pick.hash {
+            Some(hash) => self.0.map.at_hash(hash, pick.avoid),
+            None => self.0.pick(pick, loads),
+        }
+    }
+
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        self.0.on_load(server, change);
+    }
+}

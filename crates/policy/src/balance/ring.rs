@@ -1,0 +1,179 @@
+//! `hash-type consistent`: every server has sixteen places on a circle of 2^32 for each unit of its weight, and a hash
+//! belongs to the nearest one. A server that comes, goes or changes its weight moves no other server's places. Where the
+//! places are is what HAProxy shows, so that both choose the same server.
+
+use super::bound::Bound;
+use super::{Candidate, Change, Load, Loads, Pick};
+use base::hash::avalanche;
+use config::spec::{HashAffinity, HashSpec};
+
+/// Places for each unit of weight.
+const PLACES: u32 = 16;
+
+/// A place, the server and the number of the place among the server's, so that places sort by their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Node(u64);
+
+/// Bits of the number of a place: 256 units of weight, 16 places each.
+const NUMBER_BITS: u32 = 12;
+
+impl Node {
+    fn new(base: u32, server: usize, number: u32) -> Self {
+        let place = avalanche(base.wrapping_add(number));
+        Self(u64::from(place) << 32 | (server as u64) << NUMBER_BITS | u64::from(number))
+    }
+
+    fn place(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn server(self) -> usize {
+        (self.0 as u32 >> NUMBER_BITS) as usize
+    }
+
+    fn number(self) -> u32 {
+        self.0 as u32 & ((1 << NUMBER_BITS) - 1)
+    }
+}
+
+/// The circle.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// The next place's index, for requests without a hash.
+    cursor: usize,
+    affinity: HashAffinity,
+    tables: Box<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    nodes: Vec<Node>,
+    /// By server: how many places it has.
+    counts: Vec<u32>,
+    /// Servers that take part.
+    candidates: u32,
+    /// Servers with a free slot.
+    open: u32,
+    /// By server: whether requests pass it over to keep their affinity elsewhere; and how many do.
+    closed: Vec<bool>,
+    closed_count: u32,
+    bound: Option<Bound>,
+}
+
+impl Ring {
+    pub(super) fn new(hash: &HashSpec) -> Self {
+        let bound = hash.balance_factor.map(Bound::new);
+        Self { cursor: 0, affinity: hash.affinity, tables: Box::new(Tables { bound, ..Tables::default() }) }
+    }
+
+    pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
+        let tables = &mut *self.tables;
+        let mut counts = vec![0; count];
+        for candidate in candidates {
+            counts[candidate.server] = (candidate.weight * PLACES / candidate.scale).min(256 * PLACES);
+        }
+        tables.nodes.retain(|node| counts.get(node.server()).is_some_and(|count| node.number() < *count));
+        tables.counts.resize(count, 0);
+        let grown = candidates.iter().flat_map(|candidate| {
+            let numbers = tables.counts[candidate.server]..counts[candidate.server];
+            numbers.map(|number| Node::new(candidate.place, candidate.server, number))
+        });
+        tables.nodes.extend(grown);
+        // What stayed is one sorted run, which this sort takes as it is.
+        tables.nodes.sort();
+        tables.counts = counts;
+        tables.candidates = candidates.len() as u32;
+        (tables.open, tables.closed_count) = (0, 0);
+        tables.closed = vec![false; count];
+        if let Some(bound) = &mut tables.bound {
+            bound.rebuild(candidates, count);
+        }
+    }
+
+    pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
+        let Some(hash) = pick.hash else { return self.next_open(pick.avoid, loads) };
+        let tables = &*self.tables;
+        let start = tables.nearest(hash)?;
+        let first = tables.nodes[start].server();
+        if tables.bound.is_none() && pick.avoid.is_none() && !tables.closed[first] {
+            return Some(first);
+        }
+        if tables.closed_count == tables.candidates {
+            return Some(self.when_all_are_closed(start));
+        }
+        let admits = |server: usize| {
+            let is_below = tables.bound.as_ref().is_none_or(|bound| bound.admits(server, pick.requests, loads));
+            is_below && !tables.closed[server] && pick.avoid != Some(server)
+        };
+        let onwards = tables.nodes[start..].iter().chain(&tables.nodes[..start]).map(|node| node.server());
+        Some(onwards.into_iter().find(|server| admits(*server)).unwrap_or(first))
+    }
+
+    /// All servers are full: the queue of the last one on the way around where slots count, of the first one otherwise.
+    fn when_all_are_closed(&self, start: usize) -> usize {
+        let nodes = &self.tables.nodes;
+        match self.affinity {
+            HashAffinity::Maxconn => nodes[(start + nodes.len() - 1) % nodes.len()].server(),
+            HashAffinity::Always | HashAffinity::Maxqueue => nodes[start].server(),
+        }
+    }
+
+    /// Once around the circle, place by place.
+    fn next_open(&mut self, avoid: Option<usize>, loads: &Loads) -> Option<usize> {
+        let nodes = &self.tables.nodes;
+        if self.tables.open == 0 || nodes.is_empty() {
+            return None;
+        }
+        let mut found = None;
+        for step in 0..nodes.len() {
+            let index = (self.cursor + step) % nodes.len();
+            let server = nodes[index].server();
+            if loads[server].has_slot() {
+                found = Some((server, index));
+                if avoid != Some(server) {
+                    break;
+                }
+            }
+        }
+        let (server, index) = found?;
+        self.cursor = (index + 1) % nodes.len();
+        Some(server)
+    }
+
+    pub(super) fn on_load(&mut self, server: usize, change: Change) {
+        let tables = &mut *self.tables;
+        if change.turned {
+            tables.open = if change.load.has_slot() { tables.open + 1 } else { tables.open - 1 };
+        }
+        if self.affinity != HashAffinity::Always {
+            let closed = is_closed(self.affinity, change.load);
+            if std::mem::replace(&mut tables.closed[server], closed) != closed {
+                tables.closed_count = if closed { tables.closed_count + 1 } else { tables.closed_count - 1 };
+            }
+        }
+    }
+}
+
+/// `hash-preserve-affinity`: whether a server is so full that requests go elsewhere.
+fn is_closed(affinity: HashAffinity, load: Load) -> bool {
+    match affinity {
+        HashAffinity::Always => false,
+        HashAffinity::Maxconn => !load.has_slot(),
+        HashAffinity::Maxqueue => !load.has_slot() && !load.has_queue_room(),
+    }
+}
+
+impl Tables {
+    /// The index of the place that is nearest to a hash; of two as near the one behind it.
+    fn nearest(&self, hash: u32) -> Option<usize> {
+        let count = self.nodes.len();
+        let behind = self.nodes.partition_point(|node| node.place() < hash).checked_rem(count)?;
+        let before = (behind + count - 1) % count;
+        let to_next = self.nodes[behind].place().wrapping_sub(hash);
+        let to_previous = hash.wrapping_sub(self.nodes[before].place());
+        Some(if to_next <= to_previous { behind } else { before })
+    }
+}
+
+#[cfg(test)]
+mod tests;

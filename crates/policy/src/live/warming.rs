@@ -1,0 +1,114 @@
+//! `slowstart`: a server that has come back gets its full share and its full `maxconn` step by step. Moments are
+//! arguments; must never know who is served.
+
+use base::moment::Moment;
+use std::time::Duration;
+
+/// The full share, in steps.
+pub(super) const FULL: u32 = 16;
+
+/// How far a server has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Warming {
+    /// `slowstart`; zero without.
+    time: Duration,
+    /// When it came back, until it is done.
+    since: Option<Moment>,
+    /// From 1 to [`FULL`].
+    level: u32,
+}
+
+impl Warming {
+    /// A server of a process that starts is warm: the manual wants no ramp then.
+    pub(super) fn new(time: Option<Duration>) -> Self {
+        Self { time: time.unwrap_or_default(), since: None, level: FULL }
+    }
+
+    /// The share that it has by now, in steps.
+    pub(super) fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// The server has come back.
+    pub(super) fn start(&mut self, now: Moment) {
+        if !self.time.is_zero() {
+            (self.since, self.level) = (Some(now), 1);
+        }
+    }
+
+    /// It has gone, or is to be warm at once.
+    pub(super) fn end(&mut self) {
+        (self.since, self.level) = (None, FULL);
+    }
+
+    /// Whether the level is another one at this moment.
+    pub(super) fn advance(&mut self, now: Moment) -> bool {
+        let Some(since) = self.since else { return false };
+        let elapsed = now.saturating_since(since).as_nanos() * u128::from(FULL);
+        let steps = elapsed.div_ceil(self.time.as_nanos().max(1));
+        let level = u32::try_from(steps).unwrap_or(FULL).clamp(1, FULL);
+        if level == FULL {
+            self.since = None;
+        }
+        std::mem::replace(&mut self.level, level) != level
+    }
+
+    /// When the next step is due; `None` once it is warm.
+    pub(super) fn next(&self) -> Option<Moment> {
+        let step = self.time / FULL;
+        // A step begins right behind the end of the one before.
+        self.since.map(|since| since + step * self.level + Duration::from_nanos(1))
+    }
+
+    /// That share of a number, rounded up so that something is left of anything.
+    pub(super) fn share(&self, of: u32) -> u32 {
+        if self.level == FULL || of == u32::MAX {
+            return of;
+        }
+        (u64::from(of) * u64::from(self.level)).div_ceil(u64::from(FULL)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Moment {
+        Moment::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_share_grows_from_a_sixteenth_in_as_many_steps() {
+        let mut warming = Warming::new(Some(Duration::from_secs(16)));
+        assert_eq!((warming.level(), warming.next()), (FULL, None));
+        warming.start(at(1_000));
+        assert_eq!((warming.level(), warming.share(100), warming.share(1)), (1, 7, 1));
+        let mut steps = 0;
+        while let Some(next) = warming.next() {
+            let before = Moment::from_nanos(next.as_nanos() - 1);
+            assert!(!warming.advance(before), "not before it is due");
+            assert!(warming.advance(next));
+            steps += 1;
+            assert_eq!(warming.level(), steps + 1);
+        }
+        assert_eq!((steps, warming.share(100), warming.share(u32::MAX)), (15, 100, u32::MAX));
+        assert!(!warming.advance(at(99_000)));
+    }
+
+    #[test]
+    fn who_asks_late_gets_what_is_due_by_then() {
+        let mut warming = Warming::new(Some(Duration::from_secs(10)));
+        warming.start(at(0));
+        assert!(warming.advance(at(1_200)));
+        assert_eq!(warming.level(), 2);
+        assert!(warming.advance(at(60_000)));
+        assert_eq!((warming.level(), warming.next()), (FULL, None));
+    }
+
+    #[test]
+    fn without_slowstart_a_server_is_warm_at_once() {
+        let mut warming = Warming::new(None);
+        warming.start(at(5));
+        assert_eq!((warming.level(), warming.next()), (FULL, None));
+    }
+}
