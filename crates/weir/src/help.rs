@@ -27,7 +27,8 @@ const TAIL: &str = "
 SIGNALS
     SIGTERM, SIGINT     end the process at once
     SIGUSR1             stops listening, finishes what is open, then ends with status 0 (see hard-stop-after)
-    SIGHUP              reports the state of the servers
+    SIGHUP              reports the state of the servers; a master starts a new worker, as on SIGUSR2
+    SIGTTOU, SIGTTIN    stop listening for a while, listen again
 
 STATUS
     0 when all went well; 1 for a usage error, a configuration that cannot be loaded or an address that cannot be bound

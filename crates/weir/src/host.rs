@@ -16,6 +16,7 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messa
         environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         pid: std::process::id(),
         warnings: messages.warnings() as u64,
+        startup_logs: messages.said().to_owned(),
         ..Host::default()
     }
 }

@@ -2,6 +2,7 @@
 //! becomes of a connection: the engine does.
 
 use crate::messages::Messages;
+use crate::report;
 use crate::worker::Master;
 use config::spec::ProxyKind;
 use engine::worker::Shared;
@@ -76,8 +77,8 @@ impl Life {
                     }
                     rt::stop();
                 }
-                Some(Signal::Hangup) => report_servers(&self.shared, &mut messages),
-                Some(Signal::Quit) => report_memory(&self.shared, &mut messages),
+                Some(Signal::Hangup) => report::servers(&self.shared, &mut messages),
+                Some(Signal::Quit) => report::memory(&self.shared, &mut messages),
                 Some(Signal::TerminalOutput) => pause(&self.shared, &mut messages),
                 Some(Signal::TerminalInput) => resume(&self.shared, &mut messages),
                 _ => {}
@@ -103,9 +104,7 @@ async fn leave_softly(shared: Arc<Shared>, quiet: bool) {
         rt::sleep(grace).await;
     }
     engine::stop(&shared);
-    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        messages.warning(&format!("Proxy {} stopped.", proxy.name));
-    }
+    report::stopped(&shared, &mut messages);
     let mut drained = pin!(engine::drained());
     let mut patience = pin!(global.hard_stop_after.map(rt::sleep));
     let finished = poll_fn(|cx| {
@@ -162,43 +161,5 @@ fn resume(shared: &Arc<Shared>, messages: &mut Messages) {
                 )),
             }
         }
-    }
-}
-
-/// What SIGHUP asks for: who is there and how busy.
-fn report_servers(shared: &Shared, messages: &mut Messages) {
-    messages.warning("SIGHUP received, dumping servers states.");
-    for (proxy, state) in shared.program.proxies.iter().zip(&shared.live.proxies) {
-        for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
-            let condition = if server.disabled { "MAINT" } else { "UP" };
-            let active = state.counts(Some(server.index)).srv_conn;
-            messages
-                .warning(&format!("SIGHUP: Server {}/{} is {condition}. Conn: {active} act.", proxy.name, server.name));
-        }
-        messages.warning(&format!("SIGHUP: Proxy {} has {} connections from clients.", proxy.name, state.feconn()));
-    }
-}
-
-/// What SIGQUIT asks for: where the memory is.
-fn report_memory(shared: &Arc<Shared>, messages: &mut Messages) {
-    let resident = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = resident.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
-    messages.warning("SIGQUIT received, dumping the use of memory.");
-    if let Some(pages) = pages {
-        messages.warning(&format!("SIGQUIT: {} kB resident, {} sessions.", pages * 4, shared.sessions()));
-    }
-    for worker in 0..shared.workers() {
-        let quiet = messages.quiet();
-        rt::post(
-            worker as rt::WorkerId,
-            Box::new(move || {
-                let (used, size) = (rt::buffers_in_use(), rt::buffer_size());
-                let tasks = rt::tasks();
-                Messages::while_serving(quiet).warning(&format!(
-                    "SIGQUIT: Thread {}: {used} buffers of {size} bytes in use, {tasks} tasks.",
-                    worker + 1
-                ));
-            }),
-        );
     }
 }

@@ -17,6 +17,7 @@ mod messages;
 mod predecessors;
 mod process;
 mod processors;
+mod report;
 mod resolve;
 mod rights;
 mod serve;

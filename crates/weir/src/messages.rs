@@ -15,7 +15,12 @@ pub struct Messages {
     introduced: bool,
     warnings: usize,
     alerts: usize,
+    /// What was printed, as much as is kept.
+    said: String,
 }
+
+/// Bytes of what was printed that are kept, for `show startup-logs`.
+const MOST_KEPT: usize = 64 * 1024;
 
 impl Messages {
     /// Speaks on standard error. `quiet` silences everything (it is still counted); `diagnostics` lets `[DIAG]` pass.
@@ -36,7 +41,7 @@ impl Messages {
     }
 
     fn to(out: Box<dyn Write>, quiet: bool, diagnostics: bool) -> Self {
-        Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0 }
+        Self { out, quiet, diagnostics, introduced: false, warnings: 0, alerts: 0, said: String::new() }
     }
 
     /// Says nothing from here on (`quiet` in the configuration, or a daemon that has left its terminal).
@@ -60,6 +65,12 @@ impl Messages {
     #[must_use]
     pub fn alerts(&self) -> usize {
         self.alerts
+    }
+
+    /// What was printed.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        &self.said
     }
 
     /// Something worth knowing.
@@ -106,6 +117,9 @@ impl Messages {
         if !self.introduced && matches!(severity, Severity::Alert | Severity::Warning) {
             self.introduced = true;
             self.introduce();
+        }
+        if self.said.len() + text.len() <= MOST_KEPT {
+            self.said.push_str(text);
         }
         // Nobody is left to be told that the terminal is gone.
         let _ = self.out.write_all(text.as_bytes());

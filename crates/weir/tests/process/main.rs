@@ -13,3 +13,4 @@ mod restart;
 mod rights;
 mod serve;
 mod support;
+mod unit;

@@ -2,6 +2,7 @@
 //! commands. Must never open anything.
 
 mod activity;
+mod debug;
 mod environment;
 mod field;
 mod handover;
@@ -32,6 +33,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     sockets::TABLE,
     activity::TABLE,
     handover::TABLE,
+    debug::TABLE,
     stat::TABLE,
     servers::TABLE,
     limits::TABLE,

@@ -1,0 +1,107 @@
+//! What a serving process tells of itself when signals ask: servers, memory, what stopped proxies have done (management
+//! guide, sections 4 and 6). Must never change anything.
+
+use crate::messages::Messages;
+use config::spec::LogLevel;
+use engine::worker::{Shared, Worker};
+use policy::program::Proxy;
+use std::sync::Arc;
+
+/// Connections of a proxy since the start: as a frontend, and as a backend.
+fn totals(shared: &Shared, proxy: usize) -> (u64, u64) {
+    let tallies = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
+    let front = tallies().map(|tally| tally.front.connections.get()).sum();
+    (front, tallies().map(|tally| tally.back.sessions.get()).sum())
+}
+
+/// The logger of this worker.
+fn log(proxy: usize, level: LogLevel, text: &str) {
+    if let Some(worker) = rt::local::<Worker>() {
+        worker.logger.message(Some(proxy), level, text);
+    }
+}
+
+/// Says that the proxies have stopped, on standard error and in their logs.
+pub fn stopped(shared: &Shared, messages: &mut Messages) {
+    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        let (front, back) = totals(shared, proxy.index);
+        messages.warning(&format!("Proxy {} stopped (cumulated conns: FE: {front}, BE: {back}).", proxy.name));
+        if let Some(worker) = rt::local::<Worker>() {
+            worker.logger.proxy_stopped(proxy.index, &proxy.name, front, back);
+        }
+    }
+}
+
+/// What SIGHUP asks for: who is there and how busy. Said on standard error and in the logs of the proxies.
+pub fn servers(shared: &Shared, messages: &mut Messages) {
+    messages.warning("SIGHUP received, dumping servers states.");
+    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        for sentence in sentences(shared, proxy) {
+            messages.warning(&sentence);
+            log(proxy.index, LogLevel::Notice, &sentence);
+        }
+    }
+}
+
+fn sentences(shared: &Shared, proxy: &Proxy) -> Vec<String> {
+    let Some(state) = shared.live.proxies.get(proxy.index) else { return Vec::new() };
+    let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
+    let (mut said, mut active, mut backup, mut waiting) = (Vec::new(), 0, 0, 0);
+    for server in servers {
+        let up = state.load(server.index).is_some_and(|(_, up)| up);
+        let counter = if server.backup { &mut backup } else { &mut active };
+        *counter += u32::from(up);
+        let (of_backend, pending) = state.queued(Some(server.index));
+        waiting = of_backend;
+        let total: u64 = shared
+            .counters
+            .workers
+            .iter()
+            .filter_map(|worker| worker.servers.get(server.serial))
+            .map(|tally| tally.sessions.get())
+            .sum();
+        let busy = state.counts(Some(server.index)).srv_conn;
+        let condition = if up { "UP" } else { "DOWN" };
+        said.push(format!(
+            "SIGHUP: Server {}/{} is {condition}. Conn: {busy} act, {pending} pend, {total} tot.",
+            proxy.name, server.name
+        ));
+    }
+    let ((front, back), beconn) = (totals(shared, proxy.index), state.counts(None).beconn);
+    let load = format!(
+        "Conn: act(FE+BE): {}+{beconn}, {waiting} pend ({waiting} unass), tot(FE+BE): {front}+{back}.",
+        state.feconn()
+    );
+    let name = &proxy.name;
+    said.push(match (servers.is_empty(), active, backup) {
+        (true, ..) => format!("SIGHUP: Proxy {name} has no servers. {load}"),
+        (false, 0, 0) => format!("SIGHUP: Proxy {name} has no server available ! {load}"),
+        (false, 0, _) => format!("SIGHUP: Proxy {name} is running on backup servers. {load}"),
+        _ => format!("SIGHUP: Proxy {name} has {active} active servers and {backup} backup servers available. {load}"),
+    });
+    said
+}
+
+/// What SIGQUIT asks for: where the memory is.
+pub fn memory(shared: &Arc<Shared>, messages: &mut Messages) {
+    let resident = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = resident.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
+    messages.warning("SIGQUIT received, dumping the use of memory.");
+    if let Some(pages) = pages {
+        messages.warning(&format!("SIGQUIT: {} kB resident, {} sessions.", pages * 4, shared.sessions()));
+    }
+    for worker in 0..shared.workers() {
+        let quiet = messages.quiet();
+        rt::post(
+            worker as rt::WorkerId,
+            Box::new(move || {
+                let (used, size) = (rt::buffers_in_use(), rt::buffer_size());
+                let tasks = rt::tasks();
+                Messages::while_serving(quiet).warning(&format!(
+                    "SIGQUIT: Thread {}: {used} buffers of {size} bytes in use, {tasks} tasks.",
+                    worker + 1
+                ));
+            }),
+        );
+    }
+}
