@@ -168,8 +168,9 @@ pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
         return true;
     }
     let fields: usize = head.fields().map(|(name, value)| name.len() + value.len()).sum();
-    let line = head.method().len() + head.target().len() + head.reason().len();
-    // 20 for the start line, 8 for the version, 3 for a status, 1 for the end; two entries more than fields; 40 in all.
+    let status = if head.status() == 0 { 0 } else { head.status().ilog10() as usize + 1 };
+    let line = head.method().len() + head.target().len() + status + head.reason().len();
+    // 20 for the start line, 8 for the version, 1 for the end; two entries more than fields; 40 in all.
     20 + 8 + 1 + line + fields + FIELD * (head.field_count() + 2) + 40 <= room
 }
 
@@ -261,6 +262,22 @@ mod tests {
             let parsed = h1::parse_request(text.as_bytes(), &limits, &mut scan, &mut head);
             let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };
             assert_eq!(fits(&head, consumed, room), wanted, "{value}: {consumed} bytes");
+        }
+    }
+
+    /// The same for an answer with `tune.bufsize 8192`: 7,089 bytes.
+    #[test]
+    fn so_is_that_for_the_head_of_an_answer() {
+        let room = 8192 - 1024;
+        for (length, wanted) in [(7_088, true), (7_089, true), (7_090, false)] {
+            let start = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx: ";
+            let text = format!("{start}{}\r\n\r\n", "v".repeat(length - start.len() - 4));
+            let (mut head, mut scan) = (Head::new(), Scan::default());
+            let limits = h1::Limits { max_head: 8192, ..h1::Limits::default() };
+            let context = h1::RequestContext::default();
+            let parsed = h1::parse_response(text.as_bytes(), &limits, &context, &mut scan, &mut head);
+            let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };
+            assert_eq!(fits(&head, consumed, room), wanted, "{consumed} bytes");
         }
     }
 }

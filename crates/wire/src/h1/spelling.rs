@@ -4,8 +4,17 @@
 /// Names and how they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spelling {
-    /// Lower case and as it is to be written, sorted.
-    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Sorted.
+    names: Vec<Spelt>,
+}
+
+/// One name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Spelt {
+    /// In lower case, as it is looked up.
+    lower: Box<[u8]>,
+    /// As it is to be written.
+    written: Box<[u8]>,
 }
 
 impl Spelling {
@@ -23,8 +32,8 @@ impl Spelling {
             let stop = memchr::memchr3(b':', b' ', b'\r', &line[..length]);
             if let Some(end) = stop.filter(|end| line[*end] == b':') {
                 let name = &mut line[..end];
-                if let Ok(found) = self.names.binary_search_by(|pair| (*pair.0).cmp(&*name)) {
-                    name.copy_from_slice(&self.names[found].1);
+                if let Ok(found) = self.names.binary_search_by(|spelt| (*spelt.lower).cmp(&*name)) {
+                    name.copy_from_slice(&self.names[found].written);
                 }
             }
             at += length;
@@ -35,10 +44,10 @@ impl Spelling {
 /// Pairs that differ in more than their case are left out.
 impl<F: AsRef<[u8]>, T: AsRef<[u8]>> FromIterator<(F, T)> for Spelling {
     fn from_iter<I: IntoIterator<Item = (F, T)>>(pairs: I) -> Self {
-        let mut names: Vec<(Box<[u8]>, Box<[u8]>)> = pairs
+        let mut names: Vec<Spelt> = pairs
             .into_iter()
             .filter(|(from, to)| from.as_ref().eq_ignore_ascii_case(to.as_ref()))
-            .map(|(from, to)| (from.as_ref().into(), to.as_ref().into()))
+            .map(|(from, to)| Spelt { lower: from.as_ref().into(), written: to.as_ref().into() })
             .collect();
         names.sort();
         Self { names }
