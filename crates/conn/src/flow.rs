@@ -1,14 +1,18 @@
 //! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
 //! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
 
+mod chunks;
+
 use std::io;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::{Pipe, Stream};
-use wire::h1::{self, ChunkDecoder, ChunkState, Spelling};
-use wire::http::{Fields, Framing};
+use wire::h1;
+use wire::http::Framing;
+
+use chunks::Chunks;
+pub use chunks::Trailers;
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
 /// digits, CR, LF.
@@ -32,34 +36,6 @@ enum Source {
     UntilClose,
     /// It has ended.
     Ended,
-}
-
-struct Chunks {
-    decoder: ChunkDecoder,
-    trailers: Fields,
-}
-
-impl Chunks {
-    /// For a body whose trailers fit in one buffer when they go out again: with a blank more a line than they may have
-    /// come with, behind the end of a chunk and the last chunk.
-    fn new() -> Self {
-        let usual = h1::Limits::default();
-        let room = rt::buffer_size().saturating_sub(usual.max_fields + TAILROOM);
-        let limits = h1::Limits { max_head: usual.max_head.min(room), ..usual };
-        Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
-    }
-}
-
-/// What becomes of a chunked body's trailers.
-#[derive(Debug, Clone, Default)]
-pub enum Trailers {
-    /// They go on.
-    #[default]
-    Pass,
-    /// They go on, their names in this spelling.
-    Spell(Arc<Spelling>),
-    /// They are dropped.
-    Drop,
 }
 
 /// An empty buffer with the room that framing needs around what is read into it: whoever reads a body before it flows
@@ -522,86 +498,6 @@ impl Flow {
             Source::Chunked(_) => self.admit_chunks(),
             Source::Ended => Ok(()),
         }
-    }
-
-    fn admit_chunks(&mut self) -> Result<(), FlowError> {
-        let Source::Chunked(chunks) = &mut self.source else { return Ok(()) };
-        let decoded =
-            chunks.decoder.decode_in_place(self.body.data_mut(), &mut chunks.trailers).map_err(FlowError::Malformed)?;
-        // What was not used is a part of a line, or the next message.
-        self.rest = split_off(&mut self.body, decoded.consumed);
-        self.body.truncate(decoded.payload);
-        if self.chunked {
-            self.frame_chunk();
-        }
-        if decoded.state == ChunkState::End
-            && let Source::Chunked(chunks) = std::mem::replace(&mut self.source, Source::Ended)
-        {
-            self.finish_chunks(Some(&chunks.trailers));
-        }
-        Ok(())
-    }
-
-    /// Puts the size line before the data and CR LF behind it.
-    fn frame_chunk(&mut self) {
-        if self.body.is_empty() {
-            return;
-        }
-        let mut line = [0; 18];
-        let line = h1::chunk_header(self.body.len() as u64, &mut line);
-        // `start` was given the bytes behind a head and `prepare` reserves the room, so there is always enough in
-        // front; a head's bytes are more than a size line.
-        let placed = self.body.push_front(line);
-        debug_assert!(placed, "no room in front of a chunk");
-        self.push_tail(b"\r\n");
-    }
-
-    /// Ends a chunked sink.
-    fn finish_chunks(&mut self, trailers: Option<&Fields>) {
-        if !self.chunked {
-            return;
-        }
-        self.push_tail(b"0\r\n");
-        if let Some(trailers) = trailers {
-            self.push_trailers(trailers);
-        }
-        self.push_tail(b"\r\n");
-    }
-
-    fn push_trailers(&mut self, trailers: &Fields) {
-        match &self.trailers {
-            Trailers::Drop => {}
-            Trailers::Spell(spelling) => {
-                let mut lines = Vec::new();
-                for (name, value) in trailers.iter() {
-                    for part in [name, b": ", value, b"\r\n"] {
-                        lines.extend_from_slice(part);
-                    }
-                }
-                spelling.apply(&mut lines);
-                self.push_tail(&lines);
-            }
-            Trailers::Pass => {
-                for (name, value) in trailers.iter() {
-                    self.push_tail(name);
-                    self.push_tail(b": ");
-                    self.push_tail(value);
-                    self.push_tail(b"\r\n");
-                }
-            }
-        }
-    }
-
-    /// Appends to the body while there is room, then to the tail.
-    fn push_tail(&mut self, bytes: &[u8]) {
-        if self.tail.is_empty() && self.body.capacity() > 0 && self.body.push(bytes) {
-            return;
-        }
-        if self.tail.capacity() == 0 {
-            self.tail = rt::buffer();
-        }
-        let placed = self.tail.push(bytes);
-        debug_assert!(placed, "trailers are bounded by the decoder below a buffer's size");
     }
 }
 
