@@ -1,6 +1,7 @@
 //! What connections to each server have in common: socket options, source ports, namespaces. Worked out once, shared by
 //! all workers. Must never know a request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use conn::ports::SourcePorts;
@@ -11,6 +12,8 @@ use rt::net::{ConnectOptions, KeepAlive};
 #[derive(Debug)]
 pub struct Outgoing {
     routes: Box<[Route]>,
+    /// The namespaces that clients may be in, by name.
+    namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
 }
 
 /// The way to one server.
@@ -35,7 +38,21 @@ impl Outgoing {
                 routes[server.serial] = route;
             }
         }
-        Self { routes: routes.into() }
+        let opened = program.namespaces.iter().filter_map(|name| {
+            let namespace = rt::net::Namespace::open(name).ok()?;
+            Some((name.clone(), Arc::new(namespace)))
+        });
+        Self { routes: routes.into(), namespaces: opened.collect() }
+    }
+
+    /// Whether clients may be in any namespace but the process's own.
+    pub fn has_namespaces(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+
+    /// The namespace of that name, where the configuration knows one, with its name.
+    pub fn namespace(&self, name: &str) -> Option<(&str, &Arc<rt::net::Namespace>)> {
+        self.namespaces.get_key_value(name).map(|(name, namespace)| (&**name, namespace))
     }
 
     /// The way to the server with that number.

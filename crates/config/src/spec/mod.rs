@@ -65,4 +65,6 @@ pub struct SectionsSpec {
     pub http_errors: Vec<HttpErrorsSpec>,
     /// `ring`.
     pub rings: Vec<RingSpec>,
+    /// `namespace_list`: the namespaces that PROXY headers may name.
+    pub namespaces: Vec<crate::span::Spanned<String>>,
 }

@@ -41,7 +41,10 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
-    let SectionsSpec { rings, http_errors } = &spec.sections;
+    let SectionsSpec { rings, http_errors, namespaces } = &spec.sections;
+    for namespace in namespaces {
+        let _ = writeln!(out, "namespace {}", namespace.value);
+    }
     for HttpErrorsSpec { span, name, files } in http_errors {
         let _ = writeln!(out, "http-errors {name} @{}", span.line);
         for ErrorFileSpec { status, path, content } in files {

@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use std::future::Future as _;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 
 use base::buffer::Buffer;
 use config::spec::{LogLevel, Mode};
 use conn::identity::{Identity, Particulars};
 use conn::link::Link;
 use conn::ports::SourcePort;
-use policy::program::{Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
+use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
 use wire::http::Head;
-use wire::proxy_protocol::{EncoderV2, Ends, encode_v1};
+use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
 use crate::outgoing::Route;
 use crate::stream::conclude;
@@ -74,8 +75,12 @@ impl Request<'_> {
         let mut bytes = rt::buffer();
         let destination = self.followed(&server.address);
         let source = server.connecting.source.as_ref().and_then(|source| self.presented(source));
+        let namespace = self.namespace().map_or("", |(name, _)| name);
+        let told = if server.connecting.namespace == Some(Namespace::Told) { namespace } else { "" };
         // Each with its length in front, so that no two plans have the same bytes.
-        let noted = [destination, source].into_iter().all(|address| note(address, &mut bytes));
+        let noted = [destination, source].into_iter().all(|address| note(address, &mut bytes))
+            && bytes.push(&told.len().to_be_bytes())
+            && bytes.push(told.as_bytes());
         let header_at = bytes.len();
         let written = match &server.connecting.header {
             Some(header) => self.write_header(header, &mut bytes),
@@ -100,6 +105,20 @@ impl Request<'_> {
             offset => offset.resolve(destination.map_or(0, |client| client.port())),
         };
         Some(SocketAddr::new(ip, port))
+    }
+
+    /// The namespace that the client is in: what its PROXY header tells, else where its listening socket is. `None`: the
+    /// process's own, or one that the configuration does not name.
+    fn namespace(&self) -> Option<(&str, &Arc<rt::net::Namespace>)> {
+        let outgoing = &self.session.worker.shared.outgoing;
+        if !outgoing.has_namespaces() {
+            return None;
+        }
+        let told = self.session.proxy_header().and_then(|header| header.tlvs.first(kind::NETNS));
+        match told {
+            Some(name) => outgoing.namespace(std::str::from_utf8(name).ok()?),
+            None => outgoing.namespace(self.session.bind()?.listening.socket.namespace.as_deref()?),
+        }
     }
 
     /// The address that `usesrc` shows; none where the client or its request has none.
@@ -131,7 +150,13 @@ impl Request<'_> {
                 }
             });
         }
-        encoder.finish(header.checksum, |_| {}).map_err(|_| HeaderTooLong)
+        let namespace = self.namespace();
+        let behind = |encoder: &mut EncoderV2<'_>| {
+            if let Some((name, _)) = namespace {
+                encoder.field(kind::NETNS, name.as_bytes());
+            }
+        };
+        encoder.finish(header.checksum, behind).map_err(|_| HeaderTooLong)
     }
 
     /// Connects, and has the connection begin as the plan says.
@@ -209,6 +234,9 @@ impl Request<'_> {
             let options = options.to_mut();
             options.source = Some(source.into());
             options.transparent = true;
+        }
+        if server.connecting.namespace == Some(Namespace::Told) {
+            options.to_mut().namespace = self.namespace().map(|(_, namespace)| Arc::clone(namespace));
         }
         // Only what is sent first can travel with the handshake.
         if server.connecting.fast_open && (self.proxy.mode == Mode::Http || server.connecting.header.is_some()) {

@@ -9,7 +9,7 @@ use config::diagnostic::Form;
 use config::span::Span;
 use config::spec::{
     AddressSpec, ConnectingSpec, Family, HostSpec, PortSpec, PresentedSource, ProxyHeaderSpec, ProxySpec, ServerSpec,
-    SourceSpec,
+    SourceSpec, Spec,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -29,11 +29,7 @@ impl Compiler<'_> {
         let source = source.and_then(|source| self.source(source, server.span, head));
         let header = self.header(&written.proxy_header, head);
         let namespace = written.namespace.as_ref().map(|name| match name.value.as_str() {
-            "*" => {
-                let message = format!("{head}'namespace *' is not supported yet by Weir.");
-                self.alert(name.span, Form::Parsing, message);
-                Namespace::Told
-            }
+            "*" => Namespace::Told,
             wanted => {
                 if !self.resolver.has_namespace(wanted) {
                     self.alert(name.span, Form::Parsing, format!("{head}Cannot open namespace '{wanted}'."));
@@ -65,6 +61,26 @@ impl Compiler<'_> {
                 interval: keepalive.interval,
             }),
         }
+    }
+
+    /// The namespaces that a client may be in: those that headers may name, and those of `bind` and `server` lines.
+    pub(super) fn namespaces(&mut self, spec: &Spec) -> Vec<Box<str>> {
+        for name in &spec.sections.namespaces {
+            if !self.resolver.has_namespace(&name.value) {
+                let message = format!("Cannot open namespace '{}'.", name.value);
+                self.alert(name.span, Form::ParsingTight, message);
+            }
+        }
+        let listed = spec.sections.namespaces.iter().map(|name| name.value.as_str());
+        let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
+        let servers = spec.proxies.iter().flat_map(|proxy| &proxy.servers);
+        let binds = binds.filter_map(|bind| bind.listening.namespace.as_deref());
+        let servers = servers.filter_map(|server| server.connecting.namespace.as_ref()).map(|name| name.value.as_str());
+        let mut names: Vec<Box<str>> =
+            listed.chain(binds).chain(servers.filter(|name| *name != "*")).map(Into::into).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     fn source(&mut self, written: &SourceSpec, span: Span, head: &str) -> Option<Source> {

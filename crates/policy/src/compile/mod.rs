@@ -59,6 +59,7 @@ pub fn compile(
 ) -> Option<Program> {
     let mut compiler = Compiler { resolver, out, guids: listening::Guids::default(), failed: false, rings: Vec::new() };
     compiler.rings(&spec.sections.rings, &spec.global);
+    let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
     let spelling = http::spelling(&spec.global);
     let mut servers = 0;
@@ -77,7 +78,8 @@ pub fn compile(
     backend::fill_in_fullconn(spec, &mut proxies);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
     let (failed, rings) = (compiler.failed, compiler.rings);
-    let program = Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), rings, servers, runtime };
+    let program =
+        Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), rings, namespaces, servers, runtime };
     (!failed).then_some(program)
 }
 

@@ -35,6 +35,8 @@ pub struct Program {
     pub proxies: Vec<Arc<Proxy>>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
+    /// Network namespaces that a PROXY header may name, and those of `bind` lines.
+    pub namespaces: Vec<Box<str>>,
     /// Number of servers over all backends: the bound of [`Server::serial`].
     pub servers: usize,
     /// The runtime API.

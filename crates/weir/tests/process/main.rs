@@ -9,6 +9,7 @@ mod demonstration;
 mod exhaustion;
 mod handover;
 mod master;
+mod namespaces;
 mod restart;
 mod rights;
 mod serve;

@@ -104,7 +104,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE),
     section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE),
     section("mailers", "<name>", "Mail servers.", mailers::TABLE),
-    section("namespace_list", "", "Network namespaces.", namespace_list::TABLE),
+    section("namespace_list", "", "Network namespaces.", namespace_list::TABLE).opened(namespace_list::open, None),
     section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE),
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
