@@ -29,6 +29,14 @@ pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
     }
 }
 
+/// Whose session a task's tag names: its frontend and its client. For the worker that runs it; `None` when it has ended.
+#[must_use]
+pub fn describe_session(tag: u64) -> Option<String> {
+    let session = rt::local::<Worker>()?.session(base::Key::from_bits(tag))?;
+    let client = session.client().map_or("unix".to_owned(), |client| client.to_string());
+    Some(format!("frontend {}, client {client}", session.proxy().name))
+}
+
 /// What is still to come from the workers.
 struct Gathering<T> {
     left: usize,

@@ -278,6 +278,11 @@ impl Worker {
         self.sessions.borrow().len()
     }
 
+    /// The session with that key.
+    pub fn session(&self, key: Key) -> Option<Rc<Session>> {
+        self.sessions.borrow().get(key).cloned()
+    }
+
     /// Some sessions, those behind a key, at most `most`: for a look at all of them in steps.
     pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, Rc<Session>)> {
         let sessions = self.sessions.borrow();

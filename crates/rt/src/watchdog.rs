@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::WorkerId;
-use crate::mailbox::{Remote, Shared};
+use crate::mailbox::{Message, Remote, Shared};
 use crate::sys::thread::{self as threads, NO_TASK, Sample};
 use crate::task::NO_TAG;
 
@@ -22,11 +22,14 @@ pub struct Watchdog {
     pub give_up_after: Duration,
     /// Gets every report, on the watchdog's own thread.
     pub report: Arc<dyn Fn(&Stall<'_>) + Send + Sync>,
+    /// Runs on the worker once the task that was reported has let go of it, and gets the task's tag: what belongs to a
+    /// worker can be looked at only there.
+    pub afterwards: Option<fn(u64)>,
 }
 
 impl fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Watchdog { warn_after, give_up_after, .. } = self;
+        let Watchdog { warn_after, give_up_after, report: _, afterwards: _ } = self;
         f.debug_struct("Watchdog").field("warn_after", warn_after).field("give_up_after", give_up_after).finish()
     }
 }
@@ -106,15 +109,19 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
     let Some(verdict) = judge.judge(seen, limits, || threads::look_at(thread)) else { return };
     let Sample { tag, mut frames, count, .. } = verdict.sample;
     frames.iter_mut().for_each(|frame| *frame = frame.wrapping_sub(base));
+    let tag = (verdict.sample.task != NO_TASK && tag != NO_TAG).then_some(tag);
     (watchdog.report)(&Stall {
         worker: remote.worker,
         thread,
-        tag: (verdict.sample.task != NO_TASK && tag != NO_TAG).then_some(tag),
+        tag,
         elapsed: verdict.elapsed,
         busy: verdict.busy,
         is_final: verdict.is_final,
         frames: frames.get(..count).unwrap_or_default(),
     });
+    if let (Some(afterwards), Some(tag)) = (watchdog.afterwards, tag) {
+        remote.send(Message::Job(Box::new(move || afterwards(tag))));
+    }
 }
 
 /// One look at a worker that does not sleep.

@@ -36,7 +36,12 @@ impl Machine {
             config.run_queue_depth = usize::try_from(depth).unwrap_or(usize::MAX);
         }
         let warn_after = self.written.warn_blocked_after.map_or(WARN_AFTER, Duration::from_millis);
-        config.watchdog = Some(Watchdog { warn_after, give_up_after: GIVE_UP_AFTER, report: Arc::new(report) });
+        config.watchdog = Some(Watchdog {
+            warn_after,
+            give_up_after: GIVE_UP_AFTER,
+            report: Arc::new(report),
+            afterwards: Some(name_session),
+        });
     }
 }
 
@@ -64,6 +69,12 @@ fn report(stall: &Stall<'_>) {
     }
     messages.alert(&format!("Thread {} is about to kill the process. {}", number(stall), sentence(stall)));
     std::process::abort();
+}
+
+/// Says whose session it was that kept its worker, now that the worker can be asked.
+fn name_session(tag: u64) {
+    let whose = engine::describe_session(tag).unwrap_or_else(|| "it has ended".to_owned());
+    Messages::while_serving(false).warning(&format!("the task of session {tag:#x} has returned: {whose}."));
 }
 
 /// Threads count from 1, as everywhere in HAProxy's configuration.

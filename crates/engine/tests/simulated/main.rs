@@ -23,6 +23,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod runtime;
+mod stalls;
 mod statistics;
 mod stopping;
 mod terminations;

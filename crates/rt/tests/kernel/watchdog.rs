@@ -3,7 +3,7 @@
 use crate::rt;
 use rt::watchdog::Stall;
 use rt::{Class, Config, Watchdog};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) 
             release.store(true, Ordering::SeqCst);
         }
     };
-    let watchdog = Some(Watchdog { warn_after, give_up_after, report: Arc::new(report) });
+    let watchdog = Some(Watchdog { warn_after, give_up_after, report: Arc::new(report), afterwards: Some(note) });
     let config = Config { workers: 2, watchdog, ..Config::default() };
     let main: rt::Main = Arc::new(move |worker| {
         let free = Arc::clone(&free);
@@ -38,6 +38,8 @@ fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) 
                     while !free.load(Ordering::SeqCst) {
                         std::hint::spin_loop();
                     }
+                    // The mailbox is read before this runs again.
+                    rt::yield_now().await;
                     rt::stop();
                 });
             }
@@ -47,11 +49,19 @@ fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) 
     Arc::into_inner(told).unwrap().into_inner().unwrap()
 }
 
+static AFTERWARDS: AtomicU64 = AtomicU64::new(0);
+
+fn note(tag: u64) {
+    assert!(rt::is_on_worker());
+    AFTERWARDS.store(tag, Ordering::SeqCst);
+}
+
 #[test]
 fn a_task_that_does_not_return_is_reported_with_its_tag_and_its_place() {
     let day = Duration::from_secs(86_400);
     let (told, frames) = watched(Duration::from_millis(20), day, |_| true);
     assert_eq!(told[0], Told { worker: 1, tag: Some(77), is_final: false });
+    assert_eq!(AFTERWARDS.load(Ordering::SeqCst), 77);
     assert!(frames > 3 || cfg!(not(target_env = "gnu")), "{frames}");
 }
 
