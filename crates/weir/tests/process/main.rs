@@ -10,6 +10,7 @@ mod exhaustion;
 mod handover;
 mod master;
 mod namespaces;
+mod networks;
 mod restart;
 mod rights;
 mod serve;
