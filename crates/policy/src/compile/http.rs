@@ -61,3 +61,51 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
         cookielen: written.tune.http_cookielen.map_or(COOKIELEN, |bytes| bytes as usize),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::tests::frontend;
+    use config::spec::{ForwardForSpec, OriginalToSpec};
+
+    #[test]
+    fn names_are_lower_case_and_have_defaults() {
+        let mut written = frontend("f");
+        written.forwardfor = Some(ForwardForSpec { except: None, header: None, if_none: true });
+        written.http.originalto = Some(OriginalToSpec { except: None, header: Some("X-To".to_owned()) });
+        written.http.send_name_header = Some("X-Server".to_owned());
+        let compiled = http(&written, None);
+        assert_eq!(
+            compiled.forwardfor.map(|field| (field.header, field.if_none)),
+            Some(("x-forwarded-for".into(), true))
+        );
+        assert_eq!(compiled.originalto.map(|field| field.header), Some("x-to".into()));
+        assert_eq!(compiled.send_name_header.as_deref(), Some(&b"x-server"[..]));
+    }
+
+    #[test]
+    fn spellings_need_both_a_name_and_somebody_who_asks() {
+        let mut global = GlobalSpec::default();
+        assert!(spelling(&global).is_none());
+        global.http.case_adjust = vec![("host".to_owned(), "Host".to_owned())];
+        let names = spelling(&global);
+        let mut written = frontend("f");
+        assert!(http(&written, names.as_ref()).client_spelling.is_none());
+        written.http.adjust_case_client = true;
+        let compiled = http(&written, names.as_ref());
+        assert!(compiled.client_spelling.is_some() && compiled.server_spelling.is_none());
+    }
+
+    #[test]
+    fn statuses_count_as_the_manual_says_unless_told_otherwise() {
+        let mut written = GlobalSpec::default();
+        let compiled = global(&written);
+        assert!(compiled.err_codes.contains(404) && !compiled.err_codes.contains(500));
+        assert!(compiled.fail_codes.contains(503) && !compiled.fail_codes.contains(501));
+        assert_eq!(compiled.cookielen, 63);
+        let mut codes = StatusCodes::default();
+        codes.set(410, 410, true);
+        written.http.err_codes = Some(codes);
+        assert!(global(&written).err_codes.contains(410) && !global(&written).err_codes.contains(404));
+    }
+}
