@@ -172,7 +172,11 @@ fn forbid_the_rest(rights: &Rights, messages: &mut Messages) -> Result<(), Refus
     if rights.confine == Confinement::Off {
         return Ok(());
     }
-    let done = confine(Needs { programs: rights.fork_wanted, gains: rights.setuid_wanted });
+    let done = confine(Needs {
+        programs: rights.fork_wanted,
+        gains: rights.setuid_wanted,
+        files: rights.dumpable == Some(true),
+    });
     let measures = [
         ("programs that gain rights", done.gains),
         ("changes of the file system", done.files),

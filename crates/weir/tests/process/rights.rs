@@ -219,3 +219,12 @@ fn descriptors_are_opened_in_advance_and_the_priority_is_set() {
     let nice = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16)).expect("a field");
     assert_eq!(nice, "5");
 }
+
+#[test]
+fn a_process_that_may_leave_a_core_may_make_files() {
+    let folder = Folder::new();
+    let running = serving(&folder, "    set-dumpable");
+    running.send(rustix::process::Signal::TERM);
+    let said = running.finish().stderr;
+    assert!(said.contains("changes of the file system (the configuration asks for more)"), "{said}");
+}
