@@ -253,3 +253,43 @@ fn without_descriptors_newcomers_wait_and_others_are_served() {
         });
     }
 }
+
+/// The packet filter has sent a connection here: the log tells where the client meant to go.
+#[test]
+fn a_redirected_connection_is_known_by_what_the_client_meant() {
+    let format = r#"    log-format "[1] l %fi:%fp""#;
+    listen(&format!("server s1 {S1}\n{format}")).run(|world| async move {
+        serve_one(&world, None);
+        let (meant, here) = ("203.0.113.5:8080", Address::Inet(WEIR.parse().unwrap()));
+        rt::sim::network().redirect(&Address::Inet(meant.parse().unwrap()), &here);
+        for (address, told) in [(meant, "l 203.0.113.5:8080"), (WEIR, "l 10.0.0.1:80")] {
+            let mut client = Peer::connect(address).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            client.close();
+            world.expect_log(&[told]).await;
+        }
+    });
+}
+
+/// `thread`: no other worker has a session of the address, whoever is idle.
+#[test]
+fn chosen_threads_serve_an_address_alone() {
+    let text = format!("global\n    nbthread 4\nlisten l\n    bind {WEIR} thread 2,4\n    server s1 {S1}\n");
+    config(&text).workers(&[4]).run(|world| async move {
+        serve_one(&world, None);
+        let before = world.inventory().await;
+        let mut clients = Vec::new();
+        for _ in 0..20 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            client.expect(OK_AT_CLIENT).await;
+            clients.push(client);
+        }
+        let tasks: Vec<usize> =
+            world.inventory().await.iter().zip(&before).map(|(now, before)| now.tasks - before.tasks).collect();
+        assert_eq!(tasks, [0, 10, 0, 10]);
+        clients.into_iter().for_each(Peer::close);
+        world.forget_log();
+    });
+}

@@ -206,7 +206,8 @@ fn open(program: &Program) -> Arc<[Listening]> {
             let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
             let options = BindOptions { backlog: i32::try_from(bind.backlog).unwrap(), ..BindOptions::default() };
             let socket = Arc::new(ListeningSocket::bind(&Address::Inet(*address), &options).unwrap());
-            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket, workers: None });
+            let workers = bind.listening.threads.as_deref().map(Arc::from);
+            sockets.push(Listening { frontend: proxy.index, bind: bind.index, socket, workers });
         }
     }
     sockets.into()

@@ -74,7 +74,7 @@ impl Compiler<'_> {
             let message = format!("{kind} '{proxy}': 'thread' directive only references non-existing threads {place}.");
             self.alert(bind.span, Form::Bare, message);
         }
-        Some(chosen.into()).filter(|chosen: &Box<[usize]>| !chosen.is_empty())
+        (!chosen.is_empty()).then(|| chosen.into())
     }
 }
 
