@@ -114,7 +114,8 @@ fn launch(
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         Refused
     })?;
-    if sockets.is_empty() {
+    // A process that serves the runtime API alone is one.
+    if sockets.is_empty() && runtime.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(Refused);
     }

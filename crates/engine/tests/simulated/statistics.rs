@@ -150,3 +150,19 @@ fn changes_of_servers_take_effect_and_show() {
         assert!(listed.contains("\nl/s1 2/1 10.0.1.1 80 - 5000 0 0 "), "{listed}");
     });
 }
+
+#[test]
+fn maxima_are_shown_unless_they_are_not_wanted() {
+    let off = format!("{SOCKET}\nstats calculate-max-counters off");
+    for (lines, most) in [(SOCKET, "1"), (&*off, "0")] {
+        listen("server s1 10.0.1.1:80").global(lines).workers(&[1]).seeds(0..1).run(move |_| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let server = s1.accept().await;
+            expect(&[("FRONTEND", "scur", "1"), ("FRONTEND", "smax", most), ("FRONTEND", "rate_max", most)]).await;
+            client.close();
+            server.close();
+        });
+    }
+}

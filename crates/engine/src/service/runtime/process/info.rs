@@ -7,7 +7,7 @@ use std::time::Duration;
 use policy::live::counters::Counters;
 use policy::program::Global;
 
-use super::super::{Call, Command, Run};
+use super::super::{Call, Command, Pending, Run};
 use super::Host;
 use super::field::{Field, Form, Value, describe, json, typed};
 use crate::worker::Worker;
@@ -16,7 +16,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     "show info",
     "show info [desc|json|typed|float]*",
     "report information about the running process",
-    Run::Now(show_info),
+    Run::Gradual(show_info),
 )];
 
 /// What the rows look at.
@@ -30,7 +30,8 @@ struct Facts<'a> {
     stopping: bool,
     dropped_logs: u64,
     tasks: u64,
-    idle: u64,
+    /// Bytes of the buffers that are in use.
+    pooled: u64,
     totals: Totals,
     /// Rates and times with their fractions.
     fractions: bool,
@@ -71,7 +72,7 @@ impl Totals {
 }
 
 impl<'a> Facts<'a> {
-    fn gather(worker: &'a Worker, fractions: bool) -> Self {
+    fn gather(worker: &'a Worker, here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.shared;
         let program = &shared.program;
         let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|one| one.binds.len());
@@ -84,8 +85,8 @@ impl<'a> Facts<'a> {
             listeners: (binds.sum::<usize>() + program.runtime.sockets.len()) as u64,
             stopping: shared.is_stopping(),
             dropped_logs: shared.log_targets.dropped(),
-            tasks: rt::tasks() as u64,
-            idle: 100,
+            tasks: here.iter().map(|one| one.0).sum(),
+            pooled: here.iter().map(|one| one.1).sum(),
             totals: Totals::gather(&shared.counters),
             fractions,
         }
@@ -110,7 +111,17 @@ const fn row(name: &'static str, tags: &'static str, doc: &'static str, value: f
     Row { field: Field { name, tags, doc }, value }
 }
 
-fn show_info(call: &mut Call<'_, Worker>) {
+fn show_info<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        // Tasks and bytes of buffers, by worker.
+        let look = |_: &std::rc::Rc<Worker>| (rt::tasks() as u64, (rt::buffers_in_use() * rt::buffer_size()) as u64);
+        let here = crate::on_every_worker(&call.state.shared, look).await;
+        print(call, &here);
+        Ok(())
+    })
+}
+
+fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
     let has = |wanted: &str| call.words.iter().skip(2).any(|word| word == wanted);
     let (desc, fractions) = (has("desc"), has("float"));
     let form = match (has("json"), has("typed")) {
@@ -118,7 +129,7 @@ fn show_info(call: &mut Call<'_, Worker>) {
         (_, true) => Form::Typed,
         _ => Form::Plain,
     };
-    let facts = Facts::gather(call.state, fractions);
+    let facts = Facts::gather(call.state, here, fractions);
     let rows = ROWS.iter().enumerate().map(|(at, row)| (at, &row.field, (row.value)(&facts)));
     let mut first = true;
     for (at, field, value) in rows.filter(|(_, _, value)| *value != Value::None) {
@@ -165,8 +176,12 @@ const ROWS: &[Row] = &[
     row("Memmax_MB", "CLPV", "Worker process's hard limit on memory usage in MB (-m on command line)", |_| {
         Value::U32(0)
     }),
-    row("PoolAlloc_MB", "MGPV", "Amount of memory allocated in pools (in MB)", |_| Value::U32(0)),
-    row("PoolUsed_MB", "MGPV", "Amount of pool memory currently used (in MB)", |_| Value::U32(0)),
+    row("PoolAlloc_MB", "MGPV", "Amount of memory allocated in pools (in MB)", |facts| {
+        Value::count(facts.pooled >> 20)
+    }),
+    row("PoolUsed_MB", "MGPV", "Amount of pool memory currently used (in MB)", |facts| {
+        Value::count(facts.pooled >> 20)
+    }),
     row("PoolFailed", "MCPV", "Number of failed pool allocations since this worker was started", |_| Value::U32(0)),
     row("Ulimit-n", "CLPV", "Hard limit on the number of per-process file descriptors", |facts| {
         Value::count(facts.global.descriptors)
@@ -324,9 +339,7 @@ const ROWS: &[Row] = &[
         Value::count(facts.tasks)
     }),
     row("Run_queue", "MGPV", "Total number of active tasks+tasklets in the current worker process", |_| Value::U32(0)),
-    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |facts| {
-        Value::count(facts.idle)
-    }),
+    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |_| Value::None),
     row("node", "COSV", "Node name (global.node)", |facts| Value::text(&*facts.host.node)),
     row("description", "COSV", "Description of the instance (global.description)", |facts| {
         facts.host.description.as_deref().map_or(Value::None, Value::text)
@@ -404,8 +417,8 @@ const ROWS: &[Row] = &[
     row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |_| {
         Value::U32(0)
     }),
-    row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |_| Value::U64(0)),
-    row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |_| Value::U64(0)),
+    row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |facts| Value::U64(facts.pooled)),
+    row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |facts| Value::U64(facts.pooled)),
     row("Start_time_sec", "MDPV", "Start time in seconds", |facts| {
         Value::count(facts.host.started().1.seconds.unsigned_abs())
     }),
@@ -418,7 +431,7 @@ const ROWS: &[Row] = &[
         "BootTime_ms",
         "MDPV",
         "How long ago it took to parse and process the config before being ready (milliseconds)",
-        |facts| Value::count(facts.host.boot_time),
+        |_| Value::None,
     ),
     row(
         "Niced_tasks",

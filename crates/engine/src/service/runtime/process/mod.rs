@@ -22,7 +22,7 @@ use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket, Stream};
 
 use super::call::Conversation;
-use super::command::{Command, Desk, Served};
+use super::command::{Command, Desk, Mode, Served};
 use super::listener::{Crowd, accept};
 use crate::worker::Worker;
 
@@ -48,7 +48,12 @@ pub fn reference() -> String {
     let mut text = "| Command | Level | What it does |\n|---|---|---|\n".to_owned();
     for row in rows {
         let usage = row.usage.replace('|', "\\|");
-        text.push_str(&format!("| `{usage}` | {} | {} |\n", row.level.name(), row.doc.replace('|', "\\|")));
+        let mode = match row.mode {
+            Mode::Normal => "",
+            Mode::Expert => ", expert mode",
+            Mode::Experimental => ", experimental mode",
+        };
+        text.push_str(&format!("| `{usage}` | {}{mode} | {} |\n", row.level.name(), row.doc.replace('|', "\\|")));
     }
     text
 }
@@ -91,8 +96,6 @@ pub struct Host {
     pub warnings: u64,
     /// When the process began to serve; set by whoever asks first.
     pub started: OnceLock<(Moment, WallTime)>,
-    /// Milliseconds that the start took.
-    pub boot_time: u64,
     /// What was said at the start.
     pub startup_logs: String,
 }

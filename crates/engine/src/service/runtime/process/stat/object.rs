@@ -192,7 +192,7 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
-        Value::count(self.sum.peak(of))
+        Value::count(if self.counts_maxima() { self.sum.peak(of) } else { 0 })
     }
 
     pub(super) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
@@ -200,7 +200,12 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
-        Value::count(self.sum.most(self.now, of))
+        Value::count(if self.counts_maxima() { self.sum.most(self.now, of) } else { 0 })
+    }
+
+    /// `stats calculate-max-counters`.
+    fn counts_maxima(&self) -> bool {
+        self.worker.shared.program.runtime.counts_maxima
     }
 
     pub(super) fn average(&self, which: usize) -> Value {
