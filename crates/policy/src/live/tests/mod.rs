@@ -4,6 +4,7 @@
 mod gates;
 mod model;
 mod scenarios;
+mod states;
 mod threads;
 
 use super::*;

@@ -10,7 +10,8 @@ struct ModelServer {
     /// `minconn`: the limit follows the load.
     least: Option<u32>,
     maxqueue: u32,
-    enabled: bool,
+    admin: Admin,
+    up: bool,
     weight: u32,
 }
 
@@ -54,7 +55,8 @@ impl Model {
             limit: unlimited(if minconn > 0 { maxconn.max(minconn) } else { maxconn }),
             least: (minconn > 0 && minconn < maxconn).then_some(minconn),
             maxqueue: unlimited(maxqueue),
-            enabled: true,
+            admin: Admin::Ready,
+            up: true,
             weight,
         });
         let servers: Vec<ModelServer> = servers.collect();
@@ -69,8 +71,13 @@ impl Model {
         }
     }
 
+    fn is_usable(&self, server: usize) -> bool {
+        self.servers[server].up && self.servers[server].admin != Admin::Maintenance
+    }
+
     fn takes_part(&self, server: usize) -> bool {
-        self.servers[server].enabled && self.servers[server].weight > 0
+        let ModelServer { admin, weight, .. } = self.servers[server];
+        self.is_usable(server) && admin != Admin::Drain && weight > 0
     }
 
     fn has_slot(&self, server: usize) -> bool {
@@ -106,7 +113,7 @@ impl Model {
             let near = self.queued(*server) < (*waiting).min(self.servers[*server].maxqueue);
             self.takes_part(*server) && (self.has_slot(*server) || near)
         });
-        let wanted = wanted.filter(|server| self.servers[*server].enabled);
+        let wanted = wanted.filter(|server| self.is_usable(*server));
         let open = |server: &usize| self.takes_part(*server) && self.has_slot(*server);
         let by_balance = (0..self.servers.len()).filter(open).find(|server| exclude != Some(*server));
         let by_balance = by_balance.or(exclude.filter(|server| open(server)));
@@ -173,7 +180,6 @@ impl Model {
     }
 
     fn disable(&mut self, server: usize) {
-        self.servers[server].enabled = false;
         for index in 0..self.waiting.len() {
             if self.waiting[index].place == Some(server) {
                 let before = self.positions(&self.waiting[index]);
@@ -240,12 +246,18 @@ impl Pair {
                 self.model.settle();
             }
             18 => {
-                let (server, enabled) = (dice.below(servers), dice.below(3) > 0);
-                set_enabled(&self.state, server, enabled);
-                if enabled {
-                    self.model.servers[server].enabled = true
+                let server = dice.below(servers);
+                let mut changed = self.model.servers[server];
+                if dice.below(3) == 0 {
+                    changed.up = dice.below(3) > 0;
+                    self.state.set_up(server, changed.up, Moment::ZERO);
                 } else {
-                    self.model.disable(server)
+                    changed.admin = [Admin::Ready, Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(4)];
+                    self.state.set_admin(server, changed.admin, Moment::ZERO);
+                }
+                self.model.servers[server] = changed;
+                if !self.model.is_usable(server) {
+                    self.model.disable(server);
                 }
                 self.model.settle();
             }

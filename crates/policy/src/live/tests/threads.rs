@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::balance::Load;
+use config::spec::{HashAffinity, HashMethod, HashSpec};
 use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -216,6 +217,65 @@ fn limits_that_change_lose_nobody() {
         set_enabled(&state, 0, true);
     });
     assert_eq!([0, 1].map(|server| state.counts(Some(server))), [Counts::default(); 2]);
+}
+
+#[test]
+fn servers_that_come_and_go_lose_nobody_and_are_never_overloaded() {
+    let consistent = HashSpec { method: HashMethod::Consistent, ..HashSpec::default() };
+    let factor = HashSpec { balance_factor: Some(125), affinity: HashAffinity::Maxconn, ..consistent };
+    for (balance, hash) in [
+        (BalanceSpec::RoundRobin, HashSpec::default()),
+        (BalanceSpec::LeastConn, HashSpec::default()),
+        (BalanceSpec::Source, HashSpec::default()),
+        (BalanceSpec::Source, consistent),
+        (BalanceSpec::Source, factor),
+        (BalanceSpec::Random { draws: 2 }, factor),
+    ] {
+        let mut proxy = plan(balance, &[Plan(3, 2, 0), Plan(2, 2, 0), Plan(1, 2, 0), Plan(1, 2, 0)]);
+        proxy.hash = hash;
+        proxy.servers[2].balance.slowstart = Some(20);
+        proxy.servers[3].backup = true;
+        let state = state_of(proxy);
+        let inside: [AtomicU32; 4] = Default::default();
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let (state, inside) = (&state, &inside);
+                scope.spawn(move || {
+                    let mut dice = Dice(seed);
+                    for _ in 0..1_000 {
+                        let context = PickContext { hash: Some(dice.0 as u32), random: dice.0, ..ANY };
+                        let slot = match state.assign(&context) {
+                            Assignment::Slot(slot) => slot,
+                            Assignment::Queued(mut ticket) => wait_for(|waker| poll(&mut ticket, waker)),
+                            other => panic!("{other:?}"),
+                        };
+                        let server = slot.server();
+                        assert!(inside[server].fetch_add(1, SeqCst) < 2, "server {server} has more than its maxconn");
+                        for _ in 0..dice.below(4) {
+                            thread::yield_now();
+                        }
+                        inside[server].fetch_sub(1, SeqCst);
+                        drop(slot);
+                    }
+                });
+            }
+            let mut dice = Dice(99);
+            for step in 0..2_000 {
+                let now = Moment::ZERO + Duration::from_millis(step);
+                // The first server stays, so there always is one.
+                let server = 1 + dice.below(3);
+                match dice.below(4) {
+                    0 => state.set_up(server, dice.below(2) == 0, now),
+                    1 => state.set_weight(server, dice.below(5) as u32),
+                    2 => drop(state.advance(now)),
+                    _ => state.set_admin(server, [Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(3)], now),
+                }
+            }
+        });
+        for server in 0..4 {
+            assert_eq!(state.counts(Some(server)), Counts::default());
+        }
+    }
 }
 
 #[test]
