@@ -213,7 +213,7 @@ pub const FLAGS: &[Flag] = &[
         "-m",
         Value::Next("MEGABYTES"),
         Group::Limits,
-        "works the connections out for so much memory (0: for any)",
+        "limits the memory for data, and works the connections out for it (0: not at all)",
         |s, v| {
             s.memory = Some(number("-m", v)?.into()).filter(|megabytes| *megabytes > 0);
             Ok(())

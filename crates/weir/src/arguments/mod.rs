@@ -87,7 +87,7 @@ pub struct Settings {
     pub maxconn: Option<u32>,
     /// `-N`: connections of a proxy that does not say.
     pub default_maxconn: Option<u32>,
-    /// `-m`, megabytes: bounds the number of connections that is worked out where none is written.
+    /// `-m`, megabytes: limits the memory, and bounds the number of connections that is worked out where none is written.
     pub memory: Option<u64>,
     /// `-L`: the name of the local peer.
     pub local_peer: Option<String>,
