@@ -1,11 +1,12 @@
 //! The files of `errorfile`: reads one and checks that it is a whole HTTP answer that fits into a buffer. Must never
 //! change it.
 
+use super::Surroundings;
 use super::argument::leading_number;
 use super::report::Report;
-use super::{SpecOptions, Surroundings};
 use crate::diagnostic::Severity;
 use crate::document::Line;
+use crate::span::Span;
 use crate::spec::ErrorFileSpec;
 
 /// The statuses that a proxy may have to answer itself.
@@ -26,7 +27,7 @@ pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<
 pub(crate) fn line(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<ErrorFileSpec> {
     let status = status(line, 1, report)?;
     let path = line.text(2).to_owned();
-    match read(&path, around.options, around.bufsize) {
+    match read(&path, line.span(2), around) {
         Ok(content) => Some(ErrorFileSpec { status, path, content }),
         Err(problem) => {
             if let Some(warning) = problem.warning {
@@ -54,9 +55,10 @@ impl Problem {
 }
 
 /// Reads a file; what it holds may be empty, then the connection is closed without an answer.
-fn read(path: &str, options: &SpecOptions, bufsize: u32) -> Result<Vec<u8>, Problem> {
+fn read(path: &str, span: Span, around: Surroundings<'_>) -> Result<Vec<u8>, Problem> {
+    let bufsize = around.bufsize;
     let limit = u64::from(bufsize);
-    let content = (options.read_file)(path, limit + 1).map_err(|error| {
+    let content = around.read_file(path, span, limit + 1).map_err(|error| {
         let verb = if error.kind() == std::io::ErrorKind::NotFound { "opening" } else { "reading" };
         Problem::new(format!("error {verb} file '{path}'."))
     })?;

@@ -17,6 +17,7 @@ mod global;
 mod log_line;
 mod negation;
 mod option;
+mod paths;
 mod place;
 mod proxy;
 pub mod reference;
@@ -64,6 +65,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) environment: &'a Environment,
     pub(crate) options: &'a SpecOptions,
+    /// Where relative names of files start from.
+    pub(crate) paths: &'a paths::Paths,
     /// `tune.bufsize` as far as it is known.
     pub(crate) bufsize: u32,
     /// `expose-experimental-directives` was seen.
@@ -71,6 +74,11 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
+    /// Reads a file that is named at `span`, as many bytes at most.
+    pub(crate) fn read_file(&self, path: &str, span: Span, limit: u64) -> io::Result<Vec<u8>> {
+        (self.options.read_file)(&self.paths.full(path, span, self.sources), limit)
+    }
+
     /// `file:line`, as messages refer to another place.
     pub(crate) fn place(&self, span: Span) -> String {
         format!("{}:{}", self.sources.file(span).map_or("", |file| &file.name), span.line)

@@ -1,6 +1,7 @@
 //! Goes through the sections in order: who inherits from whom, what names are taken, then the finished specification.
 //! Owns HAProxy's rules about `defaults`.
 
+use super::paths::Paths;
 use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
@@ -38,10 +39,12 @@ struct Reader<'a> {
 
 /// Reads all sections.
 pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
+    let paths = Paths::of(document);
     let around = Surroundings {
         sources,
         environment: &document.environment,
         options,
+        paths: &paths,
         bufsize: DEFAULT_BUFSIZE,
         exposes_experimental: false,
     };

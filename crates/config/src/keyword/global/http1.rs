@@ -179,7 +179,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// Reads the file of `h1-case-adjust-file`, if there is one.
 pub(crate) fn read_case_adjust_file(context: &mut GlobalContext<'_>) {
     let Some(Spanned { value: path, span }) = context.spec.http.case_adjust_file.clone() else { return };
-    match (context.around.options.read_file)(&path, LARGEST_FILE) {
+    match context.around.read_file(&path, span, LARGEST_FILE) {
         Ok(content) => take_spellings(context, &path, span, &text::from_bytes(&content)),
         Err(_) => late(context, span, format!("h1-headers-case-adjust-file '{path}': failed to open file.")),
     }

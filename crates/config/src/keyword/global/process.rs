@@ -3,6 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, lifetime, not_yet, removed, supported, tuning};
 use crate::document::Line;
 use crate::keyword::argument::{milliseconds, only};
+use crate::keyword::paths::default_path;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -28,10 +29,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     supported("expose-deprecated-directives", "", "Accept keywords that are about to disappear.", expose_deprecated),
     supported("expose-experimental-directives", "", "Accept keywords that may still change.", expose_experimental),
-    not_yet(
+    supported(
         "default-path",
         "{ current | config | parent | origin <path> }",
         "Where relative file names in the configuration start from.",
+        default_path,
     ),
     supported(
         "master-worker",
