@@ -95,7 +95,7 @@ fn a_local_or_unknown_header_leaves_the_real_addresses() {
 
 #[test]
 fn netscalers_header_comes_before_the_other_one() {
-    let mut packet = vec![0; 40];
+    let mut packet = [0; 40];
     (packet[0], packet[9]) = (0x45, 6);
     packet[12..24].copy_from_slice(&[203, 0, 113, 9, 203, 0, 113, 10, 1, 0, 0, 80]);
     let header = [&77_u32.to_be_bytes(), &40_u32.to_be_bytes(), &packet[..]].concat();

@@ -1,6 +1,8 @@
 //! The finished program from outside: arguments, messages, exit statuses, signals, the daemon, the demonstration.
 //! Must never wait for a moment to pass: only for a line, a connection, a file or an end.
 
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
 mod balancers;
 mod check;
 mod command_line;
