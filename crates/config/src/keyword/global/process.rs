@@ -76,9 +76,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     not_yet("pp2-never-send-local", "", "Send the client's addresses with PROXY v2 even where there is no client."),
     tuning("quick-exit", "", "Leave without giving memory back first; Weir always does."),
-    tuning("no-memory-trimming", "", "Do not give unused memory back to the system on reload."),
-    tuning("stress-level", "<level>", "Developers' switch that stresses the internals."),
-    tuning("force-cfg-parser-pause", "<time>", "Developers' pause while parsing."),
+    tuning(
+        "no-memory-trimming",
+        "",
+        "Do not give unused memory back to the system on reload; Weir leaves that to the system's allocator.",
+    ),
+    tuning("stress-level", "<level>", "Developers' switch that stresses the internals; Weir has none."),
+    tuning("force-cfg-parser-pause", "<time>", "Developers' pause while parsing; Weir does not pause."),
     removed(
         "nbproc",
         "",
