@@ -1,6 +1,8 @@
 //! `-c` and everything that is said about a configuration before anything is bound.
 
-use crate::support::{DEFAULTS, Folder, WEIR, line, run};
+use crate::support::{DEFAULTS, Folder, Running, WEIR, line, run, wait_until};
+use rustix::process::Signal;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 fn good() -> String {
@@ -126,6 +128,17 @@ fn no_listener_is_an_error_only_when_something_is_to_be_served() {
             found.stderr
         );
     }
+}
+
+#[test]
+fn a_runtime_socket_is_reason_enough_to_run() {
+    let folder = Folder::new();
+    let socket = folder.path("api");
+    let file = folder.write("runtime.cfg", &format!("global\n    stats socket {}\n", socket.display()));
+    let running = Running::weir(&["-db", "-f", &file]);
+    wait_until("the socket", || UnixStream::connect(&socket).is_ok());
+    running.send(Signal::USR1);
+    assert_eq!(running.finish().code(), Some(0));
 }
 
 #[test]
