@@ -135,6 +135,17 @@ impl Flow {
         self.note();
     }
 
+    /// For who has to wait before anything flows: what came of a short body lies in a buffer of its size.
+    pub fn shrink(&mut self) {
+        let length = self.body.len();
+        if self.body.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
+            let mut small = if length > 0 { Buffer::with_capacity(length) } else { Buffer::empty() };
+            let whole = small.push(self.body.data());
+            debug_assert!(whole, "it was made for that");
+            self.body = small;
+        }
+    }
+
     /// True while all that went out behind the head is still here.
     pub fn is_recorded(&self) -> bool {
         self.record.is_some()
@@ -421,7 +432,7 @@ impl Flow {
     /// Gets a buffer to read into: large for the bulk of a long body while there are such, with room around it for chunk
     /// framing.
     fn prepare(&mut self) {
-        if self.body.capacity() == 0 || self.large != (self.body.capacity() > rt::buffer_size()) {
+        if self.body.capacity() < rt::buffer_size() || self.large != (self.body.capacity() > rt::buffer_size()) {
             self.body = if self.large { rt::bulk_buffer() } else { rt::buffer() };
         }
         self.body.clear();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
+use conn::flow::Flow;
 use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
@@ -66,6 +67,8 @@ pub struct Request<'a> {
     pub client: &'a mut Stream,
     /// What the client sent before it closed its direction; `None` where that was read already.
     pub early: Option<&'a mut Buffer>,
+    /// The flow of the request's body.
+    pub body: Option<&'a mut Flow>,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,
     /// The session's own links.
@@ -230,6 +233,9 @@ impl Request<'_> {
     }
 
     async fn wait_in_queue(&mut self, mut ticket: QueueTicket<Local>) -> Result<Slot, Refusal> {
+        if let Some(body) = &mut self.body {
+            body.shrink();
+        }
         let deadline = self.proxy.timeouts.queued().map(|limit| rt::now() + limit);
         let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
         let positions = ticket.positions();

@@ -67,6 +67,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             proxy: backend_proxy,
             client: &mut client.stream,
             early: None,
+            body: Some(&mut up),
             timer: &mut client.timer,
             prefer: client.private.preference(backend_proxy, backend),
             private: &mut client.private,

@@ -115,6 +115,7 @@ async fn connect_and_carry(
         proxy: backend,
         client,
         early: Some(&mut early),
+        body: None,
         timer,
         private: &mut PrivateLinks::default(),
         prefer: None,

@@ -287,3 +287,46 @@ fn tcp_sessions_queue_as_well() {
         world.expect_log(&["l l/s1 0/0/100 0 -- 2/2/1/0/0 0/0", "l l/s1 100/0/100 1 -- 1/1/0/0/0 0/1"]).await;
     });
 }
+
+/// Whoever waits for a server holds no buffer, not even with a part of its body; and all of it arrives in the end.
+#[test]
+fn requests_that_wait_hold_no_buffers() {
+    for chunked in [false, true] {
+        listen("timeout queue 60s\n server s1 10.0.1.1:80 maxconn 1").run(move |world| async move {
+            let mut service = Service::at(S1);
+            let mut first = Peer::connect(WEIR).await;
+            first.send(GET).await;
+            let mut server = service.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            sleep(5).await;
+            let held = |all: Vec<Holdings>| all.iter().map(|one| one.buffers).sum::<usize>();
+            let before = held(world.inventory().await);
+            let (head, parts) = if chunked {
+                let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+                (head, ["5\r\nhello\r\n6", "\r\n there\r\n0\r\n\r\n"])
+            } else {
+                (post(11), ["hello", " there"])
+            };
+            let mut clients = Vec::new();
+            for _ in 0..6 {
+                let mut client = Peer::connect(WEIR).await;
+                client.send(format!("{head}{}", parts[0])).await;
+                clients.push(client);
+                sleep(2).await;
+            }
+            assert_eq!(held(world.inventory().await), before);
+            server.send(OK).await;
+            first.expect(OK_AT_CLIENT).await;
+            for mut client in clients {
+                let mut server = service.accept().await;
+                assert!(server.receive_head().await.is_some());
+                client.send(parts[1]).await;
+                let body = if chunked { server.receive_chunked(100, 0).await.body } else { server.receive(11).await };
+                assert_eq!(body, b"hello there");
+                server.send(OK).await;
+                client.expect(OK_AT_CLIENT).await;
+            }
+            world.forget_log();
+        });
+    }
+}
