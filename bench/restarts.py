@@ -153,7 +153,10 @@ def restart_by_successor(program, config, folder, old, log):
 def reload_of_master(folder, old):
     with socket.socket(socket.AF_UNIX) as master:
         master.settimeout(PATIENCE)
-        master.connect(f"{folder}/master")
+        # HAProxy's master closes its socket for a moment when it starts itself anew.
+        end = time.monotonic() + PATIENCE
+        while master.connect_ex(f"{folder}/master") != 0 and time.monotonic() < end:
+            time.sleep(0.01)
         master.sendall(b"reload\n")
         told = b""
         while more := master.recv(4096):

@@ -8,6 +8,7 @@ mod listeners;
 mod namespaces;
 mod options;
 mod parked;
+mod passing;
 mod process;
 mod spinning;
 mod splices;

@@ -9,7 +9,10 @@ use std::path::Path;
 
 /// A frontend whose backend has no server: it answers every request with 503 by itself.
 fn lonely(port: u16) -> String {
-    format!("{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n")
+    format!(
+        "{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n\
+         backend one\n    server s 127.0.0.1:1\n"
+    )
 }
 
 /// Starts a process that serves, and its port.
@@ -53,8 +56,19 @@ fn signals_that_only_ask_do_no_harm() {
         running.send(signal);
         assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "{signal:?}");
     }
-    running.send(Signal::TERM);
-    assert_eq!(running.finish().signal(), Some(15));
+    running.send(Signal::USR1);
+    let found = running.finish();
+    assert_eq!(found.code(), Some(0));
+    for sentence in [
+        "SIGHUP received, dumping servers states.",
+        "SIGHUP: Proxy web has no servers. Conn: act(FE+BE): ",
+        "SIGHUP: Server one/s is UP. Conn: 0 act, 0 pend, 0 tot.",
+        "SIGHUP: Proxy one has 1 active servers and 0 backup servers available. Conn: act(FE+BE): 0+0, 0 pend (0 unass), tot(FE+BE): 0+0.",
+        "SIGQUIT: ",
+        "Proxy web stopped (cumulated conns: FE: ",
+    ] {
+        assert!(found.stderr.contains(sentence), "{sentence}\n{}", found.stderr);
+    }
 }
 
 #[test]
