@@ -25,7 +25,7 @@ const ROUNDS: u64 = 4_000;
 /// Steps of work: about two microseconds.
 const WORK: u32 = 1_000;
 
-const ALGORITHMS: &[&str] = &["roundrobin", "static-rr", "leastconn", "first", "source", "random"];
+const ALGORITHMS: &[&str] = &["roundrobin", "static-rr", "leastconn", "first", "source", "source consistent", "random"];
 
 fn main() {
     println!(
@@ -50,7 +50,8 @@ fn main() {
 fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
     let mut text = "defaults\n timeout connect 1s\n timeout server 1s\n".to_owned();
     for backend in ["a", "b"] {
-        text += &format!("backend {backend}\n balance {balance}\n");
+        let (balance, hash_type) = balance.split_once(' ').unwrap_or((balance, "map-based"));
+        text += &format!("backend {backend}\n balance {balance}\n hash-type {hash_type}\n");
         for server in 1..=servers {
             text += &format!(" server s{server} 127.0.0.1:{}\n", 10_000 + server);
         }

@@ -1,6 +1,8 @@
 //! Hashes choose the servers that HAProxy chooses: 10,000 keys, ten sets of weights, by map and on the circle. Compared with
 //! HAProxy itself where it is installed, and with what it answered once, which the repository keeps.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use base::hash::crc32;
 use config::spec::{BalanceSpec, HashFunction, HashMethod, HashSpec, UriSpec};
 use std::fmt::Write as _;
@@ -88,6 +90,29 @@ fn picks_are_those_that_haproxy_made() {
         (checksum(HashMethod::MapBased), checksum(HashMethod::Consistent))
     });
     assert_eq!(found, ANSWERS);
+}
+
+#[test]
+fn as_many_keys_move_as_in_haproxy_when_the_second_server_leaves() {
+    // Keys of the second server, and keys that have another one when it weighs nothing, as counted with HAProxy 2.6 and
+    // 3.5: by map, then on the circle.
+    let rows: &[(&[u32], [(usize, usize); 2])] = &[
+        (&[1, 1, 1], [(3_420, 6_670), (2_944, 2_944)]),
+        (&[1, 2, 3], [(3_251, 4_042), (3_171, 3_171)]),
+        (&[7, 5, 3, 2], [(2_966, 6_920), (2_896, 2_896)]),
+        (&[1; 20], [(507, 9_555), (441, 441)]),
+        (&[13; 7], [(1_414, 8_579), (1_488, 1_488)]),
+        (&[64; 4], [(2_586, 7_463), (2_702, 2_702)]),
+    ];
+    for (weights, counted) in rows {
+        let mut without = weights.to_vec();
+        without[1] = 0;
+        let found = [HashMethod::MapBased, HashMethod::Consistent].map(|method| {
+            let (before, after) = (picks(method, None, weights), picks(method, None, &without));
+            (before.matches('b').count(), before.chars().zip(after.chars()).filter(|(one, other)| one != other).count())
+        });
+        assert_eq!(found, *counted, "{weights:?}");
+    }
 }
 
 /// HAProxy in a directory of its own; both end together.
