@@ -3,6 +3,8 @@
 
 mod decode;
 mod encode;
+#[cfg(test)]
+mod property_tests;
 mod text;
 mod tlv;
 
