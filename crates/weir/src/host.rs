@@ -5,6 +5,8 @@ use crate::version;
 use config::environment::Environment;
 use config::spec::GlobalSpec;
 use engine::service::runtime::Host;
+use engine::service::runtime::process::address;
+use policy::program::Program;
 
 /// What the runtime API tells of this run.
 pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messages) -> Host {
@@ -19,6 +21,14 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messa
         startup_logs: messages.said().to_owned(),
         ..Host::default()
     }
+}
+
+/// Where the runtime API listens: `$HAPROXY_CLI`.
+#[must_use]
+pub fn runtime_addresses(program: &Program) -> String {
+    let sockets = program.runtime.sockets.iter();
+    let addresses: Vec<String> = sockets.map(|socket| address(&socket.bind.address)).collect();
+    addresses.join(";")
 }
 
 /// The host's name as the kernel has it: the local peer where nobody says.

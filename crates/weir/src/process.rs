@@ -95,7 +95,7 @@ fn launch(
     master: Option<Master>,
     messages: &mut Messages,
 ) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources, environment, threads, rights } = prepared;
+    let Prepared { program, spec, sources, mut environment, threads, rights } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
@@ -148,6 +148,7 @@ fn launch(
         // Only a daemon cannot be found without its file.
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
+    let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
     let host = host::describe(&spec.global, &environment, messages);
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();

@@ -23,17 +23,20 @@ pub struct Sockets {
     pub opened: Vec<Opened>,
     /// What each allows, by index.
     pub levels: Vec<RuntimeLevel>,
+    /// Their addresses, as `$HAPROXY_MASTER_CLI` has them.
+    pub addresses: String,
 }
 
-/// Where commands are taken.
-pub struct Counter(Rc<Office>);
+/// Where commands are taken: the master, and its environment.
+pub struct Counter(Rc<Office>, Vec<String>);
 
 /// Accepts commands on every socket.
-pub fn open(office: &Rc<Office>, sockets: Sockets) {
+pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let crowd = Crowd::new(MOST);
+    let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
         let level = sockets.levels.get(opened.index).copied().unwrap_or(RuntimeLevel::Operator);
-        let desk = Desk { state: Rc::new(Counter(Rc::clone(office))), tables: &[TABLE] };
+        let desk = Desk { state: Rc::clone(&counter), tables: &[TABLE] };
         let first = Conversation::begin(level, PATIENCE);
         rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(desk, opened.socket, first, Rc::clone(&crowd), || false));
     }
@@ -52,6 +55,8 @@ const TABLE: &[Command<Counter>] = &[
         .at(RuntimeLevel::Operator),
     Command::new("reload", "reload", "achieve a soft-reload (-sf) of haproxy", Run::Gradual(soft_reload))
         .at(RuntimeLevel::Operator),
+    Command::new("show env", "show env [var]", "dump environment variables known to the process", Run::Now(show_env))
+        .at(RuntimeLevel::Operator),
     Command::new("show proc", "show proc", "show processes status", Run::Now(show_proc)),
     Command::new(
         "show startup-logs",
@@ -63,6 +68,18 @@ const TABLE: &[Command<Counter>] = &[
 
 /// Stands in the table for `help`; the prefix is taken before the table is looked at.
 fn nothing(_: &mut Call<'_, Counter>) {}
+
+fn show_env(call: &mut Call<'_, Counter>) {
+    let wanted = call.word(2).to_owned();
+    let is_wanted = |line: &&String| wanted.is_empty() || line.split('=').next() == Some(wanted.as_str());
+    let found: Vec<&String> = call.state.1.iter().filter(is_wanted).collect();
+    if found.is_empty() {
+        call.refuse("Variable not found");
+        return;
+    }
+    let text: String = found.into_iter().map(|line| format!("{line}\n")).collect();
+    call.answer.push(text);
+}
 
 fn show_proc(call: &mut Call<'_, Counter>) {
     call.answer.push(call.state.0.show());

@@ -14,10 +14,10 @@ use crate::files::{self, reason};
 use crate::listeners::{self, Older};
 use crate::load::{self, Refused};
 use crate::messages::Messages;
-use crate::{background, process};
+use crate::{background, host, process};
 use config::document::Sources;
 use config::spec::{GlobalSpec, LifetimeSpec};
-use config::{InputFile, LoadOptions};
+use config::{InputFile, LoadOptions, Loaded};
 use life::Office;
 use notify::Manager;
 use rt::process::StarterWaits;
@@ -37,18 +37,22 @@ const MAX_RELOADS: u32 = 50;
 pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
     process::enter_directory(settings, messages)?;
-    let global = own_part(settings);
+    let Loaded { spec, mut environment, .. } = own_part(settings);
+    let global = spec.global;
     if global.quiet && !settings.verbose {
         messages.silence();
     }
     let sockets = open_sockets(settings, messages)?;
+    let _ = environment.set("HAPROXY_MWORKER", "1");
+    let _ = environment.set("HAPROXY_MASTER_CLI", &sockets.addresses);
+    let environment = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let recipe = recipe(settings, directory).map_err(|error| {
         messages.alert(&format!("Cannot find the program itself : {}", reason(&error)));
         Refused
     })?;
     let daemon = (settings.daemon || global.daemon) && !settings.foreground;
     let starter = settle(settings, &global, daemon, messages)?;
-    let post = Post { recipe, sockets, starter, lifetime: global.lifetime, notifies: settings.notify };
+    let post = Post { recipe, sockets, starter, environment, lifetime: global.lifetime, notifies: settings.notify };
     serve(post, messages)
 }
 
@@ -57,15 +61,18 @@ struct Post {
     recipe: Recipe,
     sockets: cli::Sockets,
     starter: Option<StarterWaits>,
+    /// `NAME=value`, for those who ask.
+    environment: Vec<String>,
     lifetime: LifetimeSpec,
     notifies: bool,
 }
 
 /// What the configuration says about the master itself. Whatever is wrong with it, its workers will tell.
-fn own_part(settings: &Settings) -> GlobalSpec {
+fn own_part(settings: &Settings) -> Loaded {
     let files = files::read(&settings.files).unwrap_or_default();
-    let options = LoadOptions { language: load::language(settings), ..LoadOptions::default() };
-    config::load(&files, config::environment::Environment::of_process(), &options).spec.global
+    let local_peer = settings.local_peer.clone().unwrap_or_else(host::name);
+    let options = LoadOptions { language: load::language(settings), local_peer, ..LoadOptions::default() };
+    config::load(&files, config::environment::Environment::of_process(), &options)
 }
 
 fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result<Recipe> {
@@ -77,7 +84,6 @@ fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result
         arguments: words.collect(),
         directory,
         hands_over: settings.takeover.as_deref() != Some("/dev/null"),
-        cli: settings.master_sockets.join(";"),
     })
 }
 
@@ -129,7 +135,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         Refused
     })?;
     let levels = program.runtime.sockets.iter().map(|socket| socket.level).collect();
-    Ok(cli::Sockets { opened: opened.runtime, levels })
+    Ok(cli::Sockets { opened: opened.runtime, levels, addresses: host::runtime_addresses(&program) })
 }
 
 /// Serves on this thread, the only one.
@@ -142,11 +148,11 @@ fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
         let post = post.lock().unwrap_or_else(PoisonError::into_inner).take();
         let told = Arc::clone(&told);
         Box::pin(async move {
-            if let Some(Post { recipe, sockets, starter, lifetime, notifies }) = post {
+            if let Some(Post { recipe, sockets, starter, environment, lifetime, notifies }) = post {
                 let name = std::env::var_os("NOTIFY_SOCKET").filter(|_| notifies);
                 let office = Office::new(recipe, Manager::at(name.as_deref()), &lifetime, starter, quiet);
                 let office = Rc::new(office);
-                cli::open(&office, sockets);
+                cli::open(&office, sockets, environment);
                 let ended = office.live().await;
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = ended;
             }

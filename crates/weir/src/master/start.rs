@@ -21,8 +21,6 @@ pub struct Recipe {
     pub arguments: Vec<OsString>,
     /// The directory that it was started in.
     pub directory: PathBuf,
-    /// What `-S` names, for `$HAPROXY_MASTER_CLI`.
-    pub cli: String,
     /// Whether workers hand their sockets over (`-x /dev/null` says no).
     pub hands_over: bool,
 }
@@ -51,7 +49,6 @@ impl Recipe {
             .args(&self.arguments)
             .current_dir(&self.directory)
             .env("HAPROXY_MWORKER", "1")
-            .env("HAPROXY_MASTER_CLI", &self.cli)
             .env_remove("NOTIFY_SOCKET")
             .spawn()?;
         Ok((child.id(), Channel::adopt(ours)?))

@@ -25,6 +25,7 @@ impl Service {
     fn start(global: &str) -> Self {
         let folder = Folder::new();
         let port = free_port();
+        let global = global.replace("FOLDER", folder.text());
         let file = folder.write("service.cfg", &format!("global\n{global}\n{}", text(port, "")));
         let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
         manager.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -179,7 +180,7 @@ fn a_master_in_the_background_serves_when_its_command_returns() {
 
 #[test]
 fn commands_are_for_the_master_or_for_a_worker() {
-    let service = Service::start("");
+    let service = Service::start("    stats socket FOLDER/api level admin");
     let (master, worker) = (service.running.id(), service.worker());
     let number = |answer: &str| {
         let line = answer.lines().find_map(|line| line.strip_prefix("Pid: "));
@@ -196,4 +197,9 @@ fn commands_are_for_the_master_or_for_a_worker() {
     assert!(service.ask("user; reload").contains("Permission denied"));
     assert!(service.ask("prompt; @1").contains(&format!("{worker}> ")));
     assert_eq!(number(&service.ask("expert-mode on; @1 show info")), worker);
+    let socket = format!("HAPROXY_MASTER_CLI=unix@{}/master\n", service.folder.text());
+    assert!(service.ask("show env HAPROXY_MASTER_CLI").starts_with(&socket));
+    assert!(service.ask("@1 show env HAPROXY_MWORKER").starts_with("HAPROXY_MWORKER=1\n"));
+    let socket = format!("HAPROXY_CLI=unix@{}/api\n", service.folder.text());
+    assert!(service.ask("@1 show env HAPROXY_CLI").starts_with(&socket));
 }

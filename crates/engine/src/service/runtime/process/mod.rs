@@ -150,7 +150,7 @@ fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Convers
 }
 
 /// An address as the runtime API prints it.
-fn address(address: &policy::program::BindAddress) -> String {
+pub fn address(address: &policy::program::BindAddress) -> String {
     use policy::program::BindAddress;
     match address {
         BindAddress::Inet(address) if address.is_ipv4() => format!("ipv4@{address}"),
