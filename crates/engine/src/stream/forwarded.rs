@@ -147,7 +147,9 @@ mod tests {
     fn elements_as_haproxy_writes_them() {
         let usual = ForwardedSpec { proto: true, r#for: true, ..ForwardedSpec::default() };
         let nodes = ForwardedSpec { by: true, r#for: true, ..ForwardedSpec::default() };
-        let rows: &[(ForwardedSpec, Option<&str>, Option<&str>, Option<&str>, &str)] = &[
+        /// Parameters, source, destination, Host, and the element.
+        type Row = (ForwardedSpec, Option<&'static str>, Option<&'static str>, Option<&'static str>, &'static str);
+        let rows: &[Row] = &[
             (usual, Some("10.0.0.1:5"), None, None, "proto=http;for=10.0.0.1"),
             (usual, None, None, None, "proto=http;for=unknown"),
             (nodes, Some("[2001:db8::1]:5"), Some("10.0.0.2:80"), None, "by=10.0.0.2;for=\"[2001:db8::1]\""),

@@ -233,7 +233,7 @@ async fn weather(calm: Rc<Cell<bool>>) {
 fn any_network(seed: u64) -> Link {
     let draw = text(3, seed);
     let micros = |byte: u8| Duration::from_micros(u64::from(byte));
-    let buffer = if draw[2] % 2 == 0 { 16 * 1024 } else { 256 * 1024 };
+    let buffer = if draw[2].is_multiple_of(2) { 16 * 1024 } else { 256 * 1024 };
     Link { latency: micros(draw[0]), jitter: micros(draw[1]), buffer, fragment: !seed.is_multiple_of(3) }
 }
 

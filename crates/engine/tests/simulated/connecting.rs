@@ -248,7 +248,7 @@ fn a_connection_is_used_so_often_and_no_more() {
         let mut client = Peer::connect(WEIR).await;
         for request in 1..=7 {
             ask(&mut client).await;
-            assert_eq!(opened.get(), (request + 2) / 3);
+            assert_eq!(opened.get(), usize::div_ceil(request, 3));
         }
     });
 }

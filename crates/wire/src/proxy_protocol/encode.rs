@@ -172,7 +172,8 @@ mod tests {
         let signature = "0d0a0d0a000d0a515549540a";
         let inet = ends("127.0.0.1:47450", "127.0.0.1:18203");
         let text = b"hello-127.0.0.1-v2c";
-        let rows: &[(Ends, bool, &[(u8, &[u8])], &str)] = &[
+        type Row<'a> = (Ends, bool, &'a [(u8, &'a [u8])], &'a str);
+        let rows: &[Row<'_>] = &[
             (ends("127.0.0.1:44772", "127.0.0.1:18202"), false, &[], "2111000c7f0000017f000001aee4471a"),
             (
                 ends("[::1]:40774", "[::1]:18202"),
