@@ -173,13 +173,16 @@ impl<'a> Parties<'a> {
 
 /// Counts the bytes that went since the last time, so that a long stream shows while it runs.
 pub fn bytes(session: &Session, facts: &mut Facts) {
-    let (read, written) = (facts.bytes_in - facts.counted_in, facts.bytes_out - facts.counted_out);
-    if read == 0 && written == 0 {
-        return;
+    if facts.bytes_in != facts.counted_in || facts.bytes_out != facts.counted_out {
+        bytes_for(&Parties::of(session, facts), session, facts);
     }
+}
+
+fn bytes_for(parties: &Parties<'_>, session: &Session, facts: &mut Facts) {
+    let (read, written) = (facts.bytes_in - facts.counted_in, facts.bytes_out - facts.counted_out);
     facts.counted_in = facts.bytes_in;
     facts.counted_out = facts.bytes_out;
-    for tally in Parties::of(session, facts).all() {
+    for tally in parties.all() {
         tally.bytes_in.add(read);
         tally.bytes_out.add(written);
     }
@@ -200,8 +203,8 @@ pub fn flowing(session: &Session, facts: &mut Facts) {
 
 /// A stream has ended.
 pub fn stream(session: &Session, facts: &mut Facts) {
-    bytes(session, facts);
     let parties = Parties::of(session, facts);
+    bytes_for(&parties, session, facts);
     outcome(&parties, facts);
     if facts.status != 0 {
         answer(&parties, facts);
