@@ -3,7 +3,7 @@
 use super::MAX_RELOADS;
 use super::link::{FromWorker, LONGEST};
 use super::notify::{Manager, News};
-use super::roster::{Ended, Roster};
+use super::roster::{Ended, Roster, Standing};
 use super::start::{Recipe, connection};
 use crate::files::reason;
 use crate::messages::Messages;
@@ -22,8 +22,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// What the master listens to.
-pub const SIGNALS: &[Signal] =
-    &[Signal::Child, Signal::User1, Signal::User2, Signal::Hangup, Signal::Terminate, Signal::Interrupt];
+pub const SIGNALS: &[Signal] = &[
+    Signal::Child,
+    Signal::User1,
+    Signal::User2,
+    Signal::Hangup,
+    Signal::Terminate,
+    Signal::Interrupt,
+    Signal::TerminalOutput,
+    Signal::TerminalInput,
+];
 
 /// Bytes of the messages of a start that are kept.
 const MOST_LOGS: usize = 64 * 1024;
@@ -142,6 +150,7 @@ impl Office {
                 Some(Signal::User1) => self.leave(Signal::User1, 0),
                 Some(Signal::Terminate) => self.leave(Signal::Terminate, 0),
                 Some(Signal::Interrupt) => self.leave(Signal::Interrupt, 130),
+                Some(signal @ (Signal::TerminalOutput | Signal::TerminalInput)) => self.pass_on(signal),
                 _ => {}
             }
         }
@@ -300,9 +309,16 @@ impl Office {
             self.messages.borrow_mut().warning("Exiting Master process...");
             self.waiting.take().into_iter().for_each(Waker::wake);
         }
-        let pids: Vec<u32> = self.roster.borrow().entries().iter().map(|entry| entry.pid).collect();
-        pids.into_iter().for_each(|pid| send(pid, signal));
+        self.pass_on(signal);
         self.end_with_the_last();
+    }
+
+    /// Sends a signal to every worker. A pause would stop a worker for good that does not handle it yet.
+    fn pass_on(&self, signal: Signal) {
+        let is_pause = matches!(signal, Signal::TerminalOutput | Signal::TerminalInput);
+        let roster = self.roster.borrow();
+        let meant = roster.entries().iter().filter(|entry| !is_pause || entry.standing != Standing::Loading);
+        meant.for_each(|entry| send(entry.pid, signal));
     }
 
     /// Looks which workers have ended.
@@ -356,8 +372,7 @@ impl Office {
         if gentle || self.ends_on_failure || self.roster.borrow().entries().is_empty() {
             self.leaving.set(Some(if code == 143 { 0 } else { code }));
             self.manager.tell(News::Stopping);
-            let pids: Vec<u32> = self.roster.borrow().entries().iter().map(|entry| entry.pid).collect();
-            pids.into_iter().for_each(|pid| send(pid, Signal::Terminate));
+            self.pass_on(Signal::Terminate);
         }
     }
 

@@ -129,6 +129,16 @@ fn a_worker_that_dies_takes_the_master_with_it() {
 }
 
 #[test]
+fn a_pause_is_passed_on() {
+    let service = Service::start("");
+    assert!(service.answers());
+    service.running.send(Signal::TTOU);
+    wait_until("the pause", || TcpStream::connect(("127.0.0.1", service.port)).is_err());
+    service.running.send(Signal::TTIN);
+    assert!(service.answers());
+}
+
+#[test]
 fn a_soft_stop_of_the_master_waits_for_its_workers() {
     let service = Service::start("");
     let mut kept = connect(service.port);
