@@ -1,10 +1,9 @@
 //! How a server is chosen: `balance` and the keywords about hashes (configuration manual, section 4).
 
 /// `balance`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BalanceSpec {
-    /// `roundrobin` (also what no `balance` line means).
-    #[default]
+    /// `roundrobin`.
     RoundRobin,
     /// `static-rr`.
     StaticRr,
@@ -35,11 +34,18 @@ pub enum BalanceSpec {
         /// The cookie; `mstshash` where none is written.
         name: String,
     },
-    /// `random` or `random(draws)`; default 2 draws.
+    /// `random` or `random(draws)`; default 2 draws. Also what no `balance` line means.
     Random {
         /// Servers drawn, of which the least loaded is taken.
         draws: u32,
     },
+}
+
+impl Default for BalanceSpec {
+    /// The manual: "random" where no other algorithm was set.
+    fn default() -> Self {
+        Self::Random { draws: 2 }
+    }
 }
 
 impl BalanceSpec {

@@ -100,6 +100,9 @@ impl Request<'_> {
                 Some(slot) => slot,
                 None => self.assign(exclude).await?,
             };
+            if exclude.is_some_and(|left| left != slot.server()) {
+                self.facts.borrow_mut().redispatched = true;
+            }
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
             let attempt = match self.link_to(backend, server).await {
@@ -125,7 +128,6 @@ impl Request<'_> {
             if goes_elsewhere(backend, retry) {
                 self.count(server, Step::Redispatch);
                 exclude = Some(slot.server());
-                self.facts.borrow_mut().redispatched = true;
                 drop(slot);
             } else {
                 self.count(server, Step::Retry);

@@ -190,7 +190,6 @@ fn again(session: &Session, proxy: &Proxy, facts: &SharedFacts, slot: Slot) -> (
     facts.forget_answer();
     facts.retries += 1;
     if connect::goes_elsewhere(backend, facts.retries) {
-        facts.redispatched = true;
         count(tally::Step::Redispatch);
         (None, Some(slot.server()))
     } else {

@@ -63,7 +63,7 @@ impl Mapped {
 
     pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         match pick.hash {
-            Some(hash) => self.0.map.at_hash(hash, pick.avoid),
+            Some(hash) => self.0.map.at_hash(hash),
             None => self.0.pick(pick, loads),
         }
     }

@@ -15,12 +15,10 @@ impl Map {
         Self { entries: spread(candidates) }
     }
 
-    /// The entry for a hash, whether its server is full or not; the next other server's if that one is to be avoided.
-    pub(super) fn at_hash(&self, hash: u32, avoid: Option<usize>) -> Option<usize> {
-        let start = (hash as usize).checked_rem(self.entries.len())?;
-        let mut others = (0..self.entries.len()).map(|step| self.server_at(start + step));
-        let other = others.find(|server| avoid != Some(*server));
-        Some(other.unwrap_or_else(|| self.server_at(start)))
+    /// The entry for a hash, whether its server is full or not. No server is avoided: as with HAProxy, a redispatch
+    /// chooses the same one again, since the map is what says where a key belongs.
+    pub(super) fn at_hash(&self, hash: u32) -> Option<usize> {
+        (hash as usize).checked_rem(self.entries.len()).map(|start| self.server_at(start))
     }
 
     /// The next entry from `cursor` on whose server has a free slot, another one than `avoid` if there is one. Moves
