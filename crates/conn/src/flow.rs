@@ -79,6 +79,8 @@ pub struct Moved {
     pub read: usize,
     /// Written to the sink.
     pub written: usize,
+    /// Of these, moved by the kernel.
+    pub spliced: usize,
 }
 
 /// One direction of a body.
@@ -324,7 +326,9 @@ impl Flow {
         }
         let more = self.closes && self.source_ended();
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
-            moved.written += std::task::ready!(pipe.poll_splice_out(cx, sink, more))?;
+            let spliced = std::task::ready!(pipe.poll_splice_out(cx, sink, more))?;
+            moved.written += spliced;
+            moved.spliced += spliced;
         }
         Poll::Ready(Ok(()))
     }

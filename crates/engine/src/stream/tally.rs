@@ -201,6 +201,23 @@ pub fn flowing(session: &Session, facts: &mut Facts) {
     }
 }
 
+/// Bytes of a body that the kernel moved: a request's go from the frontend's peer to the backend's, an answer's back.
+pub fn spliced(session: &Session, facts: &Facts, answer: bool, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    let bytes = bytes as u64;
+    let parties = Parties::of(session, facts);
+    let (from, to) = if answer { (parties.back, Some(parties.front)) } else { (Some(parties.front), parties.back) };
+    if let Some(from) = from {
+        from.spliced_in.add(bytes);
+    }
+    if let Some(to) = to {
+        to.spliced_out.add(bytes);
+    }
+    session.worker.tallies().process.spliced_out.add(bytes);
+}
+
 /// A stream has ended.
 pub fn stream(session: &Session, facts: &mut Facts) {
     let parties = Parties::of(session, facts);

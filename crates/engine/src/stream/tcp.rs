@@ -224,6 +224,10 @@ impl Carriage<'_> {
             facts.bytes_in += up.read as u64;
             facts.bytes_out += down.written as u64;
             tally::bytes(self.session, facts);
+            tally::spliced(self.session, facts, true, down.spliced);
+        }
+        if up.spliced > 0 {
+            tally::spliced(self.session, &self.facts.borrow(), false, up.spliced);
         }
     }
 

@@ -25,6 +25,9 @@ pub struct Tally {
     pub requests: Count,
     pub bytes_in: Count,
     pub bytes_out: Count,
+    /// Bytes that the kernel moved, from the peer and to it.
+    pub spliced_in: Count,
+    pub spliced_out: Count,
     /// Answers by class: none of the following, 1xx to 5xx.
     pub answers: [Count; 6],
     pub request_errors: Count,
@@ -67,6 +70,8 @@ impl Tally {
             &self.requests,
             &self.bytes_in,
             &self.bytes_out,
+            &self.spliced_in,
+            &self.spliced_out,
             &self.request_errors,
             &self.connect_errors,
             &self.response_errors,
@@ -112,6 +117,7 @@ pub struct ProcessTally {
     pub connections: Count,
     pub requests: Count,
     pub bytes_out: Count,
+    pub spliced_out: Count,
     pub connection_rate: Rate,
     pub session_rate: Rate,
     /// In units of 32 bytes.

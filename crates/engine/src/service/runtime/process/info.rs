@@ -64,7 +64,7 @@ impl Totals {
             session_rate_max,
             requests: counters.process(|process| &process.requests),
             bytes_out: counters.process(|process| &process.bytes_out),
-            spliced_bytes_out: 0,
+            spliced_bytes_out: counters.process(|process| &process.spliced_out),
             // Counted in units of 32 bytes.
             bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
         }

@@ -83,13 +83,13 @@ pub(super) const COLUMNS: &[Column] = &[
         "MCPV",
         "Total number of bytes received using kernel splicing",
         Where::both(F | B),
-        |_| Value::U64(0),
+        |o| o.http_count(|t| &t.spliced_in),
     ),
     column(
         "h1_spliced_bytes_out",
         "MCPV",
         "Total number of bytes sendusing kernel splicing",
         Where::both(F | B),
-        |_| Value::U64(0),
+        |o| o.http_count(|t| &t.spliced_out),
     ),
 ];
