@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::WorkerId;
 use crate::mailbox::{Message, Remote, Shared};
 use crate::sys::thread::{self as threads, NO_TASK, Sample};
 use crate::task::NO_TAG;
+use crate::{WorkerId, sys};
 
 /// When to speak up, and to whom.
 #[derive(Clone)]
@@ -81,6 +81,8 @@ impl Drop for Guard {
 }
 
 fn watch(watchdog: &Watchdog, shared: &Shared) {
+    // A handler that ran here could not reach the descriptors that it writes to.
+    sys::signal::leave_to_other_threads();
     threads::leave_descriptors();
     let period = period(watchdog.warn_after);
     let base = threads::base_address();

@@ -19,6 +19,18 @@ pub(crate) fn set_handler(number: i32, handler: extern "C" fn(libc::c_int)) -> i
     set(number, handler as *const () as libc::sighandler_t)
 }
 
+/// Has every signal that is meant for the process go to another thread than this one. Signals of the thread's own faults
+/// come all the same.
+pub(crate) fn leave_to_other_threads() {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut all: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: `all` is valid for both calls, which write and read it, and nothing is asked back.
+    unsafe {
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
 /// Leaves a signal to the system. That it cannot be changed (SIGKILL) is no error.
 pub(crate) fn set_default(number: i32) {
     let _ = set(number, libc::SIG_DFL);

@@ -56,6 +56,10 @@ fn signals_that_only_ask_do_no_harm() {
         running.send(signal);
         assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "{signal:?}");
     }
+    // Signals that come close together go to different threads.
+    for _ in 0..20 {
+        [Signal::HUP, Signal::QUIT, Signal::USR2].into_iter().for_each(|signal| running.send(signal));
+    }
     running.send(Signal::USR1);
     let found = running.finish();
     assert_eq!(found.code(), Some(0));
