@@ -2,6 +2,7 @@
 //! open a socket.
 
 use crate::arguments::Settings;
+use crate::detected;
 use crate::host;
 use crate::messages::Messages;
 use crate::processors;
@@ -53,8 +54,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
 
 /// What the reader of the language has to know of this run.
 pub fn language(settings: &Settings) -> LanguageOptions {
-    let mut options =
-        LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..LanguageOptions::default() };
+    let mut options = LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..detected::options() };
     options.set_run_time_option("SPLICE", !settings.no_splice);
     options.set_run_time_option("REUSEPORT", !settings.no_reuse_port);
     options

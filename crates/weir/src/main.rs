@@ -3,6 +3,7 @@
 mod arguments;
 mod background;
 mod demo;
+mod detected;
 mod dump;
 mod files;
 mod help;
@@ -27,7 +28,6 @@ mod version;
 mod worker;
 
 use arguments::{Command, UsageError};
-use config::LanguageOptions;
 use config::condition::{ConditionContext, eval_argument};
 use config::environment::Environment;
 use config::language::variables::define;
@@ -72,7 +72,7 @@ fn print(text: impl AsRef<[u8]>) {
 
 /// `-cc`.
 fn evaluate(condition: &str, quiet: bool) -> ExitCode {
-    let options = LanguageOptions::default();
+    let options = detected::options();
     let mut environment = Environment::of_process();
     define(&mut environment, options.version, &[], &host::name());
     let context = ConditionContext { environment: &environment, options: &options };

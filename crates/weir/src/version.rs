@@ -4,6 +4,7 @@
 //! `version_atleast` and scripts written for HAProxy compare.
 
 use crate::arguments::VersionForm;
+use crate::detected;
 use std::fmt::Write;
 
 /// Weir's own version.
@@ -78,6 +79,10 @@ fn full(invoked_as_haproxy: bool) -> String {
     text.push_str("Feature list :");
     for (name, present) in config::FEATURES {
         let _ = write!(text, " {}{name}", if *present { '+' } else { '-' });
+    }
+    text.push_str("\nDetected feature list :");
+    for (name, present) in detected::features() {
+        let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
     text.push_str(SETTINGS);
     text

@@ -1,0 +1,27 @@
+//! Features that depend on the machine: `-vv` lists them, conditions ask for them. Must never be asked twice a run where
+//! it matters: each answer costs system calls.
+
+use config::LanguageOptions;
+use rt::net::{Address, BindOptions, ListeningSocket};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// HAProxy's names of such features, and whether this machine has them.
+#[must_use]
+pub fn features() -> Vec<(&'static str, bool)> {
+    vec![("HAVE_WORKING_TCP_MD5SIG", signs_segments())]
+}
+
+/// What the language knows of the program and the machine.
+#[must_use]
+pub fn options() -> LanguageOptions {
+    let mut options = LanguageOptions::default();
+    options.features.extend(features());
+    options
+}
+
+/// Whether the kernel knows TCP's MD5 signatures (RFC 2385): it is asked with a socket that nobody hears of.
+fn signs_segments() -> bool {
+    let nowhere = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let options = BindOptions { md5_password: Some(b"secret".to_vec()), ..BindOptions::default() };
+    ListeningSocket::bind(&nowhere, &options).is_ok()
+}
