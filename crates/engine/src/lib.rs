@@ -2,6 +2,7 @@
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
 pub mod facts;
+pub mod frontends;
 mod handshake;
 pub mod listener;
 pub mod outgoing;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use frontends::Opening;
 use listener::Listening;
 use sockets::Sockets;
 use worker::{Shared, Worker};
@@ -160,6 +162,9 @@ pub fn pause(shared: &Arc<Shared>) -> Vec<usize> {
     let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
     let mut failed = Vec::new();
     for (frontend, socket) in sockets {
+        if is_paused_alone(shared, frontend) {
+            continue;
+        }
         if socket.pause().is_err() {
             failed.extend(frontend);
         }
@@ -175,6 +180,9 @@ pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
     let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
     let mut lost = Vec::new();
     for (frontend, socket) in sockets {
+        if is_paused_alone(shared, frontend) {
+            continue;
+        }
         if socket.resume().is_err() {
             lost.extend(frontend);
         }
@@ -182,6 +190,11 @@ pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
     shared.set_paused(false);
     wake_watchers(shared);
     lost
+}
+
+/// Whether a frontend is paused whatever the process is.
+fn is_paused_alone(shared: &Shared, frontend: Option<usize>) -> bool {
+    frontend.is_some_and(|frontend| shared.frontends.opening(frontend) != Opening::Open)
 }
 
 fn wake_watchers(shared: &Arc<Shared>) {

@@ -11,6 +11,7 @@ use config::spec::LogLevel;
 use policy::live::{Admission, Entry};
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket, is_exhaustion};
 
+use crate::frontends::Opening;
 use crate::session;
 use crate::worker::Worker;
 
@@ -52,7 +53,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
     // Told already that there are no descriptors, or no memory.
     let mut exhausted = false;
     loop {
-        if !acceptable(worker, listener).await {
+        if !acceptable(worker, place, listener).await {
             return;
         }
         for _ in 0..most {
@@ -128,15 +129,13 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
     }
 }
 
-/// Ready with true when a connection waits, with false when the process stops.
-async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
+/// Ready with true when a connection waits, with false when the process stops or the frontend.
+async fn acceptable(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     std::future::poll_fn(|cx| {
-        if worker.shared.is_stopping() {
-            return Poll::Ready(false);
-        }
-        match (worker.shared.is_paused(), listener.is_paused()) {
-            (true, false) => listener.pause(),
-            (false, true) if listener.resume().is_err() => return Poll::Ready(false),
+        match (worker.shared.opening(place.frontend), listener.is_paused()) {
+            (Opening::Shut, _) => return Poll::Ready(false),
+            (Opening::Paused, false) => listener.pause(),
+            (Opening::Open, true) if listener.resume().is_err() => return Poll::Ready(false),
             _ => {}
         }
         listener.poll_acceptable(cx).map(|()| true)
@@ -156,7 +155,7 @@ async fn enter<'a>(
     let mut paused = false;
     let mut timer = None;
     let entry = std::future::poll_fn(|cx| {
-        if worker.shared.is_stopping() {
+        if worker.shared.opening(place.frontend) == Opening::Shut {
             return Poll::Ready(None);
         }
         let entered = loop {

@@ -3,8 +3,9 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use base::buffer::Buffer;
@@ -46,6 +47,8 @@ pub struct Session {
     facts: RefCell<Option<SharedFacts>>,
     waker: RefCell<Option<Waker>>,
     key: Cell<Option<Key>>,
+    /// Somebody wants its connection closed at once.
+    killed: Cell<bool>,
     /// Its places in the process, the frontend and at the listening address.
     slots: RefCell<Option<Entry>>,
 }
@@ -162,6 +165,16 @@ impl Session {
         }
     }
 
+    /// Closes its connection at once, whatever its stream does (`shutdown session`). False: it has no stream.
+    pub fn kill(&self) -> bool {
+        let has_stream = self.facts.borrow().is_some();
+        if has_stream {
+            self.killed.set(true);
+            self.wake();
+        }
+        has_stream
+    }
+
     /// Gives back its places, before the connection itself has ended.
     pub fn release(&self) {
         self.slots.borrow_mut().take();
@@ -188,12 +201,40 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         facts: RefCell::default(),
         waker: RefCell::default(),
         key: Cell::default(),
+        killed: Cell::new(false),
         slots: RefCell::new(Some(slots)),
     });
     let key = worker.enter(Rc::clone(&session));
     session.key.set(Some(key));
     stream::tally::session(&session);
-    rt::spawn(rt::Class::Normal, key.to_bits(), run(session, socket));
+    rt::spawn(rt::Class::Normal, key.to_bits(), run_unless_killed(session, socket));
+}
+
+/// Runs a session to its end, or until somebody kills it: everything that it holds is dropped then.
+async fn run_unless_killed(session: Rc<Session>, socket: OwnedSocket) {
+    let killed = {
+        let mut running = pin!(run(Rc::clone(&session), socket));
+        std::future::poll_fn(|cx| {
+            if session.killed.get() { Poll::Ready(true) } else { running.as_mut().poll(cx).map(|()| false) }
+        })
+        .await
+    };
+    if killed {
+        conclude_killed(&session);
+        leave(&session);
+    }
+}
+
+/// A stream that was killed ends like none that was cut off: always in the same state, as HAProxy logs it.
+fn conclude_killed(session: &Session) {
+    let Some(facts) = session.current() else { return };
+    if let Ok(mut known) = facts.try_borrow_mut() {
+        known.outcome = Outcome::new(Cause::Killed, Phase::Connect);
+        if session.proxy().mode == Mode::Http {
+            known.status = 500;
+        }
+    }
+    stream::conclude::conclude(session, facts);
 }
 
 async fn run(session: Rc<Session>, socket: OwnedSocket) {

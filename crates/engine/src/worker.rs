@@ -16,6 +16,7 @@ use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
 
 use crate::facts::Facts;
+use crate::frontends::{Frontends, Opening};
 use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::service::log::{Logger, Targets};
@@ -48,6 +49,8 @@ pub struct Shared {
     stopped_at: OnceLock<Moment>,
     /// Nobody accepts for the time being.
     paused: AtomicBool,
+    /// Which frontends accept.
+    pub frontends: Frontends,
     /// Workers that may accept connections still.
     accepting: AtomicUsize,
     /// The listening sockets, for those who pause them or pass them on.
@@ -75,6 +78,7 @@ impl Shared {
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = Counters::new(&program, workers);
+        let frontends = Frontends::new(program.proxies.len());
         Self {
             outgoing: Outgoing::new(&program),
             program,
@@ -87,6 +91,7 @@ impl Shared {
             leaving: AtomicBool::new(false),
             stopped_at: OnceLock::new(),
             paused: AtomicBool::new(false),
+            frontends,
             accepting: AtomicUsize::new(workers),
             sockets: OnceLock::new(),
             turn: AtomicUsize::new(0),
@@ -118,6 +123,15 @@ impl Shared {
     /// Whether nobody accepts for the time being.
     pub fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
+    }
+
+    /// Whether a frontend accepts: the process may be paused or stopping, or the frontend alone.
+    pub fn opening(&self, frontend: usize) -> Opening {
+        match self.frontends.opening(frontend) {
+            _ if self.is_stopping() => Opening::Shut,
+            Opening::Open if self.is_paused() => Opening::Paused,
+            own => own,
+        }
     }
 
     pub(crate) fn set_paused(&self, paused: bool) {

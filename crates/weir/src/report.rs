@@ -3,6 +3,7 @@
 
 use crate::messages::Messages;
 use config::spec::LogLevel;
+use engine::frontends::Opening;
 use engine::worker::{Shared, Worker};
 use policy::program::Proxy;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ fn log(proxy: usize, level: LogLevel, text: &str) {
 
 /// Says that the proxies have stopped, on standard error and in their logs.
 pub fn stopped(shared: &Shared, messages: &mut Messages) {
-    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+    let shut = |index| shared.frontends.opening(index) == Opening::Shut;
+    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled && !shut(proxy.index)) {
         let (front, back) = totals(shared, proxy.index);
         messages.warning(&format!("Proxy {} stopped (cumulated conns: FE: {front}, BE: {back}).", proxy.name));
         if let Some(worker) = rt::local::<Worker>() {

@@ -15,6 +15,7 @@ mod connecting;
 mod half_close;
 mod http_options;
 mod maxconn;
+mod orders;
 mod panics;
 mod private;
 mod queueing;

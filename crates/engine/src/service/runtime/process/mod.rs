@@ -5,6 +5,7 @@ mod activity;
 mod debug;
 mod environment;
 mod field;
+mod frontends;
 mod handover;
 mod info;
 mod limits;
@@ -37,6 +38,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     stat::TABLE,
     servers::TABLE,
     limits::TABLE,
+    frontends::TABLE,
     sessions::TABLE,
 ];
 

@@ -12,13 +12,24 @@ use super::super::{Call, Command, Gone, Pending, Run};
 use crate::session::Session;
 use crate::worker::Worker;
 
-pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
-    "show sess",
-    "show sess [help|<id>|all] [opts...]",
-    "report the list of current streams or dump this exact stream",
-    Run::Gradual(show_sess),
-)
-.at(RuntimeLevel::Operator)];
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new(
+        "show sess",
+        "show sess [help|<id>|all] [opts...]",
+        "report the list of current streams or dump this exact stream",
+        Run::Gradual(show_sess),
+    )
+    .at(RuntimeLevel::Operator),
+    Command::new("shutdown session", "shutdown session [id]", "kill a specific session", Run::Gradual(shut_one))
+        .at(RuntimeLevel::Admin),
+    Command::new(
+        "shutdown sessions server",
+        "shutdown sessions server <bk>/<srv>",
+        "kill sessions on a server",
+        Run::Gradual(shut_at_server),
+    )
+    .at(RuntimeLevel::Admin),
+];
 
 /// Sessions that a worker is asked for at a time.
 const BATCH: usize = 100;
@@ -129,11 +140,86 @@ fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Opt
     (text, last)
 }
 
+/// Bits of an id that are those of the session's key; above them is its worker's number, from 1.
+const OWN_BITS: u32 = 48;
+
+/// The name of a session over all workers.
+fn id_of(worker: usize, key: Key) -> u64 {
+    ((worker as u64 + 1) << OWN_BITS) | own_bits(key.to_bits())
+}
+
+const fn own_bits(bits: u64) -> u64 {
+    bits & ((1 << OWN_BITS) - 1)
+}
+
+fn shut_one<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let id = call.word(2).strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let Some(id) = id else {
+            call.refuse("Session pointer expected (use 'show sess').");
+            return Ok(());
+        };
+        let number = (id >> OWN_BITS).checked_sub(1).and_then(|number| usize::try_from(number).ok());
+        let killed = match number.filter(|number| *number < call.state.shared.workers()) {
+            Some(number) => crate::on_one_worker(number, move |worker| kill(worker, own_bits(id))).await,
+            None => None,
+        };
+        if killed != Some(true) {
+            call.refuse("No such session (use 'show sess').");
+        }
+        Ok(())
+    })
+}
+
+fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let (backend, server) = match super::servers::find(&call.state.shared.program, call.word(3)) {
+            Ok((proxy, server)) => (proxy.index, server.index),
+            Err(sentence) => {
+                call.refuse(sentence);
+                return Ok(());
+            }
+        };
+        for number in 0..call.state.shared.workers() {
+            let mut from = None;
+            loop {
+                let batch = crate::on_one_worker(number, move |worker| kill_some(worker, backend, server, from)).await;
+                match batch.flatten() {
+                    Some(last) => from = Some(last),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Kills the session whose key has these bits. False: there is none, or it has no stream.
+fn kill(worker: &Rc<Worker>, bits: u64) -> bool {
+    let place = bits as u32;
+    let found = worker.sessions_behind(place.checked_sub(1).map(u64::from), 1).pop();
+    found.is_some_and(|(key, session)| own_bits(key.to_bits()) == bits && session.kill())
+}
+
+/// Kills those of some sessions that have to do with a server. Where to go on.
+fn kill_some(worker: &Rc<Worker>, backend: usize, server: usize, from: Option<u64>) -> Option<u64> {
+    let sessions = worker.sessions_behind(from, BATCH);
+    let is_there = |session: &Session| {
+        let facts = session.current();
+        let facts = facts.as_ref().and_then(|facts| facts.try_borrow().ok());
+        facts.is_some_and(|facts| facts.backend == Some(backend) && facts.server == Some(server))
+    };
+    for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
+        session.kill();
+    }
+    if sessions.len() < BATCH { None } else { sessions.last().map(|(key, _)| key.to_bits()) }
+}
+
 fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {
     let worker = &session.worker;
     let Some(facts) = session.current() else { return };
     let Ok(facts) = facts.try_borrow() else { return };
-    let id = ((worker.id as u64 + 1) << 48) | key.to_bits() & 0xffff_ffff_ffff;
+    let id = id_of(worker.id, key);
     let backend = facts.backend.map(|index| worker.proxy(index));
     let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.server);
     let server = server.and_then(|(backend, server)| backend.servers.get(server));

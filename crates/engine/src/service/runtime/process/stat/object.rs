@@ -7,6 +7,7 @@ use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::field::{Field, Value};
+use crate::frontends::Opening;
 use crate::worker::Worker;
 
 /// Frontends, in a set of kinds.
@@ -338,8 +339,11 @@ impl<'a> Object<'a> {
     }
 
     fn opening(&self) -> &'static str {
-        if self.proxy.disabled || self.worker.shared.is_stopping() {
-            return "STOP";
+        match self.worker.shared.opening(self.proxy.index) {
+            _ if self.proxy.disabled => return "STOP",
+            Opening::Shut => return "STOP",
+            Opening::Paused => return "PAUSED",
+            Opening::Open => {}
         }
         let full = match self.kind {
             Kind::Listener(bind) => bind.maxconn.is_some_and(|most| self.current() >= most),

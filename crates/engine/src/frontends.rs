@@ -1,0 +1,90 @@
+//! Which frontends accept, when somebody pauses or stops single ones at run time (management manual, "disable frontend",
+//! "enable frontend", "shutdown frontend"). Must never end a session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::sockets::Sockets;
+use crate::worker::Shared;
+
+/// Whether a frontend accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// It does.
+    Open,
+    /// Not for the time being: it gave its addresses free where the system lets it.
+    Paused,
+    /// Never again.
+    Shut,
+}
+
+/// Every frontend's opening, by the index of its proxy.
+#[derive(Debug)]
+pub struct Frontends(Box<[AtomicU8]>);
+
+impl Frontends {
+    /// All of them open.
+    pub(crate) fn new(proxies: usize) -> Self {
+        Self((0..proxies).map(|_| AtomicU8::new(Opening::Open as u8)).collect())
+    }
+
+    /// Of the proxy with that index.
+    pub fn opening(&self, proxy: usize) -> Opening {
+        match self.0.get(proxy).map(|one| one.load(Ordering::Relaxed)) {
+            Some(one) if one == Opening::Paused as u8 => Opening::Paused,
+            Some(one) if one == Opening::Shut as u8 => Opening::Shut,
+            _ => Opening::Open,
+        }
+    }
+
+    fn set(&self, proxy: usize, opening: Opening) {
+        if let Some(one) = self.0.get(proxy) {
+            one.store(opening as u8, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A socket could not be paused, or somebody else has its address now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed;
+
+/// A frontend's sockets that are open.
+fn each_socket(
+    shared: &Shared,
+    proxy: usize,
+    act: impl Fn(&rt::net::ListeningSocket) -> std::io::Result<()>,
+) -> Result<(), Failed> {
+    let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
+    let results = sockets.filter(|(frontend, _)| *frontend == Some(proxy)).map(|(_, socket)| act(&socket));
+    // Every one of them is tried.
+    if results.filter(Result::is_err).count() == 0 { Ok(()) } else { Err(Failed) }
+}
+
+/// Stops listening until [`resume`]: another process may bind the addresses meanwhile. Connections that are open go on.
+///
+/// # Errors
+/// [`Failed`]: the frontend accepts nobody, but an address of it may not be free.
+pub fn pause(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
+    shared.frontends.set(proxy, Opening::Paused);
+    crate::wake_watchers(shared);
+    if shared.is_paused() { Ok(()) } else { each_socket(shared, proxy, rt::net::ListeningSocket::pause) }
+}
+
+/// Listens and accepts again after [`pause`].
+///
+/// # Errors
+/// [`Failed`]: the frontend stays paused.
+pub fn resume(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
+    if !shared.is_paused() {
+        each_socket(shared, proxy, rt::net::ListeningSocket::resume)?;
+    }
+    shared.frontends.set(proxy, Opening::Open);
+    crate::wake_watchers(shared);
+    Ok(())
+}
+
+/// Closes a frontend's sockets for good. Who has connected by now is served.
+pub fn shut(shared: &Arc<Shared>, proxy: usize) {
+    shared.frontends.set(proxy, Opening::Shut);
+    crate::wake_watchers(shared);
+}

@@ -1,0 +1,82 @@
+//! `disable frontend`, `enable frontend`, `shutdown frontend` (management manual, section 9.3). Must never end a session.
+
+use config::spec::{LogLevel, RuntimeLevel};
+use policy::program::Proxy;
+
+use super::super::{Call, Command, Run};
+use crate::frontends::{self, Opening};
+use crate::worker::Worker;
+
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new(
+        "disable frontend",
+        "disable frontend <frontend>",
+        "temporarily disable specific frontend",
+        Run::Now(disable),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new("enable frontend", "enable frontend <frontend>", "re-enable specific frontend", Run::Now(enable))
+        .at(RuntimeLevel::Admin),
+    Command::new("shutdown frontend", "shutdown frontend <frontend>", "stop a specific frontend", Run::Now(shutdown))
+        .at(RuntimeLevel::Admin),
+];
+
+/// The frontend that the third word names, and whether it is open; says so where there is none.
+fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
+    let worker: &'a Worker = call.state;
+    let name = call.word(2);
+    if name.is_empty() {
+        call.refuse("A frontend name is expected.");
+        return None;
+    }
+    let mut proxies = worker.shared.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
+    let Some(proxy) = proxies.find(|proxy| *proxy.name == *name) else {
+        call.refuse("No such frontend.");
+        return None;
+    };
+    let opening = if proxy.disabled { Opening::Shut } else { worker.shared.frontends.opening(proxy.index) };
+    Some((proxy, opening))
+}
+
+/// Says something in the frontend's log.
+fn tell(worker: &Worker, proxy: &Proxy, what: &str) {
+    worker.logger.message(Some(proxy.index), LogLevel::Warning, &format!("{what} frontend {}.", proxy.name));
+}
+
+fn disable(call: &mut Call<'_, Worker>) {
+    let Some((proxy, opening)) = named(call) else { return };
+    match opening {
+        Opening::Shut => call.refuse("Frontend was previously shut down, cannot disable."),
+        Opening::Paused => call.refuse("All sockets are already disabled."),
+        Opening::Open if frontends::pause(&call.state.shared, proxy.index).is_err() => {
+            call.refuse("Failed to pause frontend, check logs for precise cause.");
+        }
+        Opening::Open => tell(call.state, proxy, "Paused"),
+    }
+}
+
+fn enable(call: &mut Call<'_, Worker>) {
+    let Some((proxy, opening)) = named(call) else { return };
+    match opening {
+        Opening::Shut => call.refuse("Frontend was previously shut down, cannot enable."),
+        Opening::Open => call.refuse("All sockets are already enabled."),
+        Opening::Paused if frontends::resume(&call.state.shared, proxy.index).is_err() => {
+            call.refuse("Failed to resume frontend, check logs for precise cause (port conflict?).");
+        }
+        Opening::Paused => tell(call.state, proxy, "Resumed"),
+    }
+}
+
+fn shutdown(call: &mut Call<'_, Worker>) {
+    let Some((proxy, opening)) = named(call) else { return };
+    if opening == Opening::Shut {
+        call.refuse("Frontend was already shut down.");
+        return;
+    }
+    let worker = call.state;
+    frontends::shut(&worker.shared, proxy.index);
+    let totals = || worker.shared.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
+    let front = totals().map(|tally| tally.front.connections.get()).sum();
+    let back = totals().map(|tally| tally.back.sessions.get()).sum();
+    worker.logger.proxy_stopped(proxy.index, &proxy.name, front, back);
+}

@@ -1,0 +1,188 @@
+//! Orders given through the runtime API while traffic flows: frontends that pause and stop, sessions that are killed.
+
+use testkit::{Peer, PeerOptions, Service, sleep};
+
+use crate::messages::*;
+use crate::world::*;
+
+const API: &str = "10.0.0.2:9001";
+const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
+const OTHER: &str = "10.0.0.1:81";
+
+async fn ask(typed: &str) -> String {
+    let mut peer = Peer::connect(API).await;
+    peer.send(format!("{typed}\n")).await;
+    peer.half_close();
+    String::from_utf8(peer.receive_rest().await).unwrap()
+}
+
+/// The status of a frontend in the statistics.
+async fn status(frontend: &str) -> String {
+    let table = ask("show stat").await;
+    let line = table.lines().find(|line| line.starts_with(&format!("{frontend},FRONTEND,"))).unwrap();
+    line.split(',').nth(17).unwrap().to_owned()
+}
+
+async fn fetch(client: &mut Peer, s1: &mut Service) {
+    client.send(GET).await;
+    let mut server = s1.accept().await;
+    server.expect(GET_AT_SERVER).await;
+    server.send(OK).await;
+    client.expect(OK_AT_CLIENT).await;
+}
+
+fn two_frontends() -> Worlds {
+    config(&format!(
+        "frontend f\n bind {WEIR}\n default_backend b\nfrontend g\n bind {OTHER}\n default_backend b\nbackend b\n \
+         http-reuse never\n server s1 10.0.1.1:80"
+    ))
+    .global(SOCKET)
+}
+
+#[test]
+fn orders_about_frontends_are_answered_as_haproxy_answers_them() {
+    let rows: &[(&str, &str)] = &[
+        ("disable frontend", "A frontend name is expected.\n\n"),
+        ("disable frontend x", "No such frontend.\n\n"),
+        ("disable frontend b", "No such frontend.\n\n"),
+        ("enable frontend f", "All sockets are already enabled.\n\n"),
+        ("disable frontend f", "\n"),
+        ("disable frontend f", "All sockets are already disabled.\n\n"),
+        ("enable frontend f", "\n"),
+        ("shutdown frontend", "A frontend name is expected.\n\n"),
+        ("disable frontend f;shutdown frontend f", "\n\n"),
+        ("shutdown frontend f", "Frontend was already shut down.\n\n"),
+        ("enable frontend f", "Frontend was previously shut down, cannot enable.\n\n"),
+        ("disable frontend f", "Frontend was previously shut down, cannot disable.\n\n"),
+        ("shutdown session", "Session pointer expected (use 'show sess').\n\n"),
+        ("shutdown session x", "Session pointer expected (use 'show sess').\n\n"),
+        ("shutdown session 0x1", "No such session (use 'show sess').\n\n"),
+        ("shutdown session 0x1000000000000", "No such session (use 'show sess').\n\n"),
+        ("shutdown session 0xffff000000000000", "No such session (use 'show sess').\n\n"),
+        ("shutdown sessions server", "Require 'backend/server'.\n\n"),
+        ("shutdown sessions server b/x", "No such server.\n\n"),
+        ("shutdown sessions server b/s1", "\n"),
+    ];
+    two_frontends().seeds(0..2).run(move |_| async move {
+        for (typed, answer) in rows {
+            assert_eq!(ask(typed).await, *answer, "{typed:?}");
+        }
+    });
+}
+
+#[test]
+fn a_frontend_pauses_alone_and_comes_back() {
+    two_frontends().run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut old = Peer::connect(WEIR).await;
+        fetch(&mut old, &mut s1).await;
+        assert_eq!(ask("disable frontend f").await, "\n");
+        sleep(1).await;
+        assert_eq!((status("f").await, status("g").await), ("PAUSED".to_owned(), "OPEN".to_owned()));
+        // Whoever is connected goes on, the other frontend accepts, a newcomer waits.
+        fetch(&mut old, &mut s1).await;
+        let mut other = Peer::connect(OTHER).await;
+        fetch(&mut other, &mut s1).await;
+        let mut new = Peer::connect(WEIR).await;
+        new.send(GET).await;
+        sleep(100).await;
+        s1.is_left_alone();
+        assert_eq!(ask("enable frontend f").await, "\n");
+        let mut server = s1.accept().await;
+        server.expect(GET_AT_SERVER).await;
+        server.send(OK).await;
+        new.expect(OK_AT_CLIENT).await;
+        assert_eq!(status("f").await, "OPEN");
+        let lines = world.take_log().await;
+        for sentence in ["Paused frontend f.", "Resumed frontend f."] {
+            assert!(lines.iter().any(|line| line.contains(sentence)), "{lines:#?}");
+        }
+    });
+}
+
+#[test]
+fn a_frontend_that_is_shut_down_closes_its_address_and_ends_nobody() {
+    two_frontends().run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut old = Peer::connect(WEIR).await;
+        fetch(&mut old, &mut s1).await;
+        world.forget_log();
+        assert_eq!(ask("shutdown frontend f").await, "\n");
+        sleep(5).await;
+        assert_eq!(status("f").await, "STOP");
+        assert!(Peer::try_connect(WEIR, PeerOptions::default()).await.is_err());
+        fetch(&mut old, &mut s1).await;
+        let mut other = Peer::connect(OTHER).await;
+        fetch(&mut other, &mut s1).await;
+        let lines = world.take_log().await;
+        let sentence = "Proxy f stopped (cumulated conns: FE: 1, BE: 0).";
+        assert!(lines.iter().any(|line| line.contains(sentence)), "{lines:#?}");
+    });
+}
+
+/// The id of the only session of a frontend.
+async fn id(frontend: &str) -> String {
+    let sessions = ask("show sess").await;
+    let line = sessions.lines().find(|line| line.contains(&format!("fe={frontend} "))).unwrap();
+    line.split(':').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_session_is_killed_by_its_id() {
+    listen("server s1 10.0.1.1:80").global(SOCKET).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        server.expect(GET_AT_SERVER).await;
+        let id = id("l").await;
+        assert_eq!(ask(&format!("shutdown session {id}")).await, "\n");
+        client.expect_eof().await;
+        server.expect_end().await;
+        world.expect_log(&[r#"l l/s1 0/0/0/-1/# 500 0 - - KC-- #/#/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
+        assert_eq!(ask(&format!("shutdown session {id}")).await, "No such session (use 'show sess').\n\n");
+        // The server's slot is free again.
+        let mut next = Peer::connect(WEIR).await;
+        fetch(&mut next, &mut s1).await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn the_sessions_at_a_server_are_killed_and_no_others() {
+    const EACH: usize = 5;
+    listen("balance roundrobin\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80").global(SOCKET).run(|world| async move {
+        let (mut s1, mut s2) = (Service::at(S1), Service::at(S2));
+        let mut clients = Vec::new();
+        let (mut cut, mut kept) = (Vec::new(), Vec::new());
+        for _ in 0..EACH {
+            for (service, servers) in [(&mut s1, &mut cut), (&mut s2, &mut kept)] {
+                let mut client = Peer::connect(WEIR).await;
+                client.send(GET).await;
+                let mut server = service.accept().await;
+                server.expect(GET_AT_SERVER).await;
+                server.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab").await;
+                client.expect("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab").await;
+                servers.push(server);
+                clients.push(client);
+            }
+        }
+        assert_eq!(ask("shutdown sessions server l/s1").await, "\n");
+        for mut server in cut {
+            server.expect_end().await;
+        }
+        for server in &mut kept {
+            server.send("cd").await;
+        }
+        for (at, client) in clients.iter_mut().enumerate() {
+            if at % 2 == 0 {
+                client.expect_eof().await;
+            } else {
+                client.expect("cd").await;
+            }
+        }
+        let lines = world.lines(2 * EACH).await;
+        let count = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+        assert_eq!((count(" KC-- "), count(" ---- ")), (EACH, EACH), "{lines:#?}");
+    });
+}
