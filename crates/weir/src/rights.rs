@@ -8,7 +8,7 @@ use crate::messages::Messages;
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};
-use rt::confine::{Needs, confine};
+use rt::confine::{Extent, Needs, confine};
 use rt::rights::{self, Capability};
 use std::io;
 use std::path::Path;
@@ -167,21 +167,21 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
     }
 }
 
-/// Forbids the process what serving does not need. With `confine strict`, all of it or nothing is served.
+/// Forbids the process what serving does not need: with `confine auto` what costs nothing while it serves, with `confine
+/// strict` all of it, or nothing is served.
 fn forbid_the_rest(rights: &Rights, messages: &mut Messages) -> Result<(), Refused> {
-    if rights.confine == Confinement::Off {
-        return Ok(());
+    let extent = match rights.confine {
+        Confinement::Off => return Ok(()),
+        Confinement::Auto => Extent::Free,
+        Confinement::Strict => Extent::Whole,
+    };
+    let needs =
+        Needs { programs: rights.fork_wanted, gains: rights.setuid_wanted, files: rights.dumpable == Some(true) };
+    let done = confine(needs, extent);
+    let mut measures = vec![("programs that gain rights", done.gains), ("changes of the file system", done.files)];
+    if extent == Extent::Whole || done.calls.is_some() {
+        measures.push(("system calls that serving does not need", done.calls));
     }
-    let done = confine(Needs {
-        programs: rights.fork_wanted,
-        gains: rights.setuid_wanted,
-        files: rights.dumpable == Some(true),
-    });
-    let measures = [
-        ("programs that gain rights", done.gains),
-        ("changes of the file system", done.files),
-        ("system calls that serving does not need", done.calls),
-    ];
     let (mut forbidden, mut missing) = (Vec::new(), Vec::new());
     for (measure, result) in measures {
         match result {

@@ -72,7 +72,7 @@ impl Capability {
 /// `confine`, a keyword of Weir's own: whether the process forbids itself what serving does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confinement {
-    /// As far as the kernel helps; what it cannot do is no error.
+    /// What costs nothing while it serves, as far as the kernel helps; what it cannot do is no error.
     #[default]
     Auto,
     /// Not at all.

@@ -41,7 +41,8 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "confine",
         "{ auto | off | strict }",
-        "Weir's own: whether the process forbids itself, after start-up, what serving does not need.",
+        "Weir's own: what the process forbids itself after start-up: what costs nothing (auto), all that serving does \
+         not need (strict), or nothing.",
         confine,
     ),
 ];
