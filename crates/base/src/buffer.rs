@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 /// A pool of equally large buffers that belongs to one worker. Clones are handles on the same pool.
@@ -34,9 +35,10 @@ impl BufferPool {
     #[inline]
     pub fn get(&self) -> Buffer {
         let kept = self.shared.free.borrow_mut().pop();
-        let storage = kept.unwrap_or_else(|| vec![0; self.shared.size].into_boxed_slice());
+        let bytes = kept.unwrap_or_else(|| vec![0; self.shared.size].into_boxed_slice());
         self.shared.outstanding.set(self.shared.outstanding.get() + 1);
-        Buffer { storage, start: 0, end: 0, reserved: 0, pool: Some(Rc::clone(&self.shared)) }
+        let storage = Storage { bytes, pool: Some(Rc::clone(&self.shared)) };
+        Buffer { storage: Some(ManuallyDrop::new(storage)), start: 0, end: 0, reserved: 0 }
     }
 
     /// Bytes that each buffer holds.
@@ -81,11 +83,16 @@ impl Pool {
 /// ```
 #[derive(Default)]
 pub struct Buffer {
-    storage: Box<[u8]>,
+    /// `None`: an empty buffer without storage, whose end costs no more than a look at this.
+    storage: Option<ManuallyDrop<Storage>>,
     start: u32,
     end: u32,
     /// Bytes at the storage's end that readers must leave free; see [`Buffer::reserve_around`].
     reserved: u32,
+}
+
+struct Storage {
+    bytes: Box<[u8]>,
     pool: Option<Rc<Pool>>,
 }
 
@@ -102,13 +109,24 @@ impl Buffer {
     /// When `size` does not fit 32 bits.
     pub fn with_capacity(size: usize) -> Buffer {
         assert!(u32::try_from(size).is_ok(), "a buffer holds less than 4 GB");
-        Buffer { storage: vec![0; size].into_boxed_slice(), start: 0, end: 0, reserved: 0, pool: None }
+        let storage = Storage { bytes: vec![0; size].into_boxed_slice(), pool: None };
+        Buffer { storage: Some(ManuallyDrop::new(storage)), start: 0, end: 0, reserved: 0 }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.storage.as_ref().map_or(&[], |storage| &storage.bytes)
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.storage.as_mut().map_or(&mut [], |storage| &mut storage.bytes)
     }
 
     /// Bytes that the storage holds in all.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.storage.len()
+        self.bytes().len()
     }
 
     /// Bytes of data.
@@ -126,19 +144,20 @@ impl Buffer {
     /// Bytes that fit behind the data without moving it.
     #[inline]
     pub fn room(&self) -> usize {
-        (self.storage.len() - self.end as usize).saturating_sub(self.reserved as usize)
+        (self.bytes().len() - self.end as usize).saturating_sub(self.reserved as usize)
     }
 
     /// The data.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        &self.storage[self.start as usize..self.end as usize]
+        &self.bytes()[self.start as usize..self.end as usize]
     }
 
     /// The data, for changes in place.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.storage[self.start as usize..self.end as usize]
+        let (start, end) = (self.start as usize, self.end as usize);
+        &mut self.bytes_mut()[start..end]
     }
 
     /// The free bytes behind the data, to be written and then declared with [`Buffer::advance`]. Their content is
@@ -146,7 +165,8 @@ impl Buffer {
     #[inline]
     pub fn spare_mut(&mut self) -> &mut [u8] {
         let limit = self.end as usize + self.room();
-        &mut self.storage[self.end as usize..limit]
+        let end = self.end as usize;
+        &mut self.bytes_mut()[end..limit]
     }
 
     /// Declares that the first `count` bytes of the spare part are data now.
@@ -185,10 +205,10 @@ impl Buffer {
     /// clipped to what the storage has.
     #[inline]
     pub fn reserve_around(&mut self, front: usize, back: usize) {
-        let front = front.min(self.storage.len()) as u32;
+        let front = front.min(self.bytes().len()) as u32;
         self.start = front;
         self.end = front;
-        self.reserved = back.min(self.storage.len() - front as usize) as u32;
+        self.reserved = back.min(self.bytes().len() - front as usize) as u32;
     }
 
     /// Puts `bytes` before the data; `false`, and nothing written, when there is no room in front of it.
@@ -196,7 +216,8 @@ impl Buffer {
     #[must_use = "false means that nothing was written"]
     pub fn push_front(&mut self, bytes: &[u8]) -> bool {
         let Some(start) = (self.start as usize).checked_sub(bytes.len()) else { return false };
-        self.storage[start..self.start as usize].copy_from_slice(bytes);
+        let end = self.start as usize;
+        self.bytes_mut()[start..end].copy_from_slice(bytes);
         self.start = start as u32;
         true
     }
@@ -212,7 +233,8 @@ impl Buffer {
     /// Moves the data to the front of the storage, so that all free bytes lie behind it.
     pub fn compact(&mut self) {
         if self.start > 0 {
-            self.storage.copy_within(self.start as usize..self.end as usize, 0);
+            let data = self.start as usize..self.end as usize;
+            self.bytes_mut().copy_within(data, 0);
             self.end -= self.start;
             self.start = 0;
         }
@@ -222,7 +244,8 @@ impl Buffer {
     #[inline]
     #[must_use = "false means that nothing was written"]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
-        match self.storage[self.end as usize..].get_mut(..bytes.len()) {
+        let end = self.end as usize;
+        match self.bytes_mut()[end..].get_mut(..bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(bytes);
                 self.end += bytes.len() as u32;
@@ -233,11 +256,26 @@ impl Buffer {
     }
 }
 
+/// Most buffers that end are empty ones: their end is a look at `storage`, in line, and nothing more.
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
+        if let Some(storage) = self.storage.take() {
+            give_back(ManuallyDrop::into_inner(storage));
+        }
+    }
+}
+
+#[inline(never)]
+fn give_back(storage: Storage) {
+    drop(storage);
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
         if let Some(pool) = self.pool.take() {
-            pool.put_back(std::mem::take(&mut self.storage));
+            pool.put_back(std::mem::take(&mut self.bytes));
         }
     }
 }

@@ -92,12 +92,18 @@ impl List {
             return None;
         }
         let mut links = self.lock();
-        let position = if newest {
-            links.queue.iter().rposition(|idle| wanted.admits(idle))
+        let idle = if newest && links.queue.back().is_some_and(|idle| wanted.admits(idle)) {
+            // The usual case, at no search.
+            links.queue.pop_back()?
         } else {
-            links.queue.iter().position(|idle| wanted.admits(idle))
-        }?;
-        let idle = links.queue.remove(position)?;
+            let mut order = links.queue.iter();
+            let position = if newest {
+                order.rposition(|idle| wanted.admits(idle))
+            } else {
+                order.position(|idle| wanted.admits(idle))
+            };
+            links.queue.remove(position?)?
+        };
         let left = links.queue.len();
         links.spare = links.spare.min(left);
         self.length.store(left, Ordering::Relaxed);

@@ -37,7 +37,7 @@ pub use executor::{Config, Main, MainFuture, run};
 pub use local_time::local_offset;
 pub use mailbox::{Handle, LoadGuard};
 pub use output::{ATOMIC, Output};
-pub use recycle::{Recycled, boxed, boxed_dyn};
+pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use signal::{Signal, SignalStream, signals};
 pub use task::{Class, NO_TAG};
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};

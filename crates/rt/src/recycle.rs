@@ -34,6 +34,15 @@ pub fn boxed<F: Future>(future: F) -> Recycled<F> {
     Recycled::new(future)
 }
 
+/// Boxes the future that `make` returns, which is written where it stays: a large one is not copied there.
+#[inline]
+pub fn boxed_with<A, F: Future>(arguments: A, make: impl FnOnce(A) -> F) -> Recycled<F> {
+    let block = allocate(Layout::new::<F>()).cast::<F>();
+    // SAFETY: the block is fresh, and large and aligned enough for an `F`. A panic in `make` would leak it, no more.
+    unsafe { block.write(make(arguments)) };
+    Recycled { content: block, owns: PhantomData }
+}
+
 /// Boxes a future in recycled memory and forgets its type.
 pub fn boxed_dyn<'a, T>(future: impl Future<Output = T> + 'a) -> Recycled<dyn Future<Output = T> + 'a> {
     let boxed = mem::ManuallyDrop::new(Recycled::new(future));

@@ -105,6 +105,14 @@ impl Request<'_> {
             }
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
+            if server.redirect.is_none()
+                && !server.connecting.varies
+                && let Some(link) = self.idle_link(backend, server, Identity::COMMON)
+            {
+                self.count(server, Step::Reuse);
+                self.note_connected(&link.stream);
+                return Ok(Target { slot, link });
+            }
             let attempt = match self.link_to(backend, server).await {
                 Ok(attempt) => attempt,
                 Err(refusal) => return Err(self.give_up(slot, refusal)),

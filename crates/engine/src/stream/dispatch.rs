@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
-use conn::flow::{Flow, Trailers};
+use conn::flow::{Flow, FlowError, Trailers};
 use conn::link::Link;
 use policy::balance::Subject;
 use policy::program::{Backend, Proxy, Server};
@@ -52,12 +52,13 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
     let hash = recognise(session, backend, &facts.borrow().request, client.input.data());
-    let Some(mut up) = start_body(client, &facts, splice_request, rule) else {
+    let mut up = Flow::idle();
+    if start_body(client, &facts, splice_request, rule, &mut up).is_err() {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
         return refuse(session, client, facts, 400).await;
-    };
+    }
     let mut held: Option<Slot> = None;
     let (mut fresh, mut exclude) = (false, None);
     loop {
@@ -94,16 +95,18 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         }
         let retry_on = allowed_retries(backend, &facts);
         let terms = Terms { reused: link.answers > 0, close_server, retry_on, ..terms };
-        let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, up);
-        match exchange.run().await {
+        let (end, remains, tunnelled) = {
+            let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, &mut up);
+            let end = exchange.run().await;
+            (end, exchange.remains(), (end == End::Tunnel).then(|| exchange.take_tunnel()))
+        };
+        match end {
             End::Replay => {
-                drop(exchange);
                 up = Flow::idle();
                 held = Some(slot);
                 fresh = true;
             }
             End::Retry => {
-                up = exchange.into_upload();
                 if !up.rewind() {
                     up = Flow::idle();
                 }
@@ -112,28 +115,23 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 fresh = true;
             }
             End::Silent => {
-                drop(exchange);
                 tally::bytes(session, &mut facts.borrow_mut());
                 session.end(facts);
                 return leave(client, Outcome::default(), true);
             }
             End::Answered => {
-                let (keep, reusable) = (exchange.client_goes_on(), exchange.link_is_reusable());
-                drop(exchange);
-                let link = Leftover { slot, link, reusable, close_server };
-                return answered(session, client, backend, facts, link, keep);
+                let link = Leftover { slot, link, reusable: remains.link_is_reusable, close_server };
+                return answered(session, client, backend, facts, link, remains.client_goes_on);
             }
             End::Tunnel => {
-                let (head, input) = exchange.into_tunnel();
-                return tunnel(session, client, backend_proxy, facts, (slot, link), (head, input)).await;
+                let behind = tunnelled.unwrap_or_default();
+                return tunnel(session, client, backend_proxy, facts, (slot, link), behind).await;
             }
             End::Failed { outcome, status, page } => {
-                let nothing_sent = exchange.nothing_sent();
-                let up = exchange.into_upload();
                 drop(link);
                 facts.borrow_mut().counts = Some(slot.release());
                 facts.borrow_mut().outcome = outcome;
-                if nothing_sent && status > 0 {
+                if remains.nothing_sent && status > 0 {
                     facts.borrow_mut().status = i32::from(status);
                     if page {
                         return fail(session, client, facts, status, up).await;
@@ -238,14 +236,22 @@ fn answered(
     }
 }
 
-/// Starts the flow of the request's body with what came behind its head. `None`: that breaks the chunked coding.
-pub fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool, trailers: Trailers) -> Option<Flow> {
+/// Starts an idle flow with the request's body: with what came behind its head.
+///
+/// # Errors
+/// That breaks the chunked coding.
+pub fn start_body(
+    client: &mut Client,
+    facts: &SharedFacts,
+    splice: bool,
+    trailers: Trailers,
+    up: &mut Flow,
+) -> Result<(), FlowError> {
     let framing = facts.borrow().request.framing;
-    let mut up = Flow::idle();
     up.trailers = trailers;
     if framing.has_body() {
         let body = std::mem::replace(&mut client.input, Buffer::empty());
-        up.start(body, framing, framing == Framing::Chunked).ok()?;
+        up.start(body, framing, framing == Framing::Chunked)?;
         if splice {
             up.splice();
         }
@@ -253,7 +259,7 @@ pub fn start_body(client: &mut Client, facts: &SharedFacts, splice: bool, traile
         // Whoever waits for a server holds no buffer.
         client.input = Buffer::empty();
     }
-    Some(up)
+    Ok(())
 }
 
 /// Whether one of both sides wants a direction spliced.

@@ -52,6 +52,17 @@ pub enum End {
     Silent,
 }
 
+/// What is left of an exchange. What is left of the request's flow must be read if the client's connection is to go on.
+#[derive(Debug, Clone, Copy)]
+pub struct Remains {
+    /// The client's connection goes on.
+    pub client_goes_on: bool,
+    /// The link may serve another request.
+    pub link_is_reusable: bool,
+    /// Nothing of the final answer was sent to the client.
+    pub nothing_sent: bool,
+}
+
 /// What the exchange needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
@@ -110,7 +121,7 @@ pub struct Exchange<'a> {
     facts: &'a SharedFacts,
     terms: Terms,
     upload: Upload,
-    up: Flow,
+    up: &'a mut Flow,
     up_step: Step,
     answer: Answer,
     down: Flow,
@@ -150,7 +161,7 @@ impl<'a> Exchange<'a> {
         link: &'a mut Link,
         facts: &'a SharedFacts,
         terms: Terms,
-        up: Flow,
+        up: &'a mut Flow,
     ) -> Self {
         let now = rt::now();
         Self {
@@ -191,34 +202,28 @@ impl<'a> Exchange<'a> {
     }
 
     /// The link may serve another request.
-    pub fn link_is_reusable(&self) -> bool {
+    fn link_is_reusable(&self) -> bool {
         self.reusable && self.sent && self.answer == Answer::Done
     }
 
     /// The client's connection goes on. Also where it has closed its direction: there may be another request before
     /// the end.
-    pub fn client_goes_on(&self) -> bool {
+    fn client_goes_on(&self) -> bool {
         self.keep_client && self.upload == Upload::Done
     }
 
-    /// Nothing of the final answer was sent to the client.
-    pub fn nothing_sent(&self) -> bool {
-        self.answer == Answer::Awaited
-    }
-
-    /// A byte of the answer came over the link.
-    pub fn server_answered(&self) -> bool {
-        self.answered
-    }
-
-    /// The request's flow: what is left of it must be read if the client's connection is to go on.
-    pub fn into_upload(self) -> Flow {
-        self.up
+    /// What is left of it once it has ended.
+    pub fn remains(&self) -> Remains {
+        Remains {
+            client_goes_on: self.client_goes_on(),
+            link_is_reusable: self.link_is_reusable(),
+            nothing_sent: self.answer == Answer::Awaited,
+        }
     }
 
     /// The head of a tunnel's answer, and what the server sent behind it.
-    pub fn into_tunnel(mut self) -> (Buffer, Buffer) {
-        (self.down.take_head(), self.input)
+    pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
+        (self.down.take_head(), std::mem::take(&mut self.input))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {

@@ -70,7 +70,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
             }
         }
         wait = true;
-        match rt::boxed(request::serve(session, &mut client)).await {
+        match rt::boxed_with((&**session, &mut client), |(session, client)| request::serve(session, client)).await {
             Next::Wait => {}
             Next::Again => {
                 client.served = client.served.saturating_add(1);

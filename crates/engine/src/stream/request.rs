@@ -3,7 +3,7 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
-use conn::flow::Trailers;
+use conn::flow::{Flow, Trailers};
 use policy::program::{Global, Proxy};
 use wire::h1::{self, Parse, Scan};
 use wire::http::Head;
@@ -217,7 +217,8 @@ fn origin_form(target: &[u8]) -> &[u8] {
 
 /// Answers a monitoring request; it is not logged.
 async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
-    let body = dispatch::start_body(client, &facts, false, Trailers::Pass);
+    let mut body = Flow::idle();
+    let body = dispatch::start_body(client, &facts, false, Trailers::Pass, &mut body).is_ok().then_some(body);
     let answer = {
         let request = &facts.borrow().request;
         page::answer(session.proxy(), session, request, 200, keeps_client(session, request) && body.is_some())

@@ -2,17 +2,18 @@
 //! (`option http-restrict-req-hdr-names`), its body is waited for (`option http-buffer-request`). Must never add a field.
 
 use config::spec::{BalanceSpec, RestrictNames};
+use conn::flow::{Flow, Trailers};
 use policy::program::Proxy;
 use wire::http::Head;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::buffering::{self, Missing};
+use crate::stream::conclude;
 use crate::stream::dispatch::start_body;
 use crate::stream::http::Client;
 use crate::stream::refuse::{fail, finish, refuse};
 use crate::stream::request::Next;
-use crate::stream::{conclude, dispatch};
 use crate::worker::SharedFacts;
 
 /// Looks at a request for one proxy; `before` is the one that has done so already.
@@ -67,9 +68,10 @@ pub async fn missed(session: &Session, client: &mut Client, facts: SharedFacts, 
         conclude::conclude(session, facts);
         return Next::Close;
     }
-    match start_body(client, &facts, false, dispatch::trailers(false, None)) {
-        Some(body) => fail(session, client, facts, missing.status, body).await,
-        None => refuse(session, client, facts, missing.status).await,
+    let mut body = Flow::idle();
+    match start_body(client, &facts, false, Trailers::Pass, &mut body) {
+        Ok(()) => fail(session, client, facts, missing.status, body).await,
+        Err(_) => refuse(session, client, facts, missing.status).await,
     }
 }
 

@@ -117,6 +117,7 @@ pub enum Step {
 }
 
 /// Counts a step for the server and its backend. Each attempt is a session of the server.
+#[inline]
 pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step) {
     let tallies = worker.tallies();
     if let (Some(server), Step::Connect | Step::Reuse) = (server, step) {
@@ -125,8 +126,7 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step)
         tally.note_session(rt::now());
         worker.add(tally, |worker| &worker.servers[server.serial], |tally| &tally.session_rate);
     }
-    let server = server.map(|server| &tallies.servers[server.serial]);
-    for tally in server.into_iter().chain([&tallies.proxies[proxy.index].back]) {
+    let count = |tally: &Tally| {
         match step {
             Step::Connect => &tally.connects,
             Step::Reuse => &tally.reuses,
@@ -135,6 +135,10 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step)
             Step::Failure => &tally.connect_errors,
         }
         .increment();
+    };
+    count(&tallies.proxies[proxy.index].back);
+    if let Some(server) = server {
+        count(&tallies.servers[server.serial]);
     }
 }
 
@@ -162,8 +166,15 @@ impl<'a> Parties<'a> {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &'a Tally> {
-        [Some(self.front), self.bind, self.back, self.server].into_iter().flatten()
+    /// Counts for all of them.
+    #[inline]
+    fn each(&self, count: impl Fn(&Tally)) {
+        count(self.front);
+        for party in [self.bind, self.back, self.server] {
+            if let Some(tally) = party {
+                count(tally);
+            }
+        }
     }
 
     fn behind(&self) -> impl Iterator<Item = &'a Tally> {
@@ -173,19 +184,21 @@ impl<'a> Parties<'a> {
 
 /// Counts the bytes that went since the last time, so that a long stream shows while it runs.
 pub fn bytes(session: &Session, facts: &mut Facts) {
-    if facts.bytes_in != facts.counted_in || facts.bytes_out != facts.counted_out {
-        bytes_for(&Parties::of(session, facts), session, facts);
-    }
+    add_bytes(session, &Parties::of(session, facts), facts);
 }
 
-fn bytes_for(parties: &Parties<'_>, session: &Session, facts: &mut Facts) {
+#[inline]
+fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
     let (read, written) = (facts.bytes_in - facts.counted_in, facts.bytes_out - facts.counted_out);
+    if read == 0 && written == 0 {
+        return;
+    }
     facts.counted_in = facts.bytes_in;
     facts.counted_out = facts.bytes_out;
-    for tally in parties.all() {
+    parties.each(|tally| {
         tally.bytes_in.add(read);
         tally.bytes_out.add(written);
-    }
+    });
     let worker = &session.worker;
     let process = &worker.tallies().process;
     process.bytes_out.add(written);
@@ -221,33 +234,41 @@ pub fn spliced(session: &Session, facts: &Facts, answer: bool, bytes: usize) {
 /// A stream has ended.
 pub fn stream(session: &Session, facts: &mut Facts) {
     let parties = Parties::of(session, facts);
-    bytes_for(&parties, session, facts);
-    outcome(&parties, facts);
+    add_bytes(session, &parties, facts);
+    if facts.outcome.cause != Cause::Normal {
+        outcome(&parties, facts);
+    }
     if facts.status != 0 {
         answer(&parties, facts);
     }
-    if let Some(back) = parties.back
-        && facts.server.is_some()
-    {
+    if let (Some(back), true) = (parties.back, facts.server.is_some()) {
         times(back, parties.server, facts);
     }
 }
 
 /// The class of the answer; a server is counted only for what came from it.
+#[inline]
 fn answer(parties: &Parties<'_>, facts: &Facts) {
-    let class = usize::try_from(facts.status / 100).ok().filter(|class| (1..=5).contains(class)).unwrap_or(0);
-    let server = parties.server.filter(|_| facts.timings.response.is_some());
-    for tally in [Some(parties.front), parties.back, server].into_iter().flatten() {
-        tally.answers[class].increment();
+    let class = match facts.status {
+        100..600 => facts.status as usize / 100,
+        _ => 0,
+    };
+    parties.front.answers[class].increment();
+    if let Some(back) = parties.back {
+        back.answers[class].increment();
+    }
+    if let (Some(server), Some(_)) = (parties.server, facts.timings.response) {
+        server.answers[class].increment();
     }
 }
 
 /// Who was at fault.
+#[cold]
 fn outcome(parties: &Parties<'_>, facts: &Facts) {
     let (cause, phase) = (facts.outcome.cause, facts.outcome.phase);
     match (cause, phase) {
         (Cause::Normal, _) => {}
-        (Cause::Internal, _) => parties.all().for_each(|tally| tally.internal_errors.increment()),
+        (Cause::Internal, _) => parties.each(|tally| tally.internal_errors.increment()),
         (_, Phase::Request) => {
             for tally in [Some(parties.front), parties.bind].into_iter().flatten() {
                 tally.request_errors.increment();
@@ -272,14 +293,17 @@ fn outcome(parties: &Parties<'_>, facts: &Facts) {
 }
 
 /// Times in milliseconds, as the log tells them.
+#[inline]
 fn times(back: &Tally, server: Option<&Tally>, facts: &Facts) {
     let timers = facts.timings.timers(rt::now());
-    let values = [timers.queue, timers.connect, timers.response, timers.total];
-    for tally in server.into_iter().chain([back]) {
-        for (which, value) in values.into_iter().enumerate() {
-            let value = u64::try_from(value).unwrap_or(0);
-            tally.times[which].add(value);
-            tally.longest[which].note(value);
-        }
+    let known = |value: i64| u64::try_from(value).unwrap_or(0);
+    let values = [known(timers.queue), known(timers.connect), known(timers.response), known(timers.total)];
+    let add = |tally: &Tally| {
+        tally.times.add(values);
+        tally.longest.iter().zip(values).for_each(|(longest, value)| longest.note(value));
+    };
+    add(back);
+    if let Some(server) = server {
+        add(server);
     }
 }

@@ -94,6 +94,9 @@ impl Random {
     }
 
     fn draw_freely(&self, numbers: &mut Numbers, loads: &Loads) -> Option<usize> {
+        if self.tables.weights.len() == 1 {
+            return (self.tables.lots.total() > 0).then_some(0);
+        }
         let mut best = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
         for _ in 1..self.draws {
             let other = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;

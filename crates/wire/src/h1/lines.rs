@@ -32,6 +32,9 @@ pub(super) enum Lines {
 /// Makes room for the canonical form of the line at `at`, and some more: what follows the head is not counted.
 pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<(), Broken> {
     let rest = input.get(at..).unwrap_or_default();
+    if fields.room().len() >= rest.len() + LONGEST_NAME + 768 {
+        return if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) };
+    }
     let line = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     fields.reserve(line + LONGEST_NAME + 768);
     if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) }
@@ -107,6 +110,9 @@ struct Plain {
 /// characters, the line's end.
 #[inline]
 fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
+    if matches!(source.first(), None | Some(b'\r' | b'\n')) {
+        return None;
+    }
     let name = copy_name(source, target);
     if name == 0 || name > LONGEST_NAME || source.get(name) != Some(&b':') {
         return None;

@@ -1,5 +1,6 @@
 //! A response's head from bytes.
 
+use super::charset::{copy_value, is_blank};
 use super::error::{Broken, ResponseError, Violation};
 use super::parse::{self, Limits, Parse, Scan, StartLine, Walk, line_end, locate};
 use super::request::{is_http, is_insecure, is_modern, keep_version, skip_blanks, version_length, write_version};
@@ -39,7 +40,39 @@ pub fn parse_response(
     }
 }
 
+/// The line as nearly every server writes it: `HTTP/1.1`, a blank, three digits, a blank, a phrase of visible text, CR LF.
+/// Where it ends; `None`, and nothing has changed: it is another one.
+#[inline]
+fn usual_status_line(input: &[u8], head: &mut Head) -> Option<usize> {
+    const CODE: usize = 9;
+    const PHRASE: usize = 13;
+    let begun = input.first_chunk::<PHRASE>()?;
+    let (start, code) = begun.split_first_chunk::<CODE>()?;
+    let [hundreds @ b'0'..=b'9', tens @ b'0'..=b'9', units @ b'0'..=b'9', b' '] = code else { return None };
+    if start != b"HTTP/1.1 " || input.get(PHRASE).is_none_or(|byte| is_blank(*byte)) {
+        return None;
+    }
+    let room = head.fields.room();
+    let length = copy_value(input, room);
+    if length <= PHRASE || input.get(length..length + 2)? != b"\r\n" {
+        return None;
+    }
+    *room.get_mut(length..)?.first_chunk_mut::<2>()? = *b"\r\n";
+    head.status = u16::from(hundreds - b'0') * 100 + u16::from(tens - b'0') * 10 + u16::from(units - b'0');
+    head.version = Version::Http11;
+    let begin = head.fields.used() as u32;
+    let end = begin + length as u32;
+    head.version_text = Span { start: begin, end: begin + 8 };
+    head.reason = Span { start: begin + PHRASE as u32, end };
+    head.line = Span { start: begin, end: end + 2 };
+    head.fields.advance(length + 2);
+    Some(length + 2)
+}
+
 fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) -> Result<StartLine, Broken> {
+    if let Some(length) = usual_status_line(&input[start..], head) {
+        return Ok(StartLine::Next(start + length));
+    }
     let rest = &input[start..];
     let usual = rest.starts_with(b"HTTP/1.1 ");
     let length = if usual { 8 } else { version_length(rest) };

@@ -25,21 +25,41 @@ impl Name {
     #[inline]
     pub fn from_token(name: &[u8]) -> Name {
         let Some(first) = name.first() else { return Name::Other };
-        let (expected, known): (&[u8], Name) = match (name.len() << 8) | usize::from(first | 0x20) {
-            TE => (b"te", Name::Te),
-            HOST => (b"host", Name::Host),
-            EXPECT => (b"expect", Name::Expect),
-            UPGRADE => (b"upgrade", Name::Upgrade),
-            TRAILER => (b"trailer", Name::Trailer),
-            CONNECTION => (b"connection", Name::Connection),
-            KEEP_ALIVE => (b"keep-alive", Name::KeepAlive),
-            CONTENT_LENGTH => (b"content-length", Name::ContentLength),
-            PROXY_CONNECTION => (b"proxy-connection", Name::ProxyConnection),
-            TRANSFER_ENCODING => (b"transfer-encoding", Name::TransferEncoding),
+        let (is_it, known) = match (name.len() << 8) | usize::from(first | 0x20) {
+            TE => (is(name, b"te"), Name::Te),
+            HOST => (is(name, b"host"), Name::Host),
+            EXPECT => (is(name, b"expect"), Name::Expect),
+            UPGRADE => (is(name, b"upgrade"), Name::Upgrade),
+            TRAILER => (is(name, b"trailer"), Name::Trailer),
+            CONNECTION => (is(name, b"connection"), Name::Connection),
+            KEEP_ALIVE => (is(name, b"keep-alive"), Name::KeepAlive),
+            CONTENT_LENGTH => (is(name, b"content-length"), Name::ContentLength),
+            PROXY_CONNECTION => (is(name, b"proxy-connection"), Name::ProxyConnection),
+            TRANSFER_ENCODING => (is(name, b"transfer-encoding"), Name::TransferEncoding),
             _ => return Name::Other,
         };
-        if name.eq_ignore_ascii_case(expected) { known } else { Name::Other }
+        if is_it { known } else { Name::Other }
     }
+}
+
+/// Whether a token is that name, in whatever case, as few words: no other byte of a token differs from a lower-case
+/// letter or a dash by the bit for the case alone.
+#[inline]
+fn is<const N: usize>(name: &[u8], expected: &[u8; N]) -> bool {
+    let Some(name) = name.first_chunk::<N>() else { return false };
+    let differs = |at: usize| (word(name, at) | CASE) ^ word(expected, at);
+    if N >= 8 {
+        // The last word overlaps the one before it.
+        return differs(0) | differs((N - 8).min(8)) | differs(N - 8) == 0;
+    }
+    name.iter().zip(expected).fold(0, |differs, (byte, expected)| differs | ((byte | 0x20) ^ expected)) == 0
+}
+
+const CASE: u64 = 0x2020_2020_2020_2020;
+
+#[inline]
+fn word(text: &[u8], at: usize) -> u64 {
+    text.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Length and first letter of each name.

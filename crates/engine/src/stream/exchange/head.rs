@@ -162,11 +162,11 @@ impl Exchange<'_> {
             Version::Http10 => facts.response.connection.keep_alive && !facts.response.connection.close,
         };
         self.reusable = kept && !self.terms.close_server && framing != Framing::UntilClose && !tunnel;
-        let upgrade = facts.response.first(b"upgrade").unwrap_or_default().to_vec();
+        let upgrade = if status == 101 { facts.response.first(b"upgrade").unwrap_or_default() } else { &[] };
         let version = facts.response.version();
         let both_modern = modern && version == Version::Http11;
         let connection = match (tunnel, self.keep_client) {
-            (true, _) if status == 101 => ConnectionLine::Upgrade(&upgrade),
+            (true, _) if status == 101 => ConnectionLine::Upgrade(upgrade),
             (true, _) => ConnectionLine::Nothing,
             (false, true) if both_modern => ConnectionLine::Nothing,
             (false, true) => ConnectionLine::KeepAlive,

@@ -56,41 +56,47 @@ impl Peak {
     }
 }
 
-/// A sliding average over the last values of its worker, [`Average::WINDOW`] of them at most.
+/// Things whose averages are told.
+const MEASURES: usize = 4;
+
+/// Sliding averages of things that are measured together, over the last values of its worker, [`Averages::WINDOW`] of
+/// them at most.
 #[derive(Debug, Default)]
-pub struct Average {
-    /// The average times the number of values it stands for.
-    sum: Count,
+pub struct Averages {
+    /// The number of values that each of them stands for.
     values: Count,
+    /// Each average times that number.
+    sums: [Count; MEASURES],
 }
 
-impl Average {
+impl Averages {
     /// Values that an average stands for at most (management manual, "over the 1024 last requests").
     pub const WINDOW: u64 = 1024;
 
-    /// Adds a value.
+    /// Adds a value of each.
     #[inline]
-    pub fn add(&self, value: u64) {
-        let (sum, values) = (self.sum.get(), self.values.get());
-        if values < Self::WINDOW {
-            self.values.set(values + 1);
-            self.sum.set(sum + value);
+    pub fn add(&self, values: [u64; MEASURES]) {
+        let known = self.values.get();
+        if known < Self::WINDOW {
+            self.values.set(known + 1);
+            self.sums.iter().zip(values).for_each(|(sum, value)| sum.add(value));
         } else {
             // One value of average size leaves.
-            self.sum.set(sum - sum / Self::WINDOW + value);
+            self.sums.iter().zip(values).for_each(|(sum, value)| sum.set(sum.get() - sum.get() / Self::WINDOW + value));
         }
     }
 
-    /// The average of several workers' values.
-    pub fn of<'a>(parts: impl Iterator<Item = &'a Self>) -> u64 {
-        let (sum, values) =
-            parts.fold((0, 0), |(sum, values), part| (sum + part.sum.get(), values + part.values.get()));
+    /// One of the averages, over several workers' values.
+    pub fn of<'a>(which: usize, parts: impl Iterator<Item = &'a Self>) -> u64 {
+        let (sum, values) = parts.fold((0, 0), |(sum, values), part| {
+            (sum + part.sums.get(which).map_or(0, Count::get), values + part.values.get())
+        });
         sum.checked_div(values).unwrap_or(0)
     }
 
     /// Forgets all values.
     pub fn reset(&self) {
-        self.sum.set(0);
+        self.sums.iter().for_each(|sum| sum.set(0));
         self.values.set(0);
     }
 }
@@ -114,17 +120,19 @@ mod tests {
 
     #[test]
     fn averages_slide_and_join() {
-        let (one, two) = (Average::default(), Average::default());
-        assert_eq!(Average::of([&one, &two].into_iter()), 0);
-        one.add(10);
-        two.add(20);
-        two.add(60);
-        assert_eq!(Average::of([&one, &two].into_iter()), 30);
-        for _ in 0..20 * Average::WINDOW {
-            one.add(100);
+        let (one, two) = (Averages::default(), Averages::default());
+        let both = |which| Averages::of(which, [&one, &two].into_iter());
+        assert_eq!((both(0), both(1)), (0, 0));
+        one.add([10, 1, 0, 0]);
+        two.add([20, 1, 0, 0]);
+        two.add([60, 4, 0, 0]);
+        assert_eq!((both(0), both(1)), (30, 2));
+        for _ in 0..20 * Averages::WINDOW {
+            one.add([100, 7, 0, 0]);
         }
-        assert_eq!(Average::of([&one].into_iter()), 100);
+        let first = |which| Averages::of(which, [&one].into_iter());
+        assert_eq!((first(0), first(1), first(9)), (100, 7, 0));
         one.reset();
-        assert_eq!(Average::of([&one].into_iter()), 0);
+        assert_eq!((first(0), first(1)), (0, 0));
     }
 }

@@ -4,7 +4,7 @@
 mod cell;
 mod rate;
 
-pub use cell::{Average, Count, Peak};
+pub use cell::{Averages, Count, Peak};
 pub use rate::Rate;
 
 use crate::program::Program;
@@ -43,7 +43,7 @@ pub struct Tally {
     pub connects: Count,
     pub reuses: Count,
     /// Milliseconds in the queue, connecting, until the answer began, and in all.
-    pub times: [Average; 4],
+    pub times: Averages,
     pub longest: [Peak; 4],
     /// The second of the last session, counted from 1 at the clock's zero.
     pub last_session: Count,
@@ -93,7 +93,7 @@ impl Tally {
         [&self.session_rate, &self.request_rate, &self.connection_rate].into_iter().for_each(Rate::reset_most);
         if all {
             self.counts().for_each(|count| count.set(0));
-            self.times.iter().for_each(Average::reset);
+            self.times.reset();
             self.last_session.set(0);
         }
     }
@@ -230,7 +230,7 @@ impl<'a> Sum<'a> {
 
     /// One of the averages of [`Tally::times`].
     pub fn average(&self, which: usize) -> u64 {
-        Average::of(self.0.iter().filter_map(|tally| tally.times.get(which)))
+        Averages::of(which, self.0.iter().map(|tally| &tally.times))
     }
 
     /// Seconds since the last session.
