@@ -168,13 +168,9 @@ impl<'a> Parties<'a> {
 
     /// Counts for all of them.
     #[inline]
-    fn each(&self, count: impl Fn(&Tally)) {
+    fn each(&self, count: impl Fn(&'a Tally)) {
         count(self.front);
-        for party in [self.bind, self.back, self.server] {
-            if let Some(tally) = party {
-                count(tally);
-            }
-        }
+        [self.bind, self.back, self.server].into_iter().flatten().for_each(count);
     }
 
     fn behind(&self) -> impl Iterator<Item = &'a Tally> {
