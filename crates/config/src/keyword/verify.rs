@@ -256,6 +256,7 @@ const HTTP_OPTIONS: &[HttpOption] = &[
     ("http-drop-request-trailers", Side::Back, |proxy| proxy.http.drop_request_trailers),
     ("http-drop-response-trailers", Side::Front, |proxy| proxy.http.drop_response_trailers),
     ("http-ignore-probes", Side::Front, |proxy| proxy.http.ignore_probes),
+    ("http-no-delay", Side::Both, |proxy| proxy.http.no_delay),
     ("accept-unsafe-violations-in-http-request", Side::Front, |proxy| proxy.http.accept_unsafe_request),
     ("accept-unsafe-violations-in-http-response", Side::Back, |proxy| proxy.http.accept_unsafe_response),
     ("http-use-proxy-header", Side::Front, |proxy| proxy.http.use_proxy_header),

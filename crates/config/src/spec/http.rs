@@ -59,6 +59,8 @@ pub struct HttpSpec {
     pub drop_response_trailers: bool,
     /// `option http-ignore-probes`.
     pub ignore_probes: bool,
+    /// `option http-no-delay`: what is never waited for anyway.
+    pub no_delay: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe_request: bool,
     /// `option accept-unsafe-violations-in-http-response`.

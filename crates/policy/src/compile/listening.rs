@@ -5,8 +5,8 @@ use crate::program::{ExpectedHeader, Listening, Reception, Segments, SocketOptio
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{
-    AccountSpec, AddressSpec, BindSpec, GlobalSpec, ListeningSpec, Mode, ProxySpec, ShardsSpec, ThreadsSpec,
-    UnixBindSpec,
+    AccountSpec, AddressSpec, BindSpec, GlobalSpec, ListeningSpec, Mode, ProxyKind, ProxySpec, ShardsSpec, Spec,
+    ThreadsSpec, UnixBindSpec,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -154,15 +154,32 @@ pub(super) fn reception(written: &ProxySpec) -> Reception {
     }
 }
 
-/// Identifiers that were given to listening addresses, and where.
-#[derive(Default)]
+/// Identifiers and who has them, by the names of HAProxy's messages.
 pub(super) struct Guids {
-    given: HashMap<String, (String, Span)>,
+    given: HashMap<String, String>,
     /// The line of the last address, and how many addresses of it came before.
     line: Option<(Span, usize)>,
 }
 
 impl Guids {
+    /// Those of proxies and servers, which were written out.
+    pub(super) fn written(spec: &Spec) -> Self {
+        let mut given = HashMap::new();
+        for proxy in &spec.proxies {
+            let name = &proxy.name.value;
+            let kind = match proxy.kind {
+                ProxyKind::Frontend => "frontend",
+                ProxyKind::Backend => "backend",
+                ProxyKind::Listen => "proxy",
+            };
+            given.extend(proxy.guid.iter().map(|guid| (guid.value.clone(), format!("{kind} {name}"))));
+            given.extend(proxy.servers.iter().filter_map(|server| {
+                Some((server.balance.guid.clone()?, format!("server {name}/{}", server.name.value)))
+            }));
+        }
+        Self { given, line: None }
+    }
+
     /// The identifier of the next address: its line's prefix and its number on the line. The error is HAProxy's sentence.
     pub(super) fn give(&mut self, bind: &BindSpec, proxy: &str) -> Result<Option<Box<str>>, String> {
         let number = match self.line {
@@ -180,10 +197,10 @@ impl Guids {
         if let Some(bad) = guid.chars().find(|found| !is_fine(*found)) {
             return Err(fail(format!("invalid character '{bad}'")));
         }
-        if let Some((other, span)) = self.given.get(&guid) {
-            return Err(fail(format!("duplicate entry with listener {other} (line {})", span.line)));
+        if let Some(other) = self.given.get(&guid) {
+            return Err(fail(format!("duplicate entry with {other}")));
         }
-        self.given.insert(guid.clone(), (proxy.to_owned(), bind.span));
+        self.given.insert(guid.clone(), format!("listener {proxy} (line {})", bind.span.line));
         Ok(Some(guid.into()))
     }
 }
@@ -193,7 +210,7 @@ mod tests {
     use super::*;
     use crate::compile::tests::{bind, compiled, frontend, refused, spec};
     use crate::program::Bind;
-    use config::spec::{Parity, SocketKind, Spec, ThreadRange};
+    use config::spec::{Parity, SocketKind, ThreadRange};
 
     fn threads(group: Option<u32>, first: u32, last: Option<u32>, parity: Parity) -> Option<ThreadsSpec> {
         Some(ThreadsSpec(vec![ThreadRange { group, first, last, parity }]))
@@ -312,5 +329,10 @@ mod tests {
             let expected = format!("error on GUID generation : {why}. You may fix it by adjusting guid-prefix.");
             assert_eq!(refused(&listening(vec![with("a", 1), with(&second, 2)]))[0].1, expected);
         }
+        let mut written = listening(vec![with("a", 1)]);
+        written.proxies[0].guid = Some(Spanned::new("a-0".to_owned(), Span::default()));
+        let expected = "error on GUID generation : duplicate entry with frontend f. You may fix it by adjusting \
+                        guid-prefix.";
+        assert_eq!(refused(&written)[0].1, expected);
     }
 }

@@ -57,7 +57,8 @@ pub fn compile(
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
-    let mut compiler = Compiler { resolver, out, guids: listening::Guids::default(), failed: false, rings: Vec::new() };
+    let mut compiler =
+        Compiler { resolver, out, guids: listening::Guids::written(spec), failed: false, rings: Vec::new() };
     compiler.rings(&spec.sections.rings, &spec.global);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
@@ -87,7 +88,7 @@ pub fn compile(
 struct Compiler<'a> {
     resolver: &'a mut dyn Resolver,
     out: &'a mut Vec<Diagnostic>,
-    /// Identifiers of listening addresses.
+    /// Identifiers and who has them.
     guids: listening::Guids,
     failed: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.

@@ -1,7 +1,7 @@
 //! Options about HTTP messages.
 
 use super::address_fields::{forwarded, forwardfor, originalto};
-use super::{OptionKeyword, boolean, fixed, no_only, not_yet, removed, supported, switch, tuning};
+use super::{OptionKeyword, boolean, fixed, no_only, not_yet, removed, supported, switch};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK, FRONT};
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         http_server_close,
     ),
     supported(no_only(ANY), "httpclose", "", "Closes both connections after each answer.", httpclose),
-    tuning(switch(ANY), "http-no-delay", "", "Sends without waiting for more; Weir decides by what is at hand."),
+    supported(switch(ANY), "http-no-delay", "", "Sends without waiting for more, as Weir always does.", no_delay),
     supported(
         switch(ANY),
         "http-buffer-request",
@@ -186,6 +186,10 @@ fn drop_response_trailers(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn ignore_probes(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.http.ignore_probes = on);
+}
+
+fn no_delay(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.no_delay = on);
 }
 
 fn pretend_keepalive(context: &mut ProxyContext<'_>, line: &Line) {
