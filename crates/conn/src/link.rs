@@ -3,7 +3,7 @@
 //! removes it, so unsolicited bytes never reach a request. Must never choose a server.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rt::net::{ParkedId, ParkedStream, Stream};
@@ -22,6 +22,8 @@ pub struct Link {
     pub answers: u32,
     /// It belongs to one client's session, and never lies in the pool.
     pub private: bool,
+    /// The generation of its server that it leads to, see [`Pool::generation`].
+    pub generation: u32,
     /// Its place in the count of its server, where connections are counted.
     pub place: Option<Place>,
     /// What is particular about it; `None` where nothing is.
@@ -31,7 +33,7 @@ pub struct Link {
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, answers: 0, private: false, place: None, particulars: None }
+        Self { stream, answers: 0, private: false, generation: 0, place: None, particulars: None }
     }
 
     /// Whether a request that needs such a connection may use this one.
@@ -87,6 +89,14 @@ impl List {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes everything out.
+    fn empty(&self) -> VecDeque<Idle> {
+        let mut links = self.lock();
+        self.length.store(0, Ordering::Relaxed);
+        links.spare = 0;
+        std::mem::take(&mut links.queue)
+    }
+
     fn take(&self, wanted: Wanted<'_>, newest: bool) -> Option<Idle> {
         if self.length.load(Ordering::Relaxed) == 0 {
             return None;
@@ -129,6 +139,8 @@ impl Wanted<'_> {
 
 struct Server {
     limits: Limits,
+    /// How often the server has moved.
+    generation: AtomicU32,
     /// Idle links over all workers. Kept only where there is a limit: it is a cache line that all workers share.
     idle: AtomicUsize,
     /// All connections, where that is asked for.
@@ -148,6 +160,7 @@ impl Pool {
     pub fn new(limits: &[Limits], workers: usize, shared: bool) -> Self {
         let servers = limits.iter().map(|&limits| Server {
             limits,
+            generation: AtomicU32::new(0),
             idle: AtomicUsize::new(0),
             quota: Quota::default(),
             lists: (0..workers).map(|_| List::new()).collect(),
@@ -233,6 +246,12 @@ impl Pool {
         let id = parked.id();
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
+        // Under the lock: who moves the server empties the list under it, too, and later.
+        if link.generation != server.generation.load(Ordering::Relaxed) {
+            drop(links);
+            server.leave(1);
+            return None;
+        }
         links.queue.push_back(Idle { parked, answers: link.answers, place: link.place, particulars: link.particulars });
         list.length.store(links.queue.len(), Ordering::Relaxed);
         Some(id)
@@ -280,11 +299,22 @@ impl Pool {
     pub fn clear(&self, worker: usize) {
         for server in &self.servers {
             let Some(list) = server.lists.get(worker) else { continue };
-            let closed = {
-                let mut links = list.lock();
-                list.length.store(0, Ordering::Relaxed);
-                std::mem::take(&mut links.queue)
-            };
+            server.leave(list.empty().len());
+        }
+    }
+
+    /// How often a server has moved. To be read before its address is; what is connected then is of this generation.
+    pub fn generation(&self, server: ServerId) -> u32 {
+        self.servers.get(server).map_or(0, |server| server.generation.load(Ordering::Acquire))
+    }
+
+    /// A server has moved: every idle link to it is closed, and those that are in use now will not be kept. To be called
+    /// after the new address can be seen.
+    pub fn forget(&self, server: ServerId) {
+        let Some(server) = self.servers.get(server) else { return };
+        server.generation.fetch_add(1, Ordering::Release);
+        for list in &server.lists {
+            let closed = list.empty();
             server.leave(closed.len());
         }
     }
@@ -325,7 +355,14 @@ impl Server {
     fn revive(&self, idle: Idle) -> Option<Link> {
         self.leave(1);
         let stream = idle.parked.adopt()?;
-        Some(Link { stream, answers: idle.answers, private: false, place: idle.place, particulars: idle.particulars })
+        Some(Link {
+            stream,
+            answers: idle.answers,
+            private: false,
+            generation: self.generation.load(Ordering::Relaxed),
+            place: idle.place,
+            particulars: idle.particulars,
+        })
     }
 }
 

@@ -1,19 +1,44 @@
 //! What connections to each server have in common: socket options, source ports, namespaces. Worked out once, shared by
 //! all workers. Must never know a request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use conn::ports::SourcePorts;
-use policy::program::{Global, Namespace, Program, Server};
+use policy::program::{Global, Namespace, Program, Server, ServerAddress};
 use rt::net::{ConnectOptions, KeepAlive};
 
 /// By a server's serial number.
 #[derive(Debug)]
 pub struct Outgoing {
     routes: Box<[Route]>,
+    addresses: Box<[Moved]>,
     /// The namespaces that clients may be in, by name.
     namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
+}
+
+/// The address of a server that was changed at run time.
+#[derive(Debug, Default)]
+struct Moved {
+    /// Spares those that never move the lock.
+    is_set: AtomicBool,
+    address: Mutex<Option<ServerAddress>>,
+}
+
+impl Moved {
+    fn address(&self) -> Option<ServerAddress> {
+        if !self.is_set.load(Ordering::Acquire) {
+            return None;
+        }
+        self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, address: ServerAddress) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+        self.is_set.store(true, Ordering::Release);
+    }
 }
 
 /// The way to one server.
@@ -42,7 +67,8 @@ impl Outgoing {
             let namespace = rt::net::Namespace::open(name).ok()?;
             Some((name.clone(), Arc::new(namespace)))
         });
-        Self { routes: routes.into(), namespaces: opened.collect() }
+        let addresses = (0..program.servers).map(|_| Moved::default()).collect();
+        Self { routes: routes.into(), addresses, namespaces: opened.collect() }
     }
 
     /// Whether clients may be in any namespace but the process's own.
@@ -53,6 +79,19 @@ impl Outgoing {
     /// The namespace of that name, where the configuration knows one, with its name.
     pub fn namespace(&self, name: &str) -> Option<(&str, &Arc<rt::net::Namespace>)> {
         self.namespaces.get_key_value(name).map(|(name, namespace)| (&**name, namespace))
+    }
+
+    /// Where a server is now.
+    pub fn address<'s>(&self, server: &'s Server) -> Cow<'s, ServerAddress> {
+        let moved = self.addresses.get(server.serial).and_then(Moved::address);
+        moved.map_or(Cow::Borrowed(&server.address), Cow::Owned)
+    }
+
+    /// A server is somewhere else from now on. Whoever calls this has the links to it forgotten afterwards.
+    pub fn set_address(&self, server: &Server, address: ServerAddress) {
+        if let Some(moved) = self.addresses.get(server.serial) {
+            moved.set(address);
+        }
     }
 
     /// The way to the server with that number.

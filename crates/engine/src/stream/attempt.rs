@@ -50,6 +50,8 @@ pub struct Plan {
     bytes: Option<Buffer>,
     /// Where the header begins.
     header_at: usize,
+    /// The generation of the server that it is made for.
+    pub(super) generation: u32,
 }
 
 impl Plan {
@@ -69,11 +71,14 @@ pub struct HeaderTooLong;
 impl Request<'_> {
     /// Works out what a connection to `server` must be for this request.
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
+        let shared = &self.session.worker.shared;
+        let generation = shared.pool.generation(server.serial);
         if !server.connecting.varies {
-            return Ok(Plan::default());
+            return Ok(Plan { generation, ..Plan::default() });
         }
+        let address = shared.outgoing.address(server);
         let mut bytes = rt::buffer();
-        let destination = self.followed(&server.address);
+        let destination = self.followed(&address);
         let source = server.connecting.source.as_ref().and_then(|source| self.presented(source));
         let namespace = self.namespace().map_or("", |(name, _)| name);
         let told = if server.connecting.namespace == Some(Namespace::Told) { namespace } else { "" };
@@ -89,7 +94,7 @@ impl Request<'_> {
         if !noted || written.is_err() {
             return Err(HeaderTooLong);
         }
-        Ok(Plan { destination, source, bytes: Some(bytes), header_at })
+        Ok(Plan { destination, source, bytes: Some(bytes), header_at, generation })
     }
 
     /// The address that a server's wildcards and offsets stand for.
@@ -163,8 +168,10 @@ impl Request<'_> {
     pub(super) async fn connect(&mut self, server: &Server, plan: Plan) -> Attempt {
         let worker = &self.session.worker;
         let Some(route) = worker.shared.outgoing.route(server.serial) else { return Attempt::Refused };
-        let Some(destination) = address_of(&server.address, &plan) else { return Attempt::Refused };
-        let header_at = plan.header_at;
+        let Some(destination) = address_of(&worker.shared.outgoing.address(server), &plan) else {
+            return Attempt::Refused;
+        };
+        let (header_at, generation) = (plan.header_at, plan.generation);
         let (mut connecting, port) = match self.start(server, route, &destination, &plan) {
             Ok(started) => started,
             Err(missing) => return self.report(missing),
@@ -177,7 +184,7 @@ impl Request<'_> {
             Waited::Expired => return Attempt::Expired,
             Waited::Gone => return Attempt::Gone,
         };
-        let mut link = Link { particulars, ..Link::new(stream) };
+        let mut link = Link { particulars, generation, ..Link::new(stream) };
         let header = link.particulars.as_ref().map_or(0, |kept| kept.bytes().len());
         if header > header_at || server.connecting.socks4.is_some() {
             let followed = self.proxy.mode == Mode::Http;

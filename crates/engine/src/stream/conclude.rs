@@ -122,7 +122,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
 
 /// Where the server is.
 fn server_address(session: &Session, server: &Server) -> Endpoint {
-    match &server.address {
+    match &*session.worker.shared.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => {
             let destination = session.known_destination().map_or(0, |address| address.port());
             Endpoint::Inet((*ip, port.resolve(destination)).into())

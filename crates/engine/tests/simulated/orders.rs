@@ -186,3 +186,88 @@ fn the_sessions_at_a_server_are_killed_and_no_others() {
         assert_eq!((count(" KC-- "), count(" ---- ")), (EACH, EACH), "{lines:#?}");
     });
 }
+
+/// Requests under way stay where they are; neither they nor idle links bring anybody to the old address again.
+#[test]
+fn a_server_moves_and_nobody_goes_to_its_old_place_any_more() {
+    listen("http-reuse always\nserver s1 10.0.1.1:80").global(SOCKET).run(|_| async move {
+        let (mut s1, mut s2) = (Service::at(S1), Service::at(S2));
+        // An idle link to the old place, and one that is in use.
+        let mut first = Peer::connect(WEIR).await;
+        let mut second = Peer::connect(WEIR).await;
+        first.send(GET).await;
+        let mut idle = s1.accept().await;
+        idle.expect(GET_AT_SERVER).await;
+        second.send(GET).await;
+        let mut busy = s1.accept().await;
+        busy.expect(GET_AT_SERVER).await;
+        idle.send(OK).await;
+        first.expect(OK_AT_CLIENT).await;
+        sleep(5).await;
+        let told = "IP changed from '10.0.1.1' to '10.0.1.2' by 'stats socket command'\n\n";
+        assert_eq!(ask("set server l/s1 addr 10.0.1.2").await, told);
+        idle.expect_end().await;
+        busy.send(OK).await;
+        second.expect(OK_AT_CLIENT).await;
+        busy.expect_end().await;
+        for client in [&mut first, &mut second] {
+            client.send(GET).await;
+            let mut server = s2.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").await;
+            client.expect(OK_AT_CLIENT).await;
+        }
+        s1.is_left_alone();
+        let state = ask("show servers state").await;
+        assert!(state.contains(" s1 10.0.1.2 2 0 1 1 ") && state.contains(" - 80 - "), "{state}");
+        let stat = ask("show stat").await;
+        assert!(stat.contains(",10.0.1.2:80,"), "{stat}");
+    });
+}
+
+#[test]
+fn links_of_a_session_s_own_do_not_outlive_a_move() {
+    listen("http-reuse never\nserver s1 10.0.1.1:80").global(SOCKET).run(|_| async move {
+        let (mut s1, mut s2) = (Service::at(S1), Service::at(S2));
+        let mut client = Peer::connect(WEIR).await;
+        fetch(&mut client, &mut s1).await;
+        ask("set server l/s1 addr 10.0.1.2").await;
+        fetch(&mut client, &mut s2).await;
+        s1.is_left_alone();
+    });
+}
+
+#[test]
+fn states_of_servers_are_shown_as_haproxy_shows_them() {
+    // What is typed, then the state in `show servers state` up to the weight, and the statuses of server and backend.
+    let rows: &[(&str, &str, &str, &str)] = &[
+        ("set server l/s1 state drain", "2 8 1", "DRAIN", "DOWN"),
+        ("set server l/s1 state maint", "0 1 1", "MAINT", "DOWN"),
+        ("set server l/s1 state drain", "2 8 1", "DRAIN", "DOWN"),
+        ("enable server l/s1", "2 0 1", "no check", "UP"),
+        ("disable server l/s1", "0 1 1", "MAINT", "DOWN"),
+        ("set server l/s1 state ready", "2 0 1", "no check", "UP"),
+        ("set weight l/s1 0", "2 0 0", "no check", "DOWN"),
+        ("set weight l/s1 1;set server l/s2 state maint", "2 0 1", "no check", "UP"),
+    ];
+    listen("server s1 10.0.1.1:80\nserver s2 10.0.1.2:80 disabled").global(SOCKET).seeds(0..2).run(
+        move |_| async move {
+            let state = ask("show servers state").await;
+            assert!(state.contains(" s2 10.0.1.2 0 5 1 1 0 1 0 0 8 0 0 0 - 80 "), "{state}");
+            for (typed, state, server, backend) in rows {
+                ask(typed).await;
+                let dump = ask("show servers state").await;
+                assert!(dump.contains(&format!(" s1 10.0.1.1 {state} ")), "{typed}: {dump}");
+                let table = ask("show stat").await;
+                let shown = |name: &str| {
+                    let line = table.lines().find(|line| line.starts_with(&format!("l,{name},"))).unwrap();
+                    line.split(',').nth(17).unwrap().to_owned()
+                };
+                assert_eq!((shown("s1"), shown("BACKEND")), ((*server).to_owned(), (*backend).to_owned()), "{typed}");
+            }
+            ask("set server l/s2 state ready").await;
+            let state = ask("show servers state").await;
+            assert!(state.contains(" s2 10.0.1.2 2 4 1 1 0 1 0 0 8 "), "{state}");
+        },
+    );
+}

@@ -1,6 +1,8 @@
 //! Commands about backends and servers: what they are doing, and changes that last until the process ends (management
 //! manual, section 9.3). Must never choose a server.
 
+mod address;
+
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
@@ -71,6 +73,14 @@ const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_stat
 /// Bits of `srv_admin_state`: set by hand, and by the configuration.
 const MAINTENANCE: u32 = 0x01;
 const CONFIGURED_MAINTENANCE: u32 = 0x04;
+const DRAIN: u32 = 0x08;
+
+/// Values of `srv_op_state`.
+const STOPPED: u32 = 0;
+const RUNNING: u32 = 2;
+
+/// The bit of `srv_check_state` of a server that the configuration disables.
+const CHECKS_PAUSED: u32 = 0x08;
 
 /// A backend and one of its servers.
 type Found<'a> = (&'a Proxy, &'a Server);
@@ -133,8 +143,8 @@ fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 }
 
 /// The host and the port of a server, as these dumps show them.
-fn place(server: &Server) -> (String, u16) {
-    match &server.address {
+fn place(worker: &Worker, server: &Server) -> (String, u16) {
+    match &*worker.shared.outgoing.address(server) {
         ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
         ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
         ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => ("-".to_owned(), 0),
@@ -142,14 +152,16 @@ fn place(server: &Server) -> (String, u16) {
 }
 
 fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
-    let setting = state(worker, proxy).setting(server.index);
-    let (enabled, weight) = setting.map_or((false, 0), |setting| (setting.enabled, setting.weight));
-    let admin = match (enabled, server.disabled) {
-        (true, _) => 0,
-        (false, true) => MAINTENANCE | CONFIGURED_MAINTENANCE,
-        (false, false) => MAINTENANCE,
+    let Some(status) = state(worker, proxy).status(server.index) else { return };
+    let by_hand = match status.admin {
+        Admin::Ready => 0,
+        Admin::Drain => DRAIN,
+        Admin::Maintenance => MAINTENANCE,
     };
-    let (address, port) = place(server);
+    // How it began is told for good.
+    let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
+    let (admin, weight) = (by_hand | configured, status.weight);
+    let (address, port) = place(worker, server);
     let up = worker.shared.host.uptime().as_secs();
     let _ = writeln!(
         answer,
@@ -158,9 +170,9 @@ fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>)
         proxy.name,
         server.id,
         server.name,
-        if enabled { 2 } else { 0 },
+        if status.admin == Admin::Maintenance { STOPPED } else { RUNNING },
         server.weight,
-        if enabled { 0 } else { 8 },
+        checks,
     );
 }
 
@@ -181,7 +193,7 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
     let pool = &worker.shared.pool;
     let idle = pool.idle(server.serial);
     let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
-    let (address, port) = place(server);
+    let (address, port) = place(worker, server);
     let _ = write!(
         answer,
         "{}/{} {}/{} {address} {port} - {} {served} {served} {most} {served} 0 0 {idle} {limit} {idle}",
@@ -243,8 +255,7 @@ fn set_weight(call: &mut Call<'_, Worker>) {
 fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
-    const NOT_YET: [&str; 11] = [
-        "addr",
+    const NOT_YET: [&str; 10] = [
         "agent",
         "agent-addr",
         "agent-port",
@@ -258,6 +269,7 @@ fn set_server(call: &mut Call<'_, Worker>) {
     ];
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
+        ("addr", _) => address::change(call, server),
         ("state", "ready") => set_admin(call.state, proxy.index, server.index, Admin::Ready),
         ("state", "maint") => set_admin(call.state, proxy.index, server.index, Admin::Maintenance),
         ("state", "drain") => set_admin(call.state, proxy.index, server.index, Admin::Drain),

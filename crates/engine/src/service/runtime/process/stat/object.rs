@@ -3,6 +3,7 @@
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
+use policy::live::Admin;
 use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
@@ -293,7 +294,8 @@ impl<'a> Object<'a> {
     fn usable_servers(&self, backup: bool) -> impl Iterator<Item = u32> {
         let state = self.state();
         let servers = self.servers().iter().filter(move |server| server.backup == backup);
-        servers.filter_map(|server| state.setting(server.index)).filter(|setting| setting.enabled).map(|one| one.weight)
+        let ready = servers.filter_map(|server| state.status(server.index)).filter(|one| one.admin == Admin::Ready);
+        ready.map(|one| one.weight)
     }
 
     /// Servers of the class that are up and have a weight; a server tells its own class.
@@ -322,9 +324,10 @@ impl<'a> Object<'a> {
     pub(super) fn status(&self) -> String {
         match self.kind {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
-            Kind::Server(server) => match self.state().setting(server.index) {
-                Some(setting) if setting.enabled => "no check".to_owned(),
-                _ => "MAINT".to_owned(),
+            Kind::Server(server) => match self.state().status(server.index).map(|status| status.admin) {
+                Some(Admin::Ready) => "no check".to_owned(),
+                Some(Admin::Drain) => "DRAIN".to_owned(),
+                Some(Admin::Maintenance) | None => "MAINT".to_owned(),
             },
             Kind::Backend => {
                 let up = self.servers().is_empty() || self.weight() > 0;
@@ -368,7 +371,7 @@ impl<'a> Object<'a> {
                 BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
                 BindAddress::Descriptor { .. } => bind.text.to_string(),
             }),
-            Kind::Server(server) => Value::Text(match &server.address {
+            Kind::Server(server) => Value::Text(match &*self.worker.shared.outgoing.address(server) {
                 ServerAddress::Inet { ip, port } => {
                     let port = match port {
                         ServerPort::Exact(port) => *port,
