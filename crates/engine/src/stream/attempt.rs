@@ -51,7 +51,7 @@ pub struct Plan {
     /// Where the header begins.
     header_at: usize,
     /// The generation of the server that it is made for.
-    pub(super) generation: u32,
+    generation: u32,
 }
 
 impl Plan {

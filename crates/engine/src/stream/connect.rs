@@ -8,6 +8,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::flow::Flow;
+use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
 use policy::live::{Assignment, Local, PickContext, Preference, ProxyState, QueueTicket};
@@ -18,7 +19,7 @@ use wire::http::Method;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::attempt::{Attempt, Plan};
+use crate::stream::attempt::Attempt;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::private::PrivateLinks;
 use crate::stream::redirect;
@@ -152,7 +153,7 @@ impl Request<'_> {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
         }
         let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
-        if let Some(link) = self.idle_link(backend, server, &plan) {
+        if let Some(link) = self.idle_link(backend, server, plan.identity()) {
             self.count(server, Step::Reuse);
             return Ok(Attempt::Connected(link));
         }
@@ -271,12 +272,13 @@ impl Request<'_> {
     }
 
     /// An idle link that this request may use (`http-reuse`).
-    fn idle_link(&mut self, backend: &Backend, server: &Server, plan: &Plan) -> Option<Link> {
+    fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: Identity<'_>) -> Option<Link> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }
-        let wanted = plan.identity();
-        let own = self.private.take(server.serial, |link| link.is(wanted) && link.generation == plan.generation);
+        let pool = &self.session.worker.shared.pool;
+        let stays = |link: &Link| link.is(wanted) && link.generation == pool.generation(server.serial);
+        let own = self.private.take(server.serial, stays);
         if own.is_some() {
             return own;
         }
