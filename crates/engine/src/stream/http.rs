@@ -1,7 +1,6 @@
 //! A client's HTTP/1 connection, from top to bottom: wait, serve a request, wait for the next. Between two requests the
 //! session holds no buffer and no large future. Must never know what a request says.
 
-use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -41,8 +40,9 @@ enum Wait {
     Stopping,
 }
 
-/// Serves a client until its connection ends. `input` has come already.
-pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
+/// Serves a client until its connection ends. `input` has come already. The client lies in the future once: an argument of
+/// an asynchronous function would lie there twice.
+pub fn serve(session: &Session, stream: Stream, input: Buffer) -> impl Future<Output = ()> {
     let mut client = Client {
         stream,
         input,
@@ -53,16 +53,21 @@ pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
         since_date: session.accept_date,
         ready: rt::now(),
     };
+    async move { serve_all(session, &mut client).await }
+}
+
+/// Serves one request after the other.
+async fn serve_all(session: &Session, client: &mut Client) {
     let mut wait = false;
     // An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
     let mut unannounced = false;
     loop {
         if wait && client.input.is_empty() {
-            match idle(session, &mut client, unannounced).await {
+            match idle(session, client, unannounced).await {
                 Wait::Readable => {}
                 Wait::Expired => {
                     if client.served == 0 && !session.proxy().http.ignore_probes {
-                        request::expired(session, &mut client).await;
+                        rt::boxed(request::expired(session, client)).await;
                     }
                     break;
                 }
@@ -70,7 +75,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
             }
         }
         wait = true;
-        match rt::boxed_with((&**session, &mut client), |(session, client)| request::serve(session, client)).await {
+        match rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await {
             Next::Wait => {}
             Next::Again => {
                 client.served = client.served.saturating_add(1);
@@ -80,7 +85,7 @@ pub async fn serve(session: &Rc<Session>, stream: Stream, input: Buffer) {
             }
             Next::Close => break,
             Next::Linger => {
-                linger(session, &mut client).await;
+                rt::boxed(linger(session, client)).await;
                 break;
             }
         }

@@ -8,13 +8,18 @@ use policy::live::Preference;
 use policy::program::{Backend, Proxy, Server};
 use wire::http::Head;
 
-/// A session's own idle links, and the server that it last had one to.
+/// A session's own idle links, and the server that it last had one to. Few sessions have any, and those that have none
+/// are small.
 #[derive(Default)]
 pub struct PrivateLinks {
-    links: Vec<(usize, Link)>,
-    /// Index of the backend, index and serial number of the server.
-    last: Option<(usize, usize, usize)>,
+    kept: Option<Box<Kept>>,
     asked: Asked,
+}
+
+struct Kept {
+    links: Vec<(usize, Link)>,
+    /// Index of the backend, index and serial number of the server of the last one.
+    last: (usize, usize, usize),
 }
 
 /// Whether the last server asked the client who it is.
@@ -48,16 +53,22 @@ impl Asked {
 impl PrivateLinks {
     /// The idle link to a server that fits, if there is one that is open and silent.
     pub fn take(&mut self, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
-        let place = self.links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
-        let (_, mut link) = self.links.swap_remove(place);
+        let links = &mut self.kept.as_mut()?.links;
+        let place = links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
+        let (_, mut link) = links.swap_remove(place);
         link.stream.is_clean().then_some(link)
     }
 
     /// Lays a link down; where `most` lie here already it is closed (`max-session-srv-conns`).
     pub fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
-        if self.links.len() < most {
-            self.links.push((server.serial, link));
-            self.last = Some((backend, server.index, server.serial));
+        if most == 0 {
+            return;
+        }
+        let last = (backend, server.index, server.serial);
+        let kept = self.kept.get_or_insert_with(|| Box::new(Kept { links: Vec::new(), last }));
+        if kept.links.len() < most {
+            kept.links.push((server.serial, link));
+            kept.last = last;
         }
     }
 
@@ -70,9 +81,11 @@ impl PrivateLinks {
 
     /// The server that a request for this backend prefers: one that the session still has a connection to.
     pub fn preference(&self, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
-        let (_, server, _) = self.last.filter(|(index, _, serial)| {
-            *index == proxy.index && self.links.iter().any(|(owner, _)| owner == serial)
-        })?;
+        let kept = self.kept.as_ref()?;
+        let (index, server, serial) = kept.last;
+        if index != proxy.index || !kept.links.iter().any(|(owner, _)| *owner == serial) {
+            return None;
+        }
         match self.asked {
             Asked::Nothing if !backend.limits.prefer_last_server => None,
             Asked::Nothing => Some(Preference { server, waiting: backend.limits.max_keep_alive_queue }),
@@ -82,6 +95,8 @@ impl PrivateLinks {
 
     /// Whatever a server says or does on a link that nobody uses ends it.
     pub fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
-        self.links.retain_mut(|(_, link)| link.stream.poll_readable(cx).is_pending());
+        if let Some(kept) = &mut self.kept {
+            kept.links.retain_mut(|(_, link)| link.stream.poll_readable(cx).is_pending());
+        }
     }
 }
