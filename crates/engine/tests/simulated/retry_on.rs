@@ -9,6 +9,11 @@ const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 const EARLY: &str = "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 const BUSY_AT_CLIENT: &str = "HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy";
 
+/// What comes with the head is looked at before the head goes on.
+const BAD_CHUNK: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n";
+/// A change of protocol that nobody asked for.
+const UNASKED: &str = "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+
 /// What a server does with a request.
 #[derive(Clone, Copy)]
 enum Act {
@@ -99,8 +104,11 @@ fn junk() {
         OK_AT_CLIENT,
         line,
     );
+    one("retry-on junk-response", &[Send(BAD_CHUNK), Send(UNASKED), Send(OK)], OK_AT_CLIENT, line);
     let line = r#"l l/s1 0/0/0/-1/0 502 # - - PH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#;
     one("retry-on empty-response", &[SendAndClose("HTTP/1.1 200 OK\r\nCon")], page(502), line);
+    one("retry-on empty-response", &[Send(BAD_CHUNK)], page(502), line);
+    one("retry-on empty-response", &[Send(UNASKED)], page(502), line);
 }
 
 #[test]

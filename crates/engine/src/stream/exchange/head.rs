@@ -138,15 +138,13 @@ impl Exchange<'_> {
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry);
         }
-        self.settle();
-        facts.timings.response = Some(rt::now());
-        facts.status = i32::from(status);
         let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
         let tunnel = connect || (status == 101 && facts.request.upgrade);
         if status == 101 && !tunnel {
-            facts.timings.response = None;
-            return failed(Cause::Proxy, Phase::Headers, 502);
+            return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
+        facts.timings.response = Some(rt::now());
+        facts.status = i32::from(status);
         let framing = if tunnel { Framing::None } else { facts.response.framing };
         let modern = facts.request.version() == Version::Http11;
         let chunked = framing == Framing::Chunked && modern;
@@ -181,16 +179,18 @@ impl Exchange<'_> {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         if tunnel {
+            self.settle();
             return Ok(true);
         }
-        self.down.closes = !self.keep_client && self.upload == Upload::Done;
         self.down.trailers = trailers(http.drop_response_trailers, http.client_spelling.as_ref());
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         if self.down.start(body, framing, chunked).is_err() {
             self.down.head_mut().truncate(interim);
             facts.timings.response = None;
-            return failed(Cause::Proxy, Phase::Headers, 502);
+            return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
+        self.settle();
+        self.down.closes = !self.keep_client && self.upload == Upload::Done;
         if self.terms.splice_response {
             self.down.splice();
         }
