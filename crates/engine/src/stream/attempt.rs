@@ -11,7 +11,7 @@ use base::buffer::Buffer;
 use config::spec::{LogLevel, Mode};
 use conn::identity::{Identity, Particulars};
 use conn::link::Link;
-use conn::ports::SourcePort;
+use conn::ports::{SourcePort, SourcePorts};
 use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
 use wire::http::Head;
@@ -220,7 +220,7 @@ impl Request<'_> {
         // Each is given back behind the others only when one was found: no port is tried twice.
         let mut tried = Vec::new();
         while tried.len() < PORTS_AT_MOST
-            && let Some(port) = ports.take()
+            && let Some(port) = self.take_port(server, ports, tried.is_empty())
         {
             if let Some(Address::Inet(source)) = &mut options.to_mut().source {
                 source.set_port(port.number());
@@ -232,6 +232,13 @@ impl Request<'_> {
             }
         }
         Err(Missing::Port)
+    }
+
+    /// A free port of the source's range. Where idle connections have the last of them, `evicts` has one of these make way.
+    fn take_port(&self, server: &Server, ports: &Arc<SourcePorts>, evicts: bool) -> Option<SourcePort> {
+        let worker = &self.session.worker;
+        let evict = || evicts && worker.links.evict(&worker.shared.pool, server.serial);
+        ports.take().or_else(|| if evict() { ports.take() } else { None })
     }
 
     fn options<'r>(&self, server: &Server, route: &'r Route, to: &Address, plan: &Plan) -> Cow<'r, ConnectOptions> {

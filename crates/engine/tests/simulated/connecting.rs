@@ -212,6 +212,22 @@ fn a_range_of_ports_bounds_the_connections_until_one_is_closed() {
     );
 }
 
+/// Each of these clients needs a connection of its own (`http-reuse safe`), and what they leave idle has every port.
+#[test]
+fn idle_connections_give_way_when_they_have_all_ports_of_a_range() {
+    listen("retries 0\n server s1 10.0.1.1:80 source 10.0.0.1:1000-1001").workers(&[1, 4]).run(|world| async move {
+        let opened = serve_ok(&world.scope, S1);
+        for request in 1..=6 {
+            let mut client = Peer::connect(WEIR).await;
+            ask(&mut client).await;
+            client.close();
+            sleep(1).await;
+            assert_eq!(opened.get(), request);
+        }
+        assert_eq!(world.idle_links(), 2);
+    });
+}
+
 #[test]
 fn a_server_at_no_address_is_where_the_client_meant_to_go() {
     config("listen l\n bind 10.0.0.1:80\n bind 10.0.0.2:81\n http-reuse always\n server s1 0.0.0.0:+1000").run(

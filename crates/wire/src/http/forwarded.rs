@@ -122,9 +122,10 @@ fn split_port(text: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 fn is_port(text: &[u8]) -> bool {
+    // Five digits fit: whatever is longer is not added up.
     let digits = (1..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
-    let number = text.iter().fold(0_u32, |number, digit| number * 10 + u32::from(digit.wrapping_sub(b'0')));
-    digits && (1..=65_535).contains(&number)
+    let number = || text.iter().fold(0_u32, |number, digit| number * 10 + u32::from(digit - b'0'));
+    digits && (1..=65_535).contains(&number())
 }
 
 #[cfg(test)]
@@ -206,6 +207,8 @@ mod tests {
             "host=\"[::ffff:1.2.3.4]\"",
             "for=\"[1.2.3.4]\"",
             "for=\"1.2.3.4:123456\"",
+            "for=\"1.2.3.4:99999999999999999999\"",
+            "host=\"a:\u{1}\u{4}\0\0\0\0\0\0\0\"",
             "for=\"1.2.3.04\"",
         ];
         for text in valid {
