@@ -90,8 +90,21 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
         addresses = Addresses::Unspecified;
     }
     let tlvs = Tlvs::new(rest).ok_or(Malformed::Invalid)?;
+    if tlvs.iter().any(|tlv| tlv.value.len() > longest(tlv.kind)) {
+        return Err(Malformed::Invalid);
+    }
     check(&tlvs, whole, whole.len() - rest.len())?;
     Ok(Header { version: Version::V2, command: Command::Proxy, transport, addresses, tlvs })
+}
+
+/// Bytes that a value of this kind has at most: those of an identifier as the protocol says it (section 2.2.5), those of
+/// a name as HAProxy takes it.
+fn longest(of: u8) -> usize {
+    match of {
+        kind::UNIQUE_ID => 128,
+        kind::AUTHORITY => 255,
+        _ => usize::from(u16::MAX),
+    }
 }
 
 /// The addresses in front of a block and what is behind them.
@@ -236,6 +249,20 @@ mod tests {
             (v2(0x20, 0x00, &[0; MOST]), TooLong),
         ] {
             assert_eq!(read(&input), Err(expected), "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn identifiers_and_names_have_a_longest() {
+        for (of, longest) in [(kind::UNIQUE_ID, 128_u16), (kind::AUTHORITY, 255), (kind::NOOP, 600)] {
+            let header = |length: u16| {
+                let value = vec![b'a'; length.into()];
+                v2(0x21, 0x11, &[INET4, &[of], &length.to_be_bytes(), &value].concat())
+            };
+            assert!(read(&header(longest)).is_ok(), "{of}");
+            if of != kind::NOOP {
+                assert_eq!(read(&header(longest + 1)), Err(Malformed::Invalid), "{of}");
+            }
         }
     }
 
