@@ -128,6 +128,8 @@ pub struct Exchange<'a> {
     down_step: Step,
     input: Buffer,
     scan: Scan,
+    /// There may be a whole head in `input`.
+    unparsed: bool,
     began: Moment,
     client_side: Activity,
     server_side: Activity,
@@ -178,6 +180,7 @@ impl<'a> Exchange<'a> {
             down_step: Step::Exhausted,
             input: Buffer::empty(),
             scan: Scan::default(),
+            unparsed: false,
             began: now,
             client_side: Activity::new(now, terms.independent_client),
             server_side: Activity::new(now, terms.independent_server),

@@ -113,6 +113,30 @@ fn interim_answers_go_on_at_once() {
     });
 }
 
+/// They wait at the server until the client takes them, however many they are; nobody's time runs out meanwhile but the
+/// client's.
+#[test]
+fn interim_answers_wait_for_a_client_that_reads_slowly() {
+    const MANY: usize = 2_000;
+    listen(&format!("timeout server 300ms\n {S1_LINE}")).run(|world| async move {
+        let (mut client, mut server, _s1) = asked().await;
+        let hint = |name: &str| format!("HTTP/1.1 103 Early Hints\r\n{name}: {}\r\n\r\n", "x".repeat(1_000));
+        let hints = hint("Link").repeat(MANY);
+        world.scope.spawn(async move {
+            server.send(hints).await;
+            server.send(OK).await;
+            server.expect_end().await;
+        });
+        sleep(1_000).await;
+        for _ in 0..MANY {
+            client.expect(hint("link")).await;
+        }
+        client.expect(OK_AT_CLIENT).await;
+        client.close();
+        world.forget_log();
+    });
+}
+
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     listen(S1_LINE).run(|world| async move {

@@ -15,34 +15,61 @@ use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::request::fits;
 
+/// Heads that are read before others get their turn: a server may send interim answers without an end.
+const HEADS_IN_A_TURN: usize = 16;
+
+/// What was found in what came.
+enum Found {
+    /// A part of a head.
+    Part,
+    /// An interim answer, which goes on.
+    Interim,
+    /// The answer.
+    Answer,
+}
+
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
-        self.flush_interim(cx)?;
-        loop {
-            if self.input.capacity() == 0 {
-                self.input = rt::buffer();
+        for _ in 0..HEADS_IN_A_TURN {
+            self.flush_interim(cx)?;
+            // Nothing more is read for a client that does not take what there is.
+            if self.down.head_pending() || (!self.unparsed && !self.read_head(cx)?) {
+                return Ok(false);
             }
-            match self.link.stream.poll_read(cx, &mut self.input) {
-                Poll::Pending => {
-                    if self.input.is_empty() {
-                        self.input = Buffer::empty();
-                    }
-                    return Ok(false);
+            match self.parse_head()? {
+                Found::Part => self.unparsed = false,
+                Found::Interim => self.unparsed = !self.input.is_empty(),
+                Found::Answer => {
+                    let tunnel = self.begin_answer()?;
+                    conclude::log_answer(self.session, self.facts);
+                    return Ok(tunnel);
                 }
-                Poll::Ready(Ok(read)) if read > 0 => {
-                    self.answered = true;
-                    self.server_side.reads(rt::now());
-                    if self.parse_heads()? {
-                        let tunnel = self.begin_answer()?;
-                        conclude::log_answer(self.session, self.facts);
-                        return Ok(tunnel);
-                    }
-                    self.flush_interim(cx)?;
-                }
-                Poll::Ready(_) => return self.server_gone(),
             }
+        }
+        self.down_step = Step::Exhausted;
+        Ok(false)
+    }
+
+    /// Reads what there is. False: nothing for now.
+    fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        if self.input.capacity() == 0 {
+            self.input = rt::buffer();
+        }
+        match self.link.stream.poll_read(cx, &mut self.input) {
+            Poll::Pending => {
+                if self.input.is_empty() {
+                    self.input = Buffer::empty();
+                }
+                Ok(false)
+            }
+            Poll::Ready(Ok(read)) if read > 0 => {
+                self.answered = true;
+                self.server_side.reads(rt::now());
+                Ok(true)
+            }
+            Poll::Ready(_) => self.server_gone(),
         }
     }
 
@@ -79,56 +106,41 @@ impl Exchange<'_> {
         }
     }
 
-    /// Parses what is there; interim answers go on. True: the final head is complete.
-    fn parse_heads(&mut self) -> Result<bool, End> {
+    /// Parses one head; that of an interim answer goes on.
+    fn parse_head(&mut self) -> Result<Found, End> {
         let facts = &mut *self.facts.borrow_mut();
         let method = facts.request.known_method();
         let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
-        loop {
-            let parsed = h1::parse_response(
-                self.input.data(),
-                &self.terms.limits,
-                &context,
-                &mut self.scan,
-                &mut facts.response,
-            );
-            match parsed {
-                Err(_) => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
-                Ok(Parse::Partial) => {
-                    if self.input.len() >= self.terms.limits.max_head {
-                        return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
-                    }
-                    if self.input.room() == 0 {
-                        self.input.compact();
-                    }
-                    return Ok(false);
+        let limits = &self.terms.limits;
+        let parsed = h1::parse_response(self.input.data(), limits, &context, &mut self.scan, &mut facts.response);
+        match parsed {
+            Ok(Parse::Partial) if self.input.len() < limits.max_head => {
+                if self.input.room() == 0 {
+                    self.input.compact();
                 }
-                Ok(Parse::Complete { consumed }) if !fits(&facts.response, consumed, self.terms.limits.max_head) => {
-                    return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
-                }
-                Ok(Parse::Complete { consumed }) => {
-                    self.input.consume(consumed);
-                    self.scan = Scan::default();
-                    let status = facts.response.status();
-                    if !(100..200).contains(&status) || status == 101 {
-                        return Ok(true);
-                    }
-                    // HTTP/1.0 knows no interim answers.
-                    if facts.request.version() == Version::Http11 {
-                        let spelling = self.session.proxy().http.client_spelling.as_deref();
-                        let edits = Edits { spelling, ..Edits::interim() };
-                        if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
-                            return failed(Cause::Proxy, Phase::Headers, 502);
-                        }
-                        self.interim = true;
-                    }
-                    facts.response.clear();
-                    if self.input.is_empty() {
-                        return Ok(false);
-                    }
-                }
+                return Ok(Found::Part);
             }
+            Ok(Parse::Complete { consumed }) if fits(&facts.response, consumed, limits.max_head) => {
+                self.input.consume(consumed);
+                self.scan = Scan::default();
+            }
+            _ => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
         }
+        let status = facts.response.status();
+        if !(100..200).contains(&status) || status == 101 {
+            return Ok(Found::Answer);
+        }
+        // HTTP/1.0 knows no interim answers.
+        if facts.request.version() == Version::Http11 {
+            let spelling = self.session.proxy().http.client_spelling.as_deref();
+            let edits = Edits { spelling, ..Edits::interim() };
+            if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
+                return failed(Cause::Proxy, Phase::Headers, 502);
+            }
+            self.interim = true;
+        }
+        facts.response.clear();
+        Ok(Found::Interim)
     }
 
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.

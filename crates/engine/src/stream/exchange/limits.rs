@@ -85,7 +85,7 @@ impl Exchange<'_> {
     fn server_silent_since(&self) -> Option<Moment> {
         let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
         let reads = match self.answer {
-            Answer::Awaited => self.upload != Upload::Flowing,
+            Answer::Awaited => self.upload != Upload::Flowing && !self.down.head_pending(),
             Answer::Flowing => self.down_step == Step::AwaitsSource,
             Answer::Done => false,
         };
