@@ -76,6 +76,8 @@ pub struct RuntimeSpec {
     pub timeout: Option<u64>,
     /// `stats maxconn`: connections at once; default 10.
     pub maxconn: Option<u32>,
+    /// `tune.cli.max-payload-size` in bytes; default 128 kB.
+    pub max_payload: Option<u32>,
     /// `stats calculate-max-counters off`.
     pub without_maxima: bool,
 }

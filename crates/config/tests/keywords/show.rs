@@ -78,7 +78,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, &global.unix_bind, default.unix_bind, UnixBindSpec { prefix, mode } but { user, group });
     owner(&global.unix_bind.user, &global.unix_bind.group, out);
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
-    changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, without_maxima } but { sockets });
+    changed!(out, &global.runtime, default.runtime, RuntimeSpec { timeout, maxconn, max_payload, without_maxima } but { sockets });
     changed!(out, &global.http, default.http, GlobalHttpSpec {
         err_codes, fail_codes, case_adjust, accept_payload_with_any_method, keep_insecure_transfer_encoding,
     } but { case_adjust_file });

@@ -265,9 +265,13 @@ fn states_of_servers_are_shown_as_haproxy_shows_them() {
                 };
                 assert_eq!((shown("s1"), shown("BACKEND")), ((*server).to_owned(), (*backend).to_owned()), "{typed}");
             }
+            sleep(3_000).await;
             ask("set server l/s2 state ready").await;
+            // How long ago each of them came back.
+            sleep(2_000).await;
             let state = ask("show servers state").await;
-            assert!(state.contains(" s2 10.0.1.2 2 4 1 1 0 1 0 0 8 "), "{state}");
+            assert!(state.contains(" s2 10.0.1.2 2 4 1 1 2 1 0 0 8 "), "{state}");
+            assert!(state.contains(" s1 10.0.1.1 2 0 1 1 5 1 0 0 0 "), "{state}");
         },
     );
 }

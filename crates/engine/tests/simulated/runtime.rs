@@ -130,6 +130,14 @@ fn long_lines_words_and_payloads_are_bounded() {
         let payload = ask(ADMIN, format!("echo a <<\n{}", "y\n".repeat(100_000))).await;
         assert!(payload.starts_with("The payload is too big."), "{payload}");
     });
+    let small = format!("{SOCKETS}\ntune.cli.max-payload-size 1k");
+    listen("server s1 10.0.1.1:80").global(&small).workers(&[1]).seeds(0..2).run(|_| async move {
+        let of = |lines: usize| format!("echo a <<\n{}\n", "y\n".repeat(lines));
+        // What fits into a buffer is never too much.
+        assert_eq!(ask(ADMIN, of(5_000)).await, "a\n\n");
+        let payload = ask(ADMIN, of(30_000)).await;
+        assert!(payload.starts_with("The payload is too big."), "{payload}");
+    });
 }
 
 #[test]

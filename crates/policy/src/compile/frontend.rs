@@ -56,6 +56,7 @@ impl Compiler<'_> {
             sockets: sockets.collect(),
             timeout: Duration::from_millis(written.timeout.unwrap_or(10_000)),
             maxconn,
+            max_payload: written.max_payload.unwrap_or(128 * 1024) as usize,
             counts_maxima: !written.without_maxima,
         }
     }

@@ -27,6 +27,8 @@ struct ServerState {
     admin: Admin,
     up: bool,
     backup: bool,
+    /// When it last began or ceased to be usable.
+    changed: Option<Moment>,
     /// `slowstart`.
     warming: Warming,
     /// Its limit once it is warm.
@@ -105,6 +107,7 @@ impl Servers {
                 place: server.place,
                 admin: if server.disabled { Admin::Maintenance } else { Admin::Ready },
                 up: true,
+                changed: None,
                 warming: Warming::new(server.slowstart),
                 limit: loads[index].limit,
                 backup: server.backup,
@@ -378,6 +381,9 @@ impl Servers {
         if let Some(state) = self.servers.get_mut(server) {
             let was_usable = state.is_usable();
             change(state);
+            if was_usable != state.is_usable() {
+                state.changed = Some(now);
+            }
             match (was_usable, state.is_usable()) {
                 (false, true) => state.warming.start(now),
                 (true, false) => state.warming.end(),
@@ -411,6 +417,7 @@ impl Servers {
         Some(ServerStatus {
             admin: state.admin,
             up: state.up,
+            changed: state.changed,
             weight: state.weight,
             initial_weight: state.initial_weight,
             throttle: state.warming.level() * 100 / warming::FULL,

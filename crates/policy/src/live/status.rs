@@ -1,5 +1,7 @@
 //! What a server's administrator and its checks say of it, and what follows from that (management manual, "set server").
 
+use base::moment::Moment;
+
 use crate::balance::Load;
 
 /// What the administrator wants of a server.
@@ -21,6 +23,8 @@ pub struct ServerStatus {
     pub admin: Admin,
     /// What its checks say; true without any.
     pub up: bool,
+    /// When it last began or ceased to be usable; `None`: never since the start.
+    pub changed: Option<Moment>,
     /// Its weight, without regard to `slowstart`.
     pub weight: u32,
     /// The weight that the configuration gave it.

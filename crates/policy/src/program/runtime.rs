@@ -26,6 +26,8 @@ pub struct Runtime {
     pub timeout: Duration,
     /// `stats maxconn`.
     pub maxconn: u32,
+    /// `tune.cli.max-payload-size` in bytes.
+    pub max_payload: usize,
     /// `stats calculate-max-counters`.
     pub counts_maxima: bool,
 }

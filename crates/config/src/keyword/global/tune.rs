@@ -70,7 +70,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     supported("tune.notsent-lowat.client", "<size>", "Unsent bytes the kernel may hold for a client.", unsent_client),
     supported("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server.", unsent_server),
-    not_yet("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command."),
+    supported("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command.", max_payload),
     not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
     tuning(
         "tune.defaults.purge",
@@ -200,8 +200,9 @@ fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a W
     }
     let word = line.words.get(1);
     if word.is_none() {
+        let what = if name == "tune.cli.max-payload-size" { "a size" } else { "an integer" };
         let stop = if matches!(name, "tune.bufsize" | "tune.maxaccept") { "" } else { "." };
-        context.report.alert(line.span(1), format!("'{name}' expects an integer argument{stop}"));
+        context.report.alert(line.span(1), format!("'{name}' expects {what} argument{stop}"));
     }
     word
 }
@@ -227,6 +228,11 @@ fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -
         return known;
     }
     size(context, line).filter(|&value| value > 0)
+}
+
+fn max_payload(context: &mut GlobalContext<'_>, line: &Line) {
+    let size = size(context, line);
+    context.spec.runtime.max_payload = size.or(context.spec.runtime.max_payload);
 }
 
 fn unsent_client(context: &mut GlobalContext<'_>, line: &Line) {

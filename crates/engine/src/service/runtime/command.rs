@@ -123,6 +123,11 @@ pub trait Served: Sized + 'static {
     /// Seconds since the start of what is served.
     fn uptime(&self) -> u64;
 
+    /// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
+    fn max_payload(&self) -> usize {
+        128 * 1024
+    }
+
     /// What stands in front of the prompt.
     fn place(&self, _: &Conversation) -> String {
         String::new()

@@ -7,9 +7,6 @@ use super::call::{Call, Conversation, Prompt};
 use super::command::{Command, Desk, Mode, Run, Served};
 use super::{Answer, Gone, command, help, line};
 
-/// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
-const MAX_PAYLOAD: usize = 128 * 1024;
-
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
                              configuration to use a bigger command.\n";
 const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.max-payload-size' in the configuration \
@@ -82,7 +79,9 @@ impl<S: Served> Connection<S> {
         if line::payload_end(&self.typed, marker).is_none() {
             self.prompt("+ ");
         }
-        let found = self.until(MAX_PAYLOAD, |typed| line::payload_end(typed, marker)).await?;
+        // What fits into a buffer is never too much.
+        let most = self.desk.state.max_payload().max(rt::buffer_size());
+        let found = self.until(most, |typed| line::payload_end(typed, marker)).await?;
         Ok(match found {
             Typed::Found((length, all)) => Typed::Found(self.take(length, all)),
             Typed::Ended => Typed::Ended,

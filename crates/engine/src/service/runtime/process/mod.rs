@@ -65,6 +65,10 @@ impl Served for Worker {
         &self.shared.host.version
     }
 
+    fn max_payload(&self) -> usize {
+        self.shared.program.runtime.max_payload
+    }
+
     fn uptime(&self) -> u64 {
         self.shared.host.uptime().as_secs()
     }

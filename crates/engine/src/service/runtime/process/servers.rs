@@ -162,10 +162,11 @@ fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>)
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
     let (admin, weight) = (by_hand | configured, status.weight);
     let (address, port) = place(worker, server);
-    let up = worker.shared.host.uptime().as_secs();
+    let since = status.changed.unwrap_or_else(|| worker.shared.host.started().0);
+    let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {up} 1 0 0 {} 0 0 0 - {port} - 0 0 - - 0",
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} 1 0 0 {} 0 0 0 - {port} - 0 0 - - 0",
         proxy.id,
         proxy.name,
         server.id,

@@ -316,9 +316,15 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Seconds since the state last changed: as long as nothing changes it, since the start.
+    /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others.
     pub(super) fn since_change(&self) -> u32 {
-        u32::try_from(self.worker.shared.host.uptime().as_secs()).unwrap_or(u32::MAX)
+        let changed = match self.kind {
+            Kind::Server(server) => self.state().status(server.index).and_then(|status| status.changed),
+            _ => None,
+        };
+        let start = self.worker.shared.host.started().0;
+        let seconds = self.now.saturating_since(changed.unwrap_or(start)).as_secs();
+        u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
     pub(super) fn status(&self) -> String {
