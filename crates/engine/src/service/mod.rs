@@ -2,4 +2,5 @@
 
 pub mod log;
 pub mod runtime;
+mod transitions;
 pub mod warm_up;

@@ -275,3 +275,63 @@ fn states_of_servers_are_shown_as_haproxy_shows_them() {
         },
     );
 }
+
+#[test]
+fn the_log_tells_what_becomes_of_servers_as_haproxy_does() {
+    let rows: &[(&str, &[&str])] = &[
+        (
+            "s1 state drain",
+            &[
+                "<133>Server l/s1 enters drain state. 1 active and 1 backup servers online. 0 sessions requeued, 0 total in queue.",
+            ],
+        ),
+        ("s1 state drain", &[]),
+        (
+            "s1 state maint",
+            &[
+                "<133>Server l/s1 is going DOWN for maintenance. 1 active and 1 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.",
+            ],
+        ),
+        (
+            "s1 state drain",
+            &[
+                "<133>Server l/s1 is UP/DRAIN (leaving forced maintenance).",
+                "<133>Server l/s1 remains in forced drain mode.",
+            ],
+        ),
+        ("s1 state ready", &["<133>Server l/s1 is UP (leaving forced drain)."]),
+        (
+            "s1 state maint",
+            &[
+                "<129>Server l/s1 is going DOWN for maintenance. 1 active and 1 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.",
+            ],
+        ),
+        (
+            "s2 state drain",
+            &[
+                "<133>Server l/s2 enters drain state. 0 active and 1 backup servers online. Running on backup. 0 sessions requeued, 0 total in queue.",
+            ],
+        ),
+        (
+            "s3 state maint",
+            &[
+                "<129>Backup Server l/s3 is going DOWN for maintenance. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.",
+                "<128>backend l has no server available!",
+            ],
+        ),
+        ("s3 state ready", &["<133>Backup Server l/s3 is UP/READY (leaving forced maintenance)."]),
+    ];
+    let servers = "server s1 10.0.1.1:80\nserver s2 10.0.1.2:80\nserver s3 10.0.1.3:80 backup";
+    listen(servers).global(SOCKET).workers(&[1]).seeds(0..2).run(move |world| async move {
+        for (typed, lines) in rows {
+            assert_eq!(ask(&format!("set server l/{typed}")).await, "\n");
+            sleep(5).await;
+            let told = world.lines(lines.len()).await;
+            let is = |line: &String, end: &&str| {
+                let (priority, sentence) = end.split_at(5);
+                line.ends_with(sentence) && line.starts_with(priority)
+            };
+            assert!(told.len() == lines.len() && told.iter().zip(*lines).all(|(l, e)| is(l, e)), "{typed}: {told:#?}");
+        }
+    });
+}
