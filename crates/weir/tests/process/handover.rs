@@ -11,7 +11,7 @@ use std::thread;
 
 fn configuration(folder: &Folder, port: u16, more: &str) -> String {
     let sockets = format!(
-        "global\n    stats socket {0}/api level admin expose-fd listeners\n    stats socket {0}/closed level admin\n",
+        "global\n    stats socket {0}/api expose-fd listeners\n    stats socket {0}/closed level admin\n",
         folder.text()
     );
     let text = format!(

@@ -3,19 +3,18 @@
 
 use std::sync::Arc;
 
-use config::spec::RuntimeLevel;
 use rt::net::{ListeningSocket, MOST_DESCRIPTORS};
 
 use super::super::{Answer, Call, Command, Gone, Pending, Run};
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] =
-    &[Command::new("_getsocks", "", "hand over the listening sockets", Run::Gradual(hand_over))
-        .at(RuntimeLevel::Admin)];
+    &[Command::new("_getsocks", "", "hand over the listening sockets", Run::Gradual(hand_over))];
 
 fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         call.conversation.leaving = true;
+        // The socket gives this right; as with HAProxy no level takes it away.
         if !call.conversation.expose_listeners {
             return Ok(());
         }
