@@ -408,10 +408,8 @@ impl Flow {
         match source.poll_read(cx, &mut self.body) {
             Poll::Pending => {
                 // Whoever waits holds no buffer, but for a part of a chunk's line.
-                self.rest = std::mem::replace(&mut self.body, Buffer::empty());
-                if self.rest.is_empty() {
-                    self.rest = Buffer::empty();
-                }
+                let body = std::mem::replace(&mut self.body, Buffer::empty());
+                self.rest = if body.is_empty() { Buffer::empty() } else { body };
                 Ok(Poll::Pending)
             }
             Poll::Ready(Err(error)) => Err(FlowError::Read(error)),
@@ -436,7 +434,8 @@ impl Flow {
     /// Gets a buffer to read into: large for the bulk of a long body while there are such, with room around it for chunk
     /// framing.
     fn prepare(&mut self) {
-        if self.body.capacity() < rt::buffer_size() || self.large != (self.body.capacity() > rt::buffer_size()) {
+        let capacity = self.body.capacity();
+        if capacity == 0 || capacity < rt::buffer_size() || self.large != (capacity > rt::buffer_size()) {
             self.body = if self.large { rt::bulk_buffer() } else { rt::buffer() };
         }
         self.body.clear();

@@ -271,7 +271,9 @@ impl<'a> Exchange<'a> {
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
-            tally::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
+            if moved.spliced > 0 {
+                tally::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
+            }
         }
         match result {
             Ok(step) => {
@@ -347,7 +349,9 @@ impl<'a> Exchange<'a> {
             self.client_side.writes(rt::now());
             let facts = &mut *self.facts.borrow_mut();
             facts.bytes_out += moved.written as u64;
-            tally::spliced(self.session, facts, true, moved.spliced);
+            if moved.spliced > 0 {
+                tally::spliced(self.session, facts, true, moved.spliced);
+            }
             tally::flowing(self.session, facts);
         }
         match result {

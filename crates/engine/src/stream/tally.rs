@@ -203,6 +203,7 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
 }
 
 /// Bytes of a message that is under way: a large one shows before its end.
+#[inline]
 pub fn flowing(session: &Session, facts: &mut Facts) {
     const WORTH_COUNTING: u64 = 64 * 1024;
     if facts.bytes_in - facts.counted_in + facts.bytes_out - facts.counted_out >= WORTH_COUNTING {
@@ -212,9 +213,6 @@ pub fn flowing(session: &Session, facts: &mut Facts) {
 
 /// Bytes of a body that the kernel moved: a request's go from the frontend's peer to the backend's, an answer's back.
 pub fn spliced(session: &Session, facts: &Facts, answer: bool, bytes: usize) {
-    if bytes == 0 {
-        return;
-    }
     let bytes = bytes as u64;
     let parties = Parties::of(session, facts);
     let (from, to) = if answer { (parties.back, Some(parties.front)) } else { (Some(parties.front), parties.back) };

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
+use base::moment::Moment;
 use config::spec::BalanceSpec;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
@@ -149,6 +150,9 @@ async fn connect_and_carry(
     outcome
 }
 
+/// The statistics get what went of a tunnel that often, and whenever much went: not with every few bytes.
+const COUNTED_EVERY: Duration = Duration::from_secs(1);
+
 /// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
 pub async fn carry(
     duplex: Duplex,
@@ -167,6 +171,7 @@ pub async fn carry(
         limits,
         session,
         facts,
+        counted: now,
         client_side: Activity::new(now, limits.independent_client),
         server_side: Activity::new(now, limits.independent_server),
     };
@@ -181,6 +186,8 @@ struct Carriage<'a> {
     limits: &'a Limits,
     session: &'a Session,
     facts: &'a SharedFacts,
+    /// When the statistics last got what went.
+    counted: Moment,
     client_side: Activity,
     server_side: Activity,
 }
@@ -223,8 +230,15 @@ impl Carriage<'_> {
             let facts = &mut *self.facts.borrow_mut();
             facts.bytes_in += up.read as u64;
             facts.bytes_out += down.written as u64;
-            tally::bytes(self.session, facts);
-            tally::spliced(self.session, facts, true, down.spliced);
+            if now >= self.counted + COUNTED_EVERY {
+                self.counted = now;
+                tally::bytes(self.session, facts);
+            } else {
+                tally::flowing(self.session, facts);
+            }
+            if down.spliced > 0 {
+                tally::spliced(self.session, facts, true, down.spliced);
+            }
         }
         if up.spliced > 0 {
             tally::spliced(self.session, &self.facts.borrow(), false, up.spliced);
@@ -234,17 +248,20 @@ impl Carriage<'_> {
     fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         loop {
             let now = rt::now();
-            let half = self.duplex.client_ended() || self.duplex.server_ended();
-            let (client, server) = if half {
-                (self.limits.client_fin, self.limits.server_fin)
+            let (client_ended, server_ended) = (self.duplex.client_ended(), self.duplex.server_ended());
+            let (client, server) = if client_ended || server_ended {
+                // A side that is neither read nor written to has nothing to be late with.
+                let client = self.limits.client_fin;
+                let server = self.limits.server_fin;
+                (
+                    client.filter(|_| !client_ended || self.duplex.writes_to(Side::Client)),
+                    server.filter(|_| !server_ended || self.duplex.writes_to(Side::Server)),
+                )
             } else {
                 (self.limits.client, self.limits.server)
             };
-            // A side that is neither read nor written to has nothing to be late with.
-            let client = client.filter(|_| !self.duplex.client_ended() || self.duplex.writes_to(Side::Client));
-            let server = server.filter(|_| !self.duplex.server_ended() || self.duplex.writes_to(Side::Server));
-            let client = client.map(|limit| self.client_side.since(!self.duplex.client_ended()) + limit);
-            let server = server.map(|limit| self.server_side.since(!self.duplex.server_ended()) + limit);
+            let client = client.map(|limit| self.client_side.since(!client_ended) + limit);
+            let server = server.map(|limit| self.server_side.since(!server_ended) + limit);
             if client.is_some_and(|deadline| now >= deadline) {
                 return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
             }
