@@ -2,6 +2,7 @@
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, line, run, wait_until};
 use rustix::process::Signal;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
@@ -137,6 +138,12 @@ fn a_runtime_socket_is_reason_enough_to_run() {
     let file = folder.write("runtime.cfg", &format!("global\n    stats socket {}\n", socket.display()));
     let running = Running::weir(&["-db", "-f", &file]);
     wait_until("the socket", || UnixStream::connect(&socket).is_ok());
+    // It listens before it heeds signals: once it answers, it serves.
+    let mut api = UnixStream::connect(&socket).unwrap();
+    api.write_all(b"show version\n").unwrap();
+    let mut answer = String::new();
+    api.read_to_string(&mut answer).unwrap();
+    assert!(!answer.is_empty());
     running.send(Signal::USR1);
     assert_eq!(running.finish().code(), Some(0));
 }
