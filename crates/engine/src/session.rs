@@ -206,7 +206,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
     });
     let key = worker.enter(Rc::clone(&session));
     session.key.set(Some(key));
-    stream::tally::session(&session);
+    stream::tally::connection(&session);
     rt::spawn(rt::Class::Normal, key.to_bits(), run_unless_killed(session, socket));
 }
 
@@ -244,6 +244,7 @@ async fn run(session: Rc<Session>, socket: OwnedSocket) {
     })
     .await;
     let Some((stream, input)) = prepare(&session, socket).await else { return leave(&session) };
+    stream::tally::session(&session);
     match session.proxy().mode {
         Mode::Http => stream::http::serve(&session, stream, input).await,
         Mode::Tcp => rt::boxed(stream::tcp::serve(Rc::clone(&session), stream, input)).await,

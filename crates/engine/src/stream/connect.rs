@@ -213,7 +213,8 @@ impl Request<'_> {
         let server = ticket.server();
         let (waiting, at_server) = state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
-        tally::queued(&self.session.worker, self.proxy, server.map(|server| (server, at_server)), waiting);
+        let sessions = state.counts(None).beconn;
+        tally::queued(&self.session.worker, self.proxy, server.map(|server| (server, at_server)), waiting, sessions);
     }
 
     /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
@@ -261,7 +262,11 @@ impl Request<'_> {
                 Ok(slot)
             }
             Waited::Expired => {
-                self.facts.borrow_mut().server = ticket.server();
+                let server = ticket.server();
+                self.facts.borrow_mut().server = server;
+                let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
+                let server = servers.zip(server).and_then(|(servers, server)| servers.get(server));
+                tally::step(&self.session.worker, self.proxy, server, Step::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
             Waited::Gone => {

@@ -106,12 +106,12 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 held = Some(slot);
                 fresh = true;
             }
-            End::Retry => {
+            End::Retry { bad_answer } => {
                 if !up.rewind() {
                     up = Flow::idle();
                 }
                 drop(link);
-                (held, exclude) = again(session, backend_proxy, &facts, slot);
+                (held, exclude) = again(session, backend_proxy, &facts, slot, bad_answer);
                 fresh = true;
             }
             End::Silent => {
@@ -181,17 +181,26 @@ fn allowed_retries(backend: &Backend, facts: &SharedFacts) -> RetryOn {
 
 /// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
 /// another one than this.
-fn again(session: &Session, proxy: &Proxy, facts: &SharedFacts, slot: Slot) -> (Option<Slot>, Option<usize>) {
+fn again(
+    session: &Session,
+    proxy: &Proxy,
+    facts: &SharedFacts,
+    slot: Slot,
+    bad_answer: bool,
+) -> (Option<Slot>, Option<usize>) {
     let Some(backend) = &proxy.backend else { return (Some(slot), None) };
     let count = |step| tally::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let facts = &mut *facts.borrow_mut();
     facts.forget_answer();
     facts.retries += 1;
+    count(tally::Step::Retry);
+    if bad_answer {
+        count(tally::Step::BadAnswer);
+    }
     if connect::goes_elsewhere(backend, facts.retries) {
         count(tally::Step::Redispatch);
         (None, Some(slot.server()))
     } else {
-        count(tally::Step::Retry);
         (Some(slot), None)
     }
 }

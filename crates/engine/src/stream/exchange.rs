@@ -37,7 +37,10 @@ pub enum End {
     /// The reused link died before a byte of the answer: the request goes to a fresh one.
     Replay,
     /// It failed in a way that `retry-on` lists, and nothing of an answer went to the client: it is to be sent again.
-    Retry,
+    Retry {
+        /// The answer was none: the server closed before its head, or it made no sense.
+        bad_answer: bool,
+    },
     /// It failed.
     Failed {
         /// How it is logged.
@@ -323,9 +326,9 @@ impl<'a> Exchange<'a> {
         self.terms.retry_on.contains(failure) && !self.interim && (self.up.is_recorded() || !self.terms.has_body)
     }
 
-    /// It fails like this where it is not to be sent again.
+    /// It fails like this, for want of an answer that makes sense, where it is not to be sent again.
     fn fails<T>(&self, failure: RetryOn, cause: Cause, status: u16) -> Result<T, End> {
-        if self.retries(failure) { Err(End::Retry) } else { failed(cause, Phase::Headers, status) }
+        if self.retries(failure) { Err(End::Retry { bad_answer: true }) } else { failed(cause, Phase::Headers, status) }
     }
 
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {

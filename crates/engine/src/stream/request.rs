@@ -223,6 +223,7 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> 
         let request = &facts.borrow().request;
         page::answer(session.proxy(), session, request, 200, keeps_client(session, request) && body.is_some())
     };
+    tally::monitored(session);
     session.end(facts);
     let sent = send_page(session, client, &answer.bytes).await;
     if let Some(body) = body.filter(|_| sent && answer.keep)

@@ -23,28 +23,37 @@ impl Worker {
     }
 }
 
-/// A connection was accepted and begins its session.
-pub fn session(session: &Session) {
+/// A connection was accepted.
+pub fn connection(session: &Session) {
     let worker = &session.worker;
     let (tallies, now, index) = (worker.tallies(), rt::now(), session.frontend);
     let process = &tallies.process;
     process.connections.increment();
     process.connection_rate.add(now, 1, || worker.all().map(|worker| &worker.process.connection_rate));
-    process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
     let front = &tallies.proxies[index].front;
     front.connections.increment();
-    front.sessions.increment();
     front.most_sessions.note(u64::from(worker.shared.live.proxies[index].feconn()));
     front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
-    front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
     if let Some(bind) = tallies.proxies[index].binds.get(session.bind) {
         bind.connections.increment();
-        bind.sessions.increment();
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
             let running = worker.shared.counters.of(|worker| &worker.proxies[index].binds[session.bind]).running();
             bind.most_sessions.note(running);
         }
+    }
+}
+
+/// A connection begins its session: what its address asks for before that has gone well.
+pub fn session(session: &Session) {
+    let worker = &session.worker;
+    let (tallies, now, index) = (worker.tallies(), rt::now(), session.frontend);
+    tallies.process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
+    let front = &tallies.proxies[index].front;
+    front.sessions.increment();
+    front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
+    if let Some(bind) = tallies.proxies[index].binds.get(session.bind) {
+        bind.sessions.increment();
     }
 }
 
@@ -63,6 +72,13 @@ pub fn request(session: &Session) {
     let front = &tallies.proxies[index].front;
     front.requests.increment();
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
+}
+
+/// A monitoring request was answered.
+pub fn monitored(session: &Session) {
+    let front = &session.worker.tallies().proxies[session.frontend].front;
+    front.intercepted.increment();
+    front.answers[2].increment();
 }
 
 /// A session in TCP mode is a request of the process.
@@ -92,12 +108,18 @@ pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Counts, 
     back.note_session(rt::now());
 }
 
-/// A request waits: so many do now, in the queue of the backend and of the server.
-pub fn queued(worker: &Worker, proxy: &Proxy, server: Option<(&Server, u32)>, waiting: u32) {
+/// A request waits: so many do now, in the queue of the backend and of the server that the balance chose; `sessions` are
+/// all of the backend's, those that wait included.
+pub fn queued(worker: &Worker, proxy: &Proxy, server: Option<(&Server, u32)>, waiting: u32, sessions: u32) {
     let tallies = worker.tallies();
-    tallies.proxies[proxy.index].back.most_queued.note(u64::from(waiting));
+    let back = &tallies.proxies[proxy.index].back;
+    back.most_queued.note(u64::from(waiting));
+    back.most_sessions.note(u64::from(sessions));
     if let Some((server, waiting)) = server {
-        tallies.servers[server.serial].most_queued.note(u64::from(waiting));
+        let tally = &tallies.servers[server.serial];
+        tally.most_queued.note(u64::from(waiting));
+        tally.balanced.increment();
+        back.balanced.increment();
     }
 }
 
@@ -112,8 +134,10 @@ pub enum Step {
     Retry,
     /// Another one is tried.
     Redispatch,
-    /// Connecting has failed for good.
+    /// There is no connection for the request for good.
     Failure,
+    /// The answer was none, and the request is sent again.
+    BadAnswer,
 }
 
 /// Counts a step for the server and its backend. Each attempt is a session of the server.
@@ -133,6 +157,7 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Step)
             Step::Retry => &tally.retries,
             Step::Redispatch => &tally.redispatches,
             Step::Failure => &tally.connect_errors,
+            Step::BadAnswer => &tally.response_errors,
         }
         .increment();
     };

@@ -130,6 +130,69 @@ fn failures_are_counted_where_they_belong() {
 }
 
 #[test]
+fn requests_that_wait_in_vain_and_answers_that_are_none_are_counted() {
+    let body = "option socket-stats\nmonitor-uri /alive\nmaxconn 2\nbalance uri\ntimeout queue 2s\n\
+                retries 1\nretry-on empty-response\nserver s1 10.0.1.1:80 maxconn 1";
+    listen(body).global(SOCKET).workers(&[1, 2]).run(|_| async move {
+        let mut s1 = Service::at(S1);
+        let mut monitor = Peer::connect(WEIR).await;
+        monitor.send("GET /alive HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        monitor.receive_head().await;
+        drop(monitor);
+        sleep(1).await;
+        let mut served = Peer::connect(WEIR).await;
+        served.send(GET).await;
+        let first = s1.accept().await;
+        let mut waiting = Peer::connect(WEIR).await;
+        waiting.send(GET).await;
+        sleep(1).await;
+        expect(&[
+            ("FRONTEND", "intercepted", "1"),
+            ("FRONTEND", "hrsp_2xx", "1"),
+            ("FRONTEND", "status", "OPEN"),
+            ("sock-1", "status", "WAITING"),
+            ("BACKEND", "scur", "2"),
+            ("BACKEND", "smax", "2"),
+            ("s1", "lbtot", "2"),
+        ])
+        .await;
+        waiting.receive_head().await;
+        drop(first);
+        let mut second = s1.accept().await;
+        second.expect(GET_AT_SERVER).await;
+        second.send(OK).await;
+        served.receive_until("ok").await;
+        expect(&[
+            ("s1", "econ", "1"),
+            ("BACKEND", "econ", "1"),
+            ("s1", "eresp", "1"),
+            ("BACKEND", "eresp", "1"),
+            ("s1", "wretr", "1"),
+            ("s1", "stot", "2"),
+        ])
+        .await;
+    });
+}
+
+#[test]
+fn a_connection_without_its_proxy_header_is_no_session() {
+    let sections =
+        format!("listen l\n    bind {WEIR} accept-proxy\n    option socket-stats\n    server s1 10.0.1.1:80");
+    config(&sections).global(SOCKET).workers(&[1, 2]).run(|_| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        client.receive_rest().await;
+        expect(&[
+            ("FRONTEND", "conn_tot", "1"),
+            ("FRONTEND", "stot", "0"),
+            ("sock-1", "conn_tot", "1"),
+            ("sock-1", "stot", "0"),
+        ])
+        .await;
+    });
+}
+
+#[test]
 fn changes_of_servers_take_effect_and_show() {
     listen("server s1 10.0.1.1:80 maxconn 10").global(SOCKET).workers(&[1]).seeds(0..1).run(|_| async move {
         assert_eq!(ask("disable server l/s1").await, "\n");

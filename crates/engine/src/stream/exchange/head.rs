@@ -79,7 +79,7 @@ impl Exchange<'_> {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         if !self.answered && self.retries(RetryOn::EMPTY_RESPONSE) {
-            return Err(End::Retry);
+            return Err(End::Retry { bad_answer: true });
         }
         match (self.answered, self.terms.reused, self.terms.replayable) {
             (true, ..) => failed(Cause::Server, Phase::Headers, 502),
@@ -148,7 +148,7 @@ impl Exchange<'_> {
         let facts = &mut *self.facts.borrow_mut();
         let status = facts.response.status();
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
-            return Err(End::Retry);
+            return Err(End::Retry { bad_answer: false });
         }
         let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
         let tunnel = connect || (status == 101 && facts.request.upgrade);

@@ -103,7 +103,7 @@ impl Exchange<'_> {
 
     fn server_expired(&self) -> End {
         let (phase, status) = match self.answer {
-            Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry,
+            Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry { bad_answer: false },
             Answer::Awaited => (Phase::Headers, 504),
             Answer::Flowing | Answer::Done => (Phase::Data, 0),
         };

@@ -354,11 +354,11 @@ impl<'a> Object<'a> {
             Opening::Paused => return "PAUSED",
             Opening::Open => {}
         }
-        let full = match self.kind {
-            Kind::Listener(bind) => bind.maxconn.is_some_and(|most| self.current() >= most),
-            _ => self.current() >= self.state().frontend_gate().bound(),
-        };
-        if full { "FULL" } else { "OPEN" }
+        match self.kind {
+            Kind::Listener(bind) if bind.maxconn.is_some_and(|most| self.current() >= most) => "FULL",
+            Kind::Listener(_) if self.state().feconn() >= self.state().frontend_gate().bound() => "WAITING",
+            _ => "OPEN",
+        }
     }
 
     /// Whether a server is in maintenance, or down.
