@@ -104,7 +104,8 @@ fn redispatch(written: &ProxySpec) -> Redispatch {
     }
 }
 
-/// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, at least 1.
+/// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, rounded
+/// up, at least 1.
 pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
     for index in 0..proxies.len() {
         let name = &proxies[index].name;
@@ -119,7 +120,7 @@ pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
         if let Some(backend) = &mut proxies[index].backend
             && backend.fullconn == 0
         {
-            backend.fullconn = u32::try_from(total / 10).unwrap_or(u32::MAX).max(1);
+            backend.fullconn = u32::try_from(total.div_ceil(10)).unwrap_or(u32::MAX).max(1);
         }
     }
 }

@@ -249,7 +249,7 @@ fn fullconn_is_a_tenth_of_what_may_come() {
     let mut first = frontend("f");
     (first.maxconn, first.default_backend) = (Some(300), Some(at("b".to_owned(), 9)));
     let mut second = frontend("g");
-    (second.maxconn, second.use_backend) = (Some(200), vec![at("a".to_owned(), 9), at("b".to_owned(), 9)]);
+    (second.maxconn, second.use_backend) = (Some(191), vec![at("a".to_owned(), 9), at("b".to_owned(), 9)]);
     let mut written = backend("c");
     written.fullconn = Some(123);
     let program = compiled(&spec(vec![first, second, backend("a"), backend("b"), written, backend("unused")]));
