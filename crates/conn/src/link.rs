@@ -22,6 +22,8 @@ pub struct Link {
     pub answers: u32,
     /// It belongs to one client's session, and never lies in the pool.
     pub private: bool,
+    /// It was opened for the first request of a session, which may not use every idle one (`http-reuse safe`).
+    pub first: bool,
     /// The generation of its server that it leads to, see [`Pool::generation`].
     pub generation: u32,
     /// Its place in the count of its server, where connections are counted.
@@ -33,7 +35,7 @@ pub struct Link {
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Stream) -> Self {
-        Self { stream, answers: 0, private: false, generation: 0, place: None, particulars: None }
+        Self { stream, answers: 0, private: false, first: false, generation: 0, place: None, particulars: None }
     }
 
     /// Whether a request that needs such a connection may use this one.
@@ -359,6 +361,7 @@ impl Server {
             stream,
             answers: idle.answers,
             private: false,
+            first: false,
             generation: self.generation.load(Ordering::Relaxed),
             place: idle.place,
             particulars: idle.particulars,

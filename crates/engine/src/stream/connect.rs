@@ -162,6 +162,7 @@ impl Request<'_> {
         let mut attempt = self.connect(server, plan).await;
         if let Attempt::Connected(link) = &mut attempt {
             link.place = place;
+            link.first = self.first;
         }
         Ok(attempt)
     }

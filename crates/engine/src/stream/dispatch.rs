@@ -23,7 +23,7 @@ use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
 use crate::stream::screening::{missed, screen};
 use crate::stream::{conclude, forwarded, tally, tcp};
-use crate::worker::{SharedFacts, Slot};
+use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
@@ -302,8 +302,19 @@ fn keep_link(
         {
             return;
         }
+        if link.first && is_one_too_many(worker, backend, server, &link) {
+            return;
+        }
         worker.links.put(&worker.shared.pool, server.serial, link);
     }
+}
+
+/// Whether nobody is likely to want a link that was opened for a session's first request, although idle ones lay there:
+/// a site whose clients ask once each would otherwise keep a link for each of them.
+fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
+    matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
+        && link.particulars.is_none()
+        && worker.shared.pool.idle_of(server.serial, worker.id) > 0
 }
 
 /// Whether the server is asked to close behind the answer.
