@@ -211,6 +211,12 @@ impl Buffer {
         self.reserved = back.min(self.bytes().len() - front as usize) as u32;
     }
 
+    /// Leaves `back` bytes free behind what is read next, as [`Buffer::reserve_around`] does; the data stays.
+    #[inline]
+    pub fn reserve_behind(&mut self, back: usize) {
+        self.reserved = back.min(self.bytes().len() - self.end as usize) as u32;
+    }
+
     /// Puts `bytes` before the data; `false`, and nothing written, when there is no room in front of it.
     #[inline]
     #[must_use = "false means that nothing was written"]

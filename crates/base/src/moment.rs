@@ -91,6 +91,38 @@ impl WallTime {
     }
 }
 
+/// The short name of a time zone at some point of the calendar: "UTC", "EST". What is longer than it holds is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneName {
+    bytes: [u8; Self::MOST],
+    length: u8,
+}
+
+impl ZoneName {
+    /// Bytes of a name at most.
+    pub const MOST: usize = 31;
+    /// Coordinated universal time.
+    pub const UTC: Self = Self::new(b"UTC");
+    /// The same as mail and HTTP call it.
+    pub const GMT: Self = Self::new(b"GMT");
+
+    /// Of these bytes.
+    pub const fn new(name: &[u8]) -> Self {
+        let mut bytes = [0; Self::MOST];
+        let mut length = 0;
+        while length < Self::MOST && length < name.len() {
+            bytes[length] = name[length];
+            length += 1;
+        }
+        Self { bytes, length: length as u8 }
+    }
+
+    /// The name.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

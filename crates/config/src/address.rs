@@ -65,6 +65,8 @@ impl AddressRules {
         datagram: false,
         kind: SocketKind::Stream,
     };
+    /// `dgram-bind`.
+    pub const DGRAM_BIND: Self = Self { stream: false, datagram: true, kind: SocketKind::Datagram, ..Self::BIND };
     /// `log` and `nameserver`.
     pub const LOG: Self = Self {
         port_required: false,

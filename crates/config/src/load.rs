@@ -1,4 +1,4 @@
-//! From files to a specification in one step: read, specify, and put the messages into the order of the files. Must
+//! From files to a specification in one step: read and specify; and what puts messages into the order of the files. Must
 //! never decide whether a configuration is good enough to start with.
 
 use crate::diagnostic::{Diagnostic, Form, Severity};
@@ -30,7 +30,7 @@ pub struct Loaded {
     pub document: Document,
     /// What they say. Of no use if one of the diagnostics is an alert.
     pub spec: Spec,
-    /// What there is to say about them, in the order of files and lines; what concerns no line in particular comes last.
+    /// What there is to say about them, as it was found: [`in_order`] puts it into the order of files and lines.
     pub diagnostics: Vec<Diagnostic>,
     /// The environment as the files left it.
     pub environment: Environment,
@@ -49,8 +49,7 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
     variables::define(&mut environment, options.language.version, files, &options.local_peer);
     let (sources, document) = language::read(files, &mut environment, &options.language, &mut found);
     let spec = keyword::specify(&sources, &document, &options.spec, &mut found);
-    let diagnostics = in_order(found, &sources);
-    Loaded { sources, document, spec, diagnostics, environment }
+    Loaded { sources, document, spec, diagnostics: found, environment }
 }
 
 /// Sorts by file and line, sums up each file that has errors, and cuts off after very many of them: HAProxy does so after
@@ -115,8 +114,8 @@ mod tests {
                 file("c.cfg", "global\n"),
             ],
         );
-        let shown: Vec<(u32, &str)> = loaded
-            .diagnostics
+        let ordered = in_order(loaded.diagnostics.clone(), &loaded.sources);
+        let shown: Vec<(u32, &str)> = ordered
             .iter()
             .map(|diagnostic| {
                 let words = diagnostic.message.split(' ').next().unwrap_or_default();
@@ -126,7 +125,7 @@ mod tests {
         let expected =
             [(2, "unmatched"), (3, "unknown"), (4, "'x'."), (0, "Error(s)"), (1, "unknown"), (0, "Error(s)")];
         assert_eq!(shown, expected);
-        assert_eq!(loaded.diagnostics[3].message, "Error(s) found in configuration file : a.cfg");
+        assert_eq!(ordered[3].message, "Error(s) found in configuration file : a.cfg");
         assert!(loaded.has_errors());
     }
 
@@ -134,9 +133,10 @@ mod tests {
     fn errors_end_somewhere() {
         let loaded =
             load_with(&Environment::new(), &[file("a.cfg", &format!("global\n{}", "    nonsense\n".repeat(1100)))]);
-        assert_eq!(loaded.diagnostics.len(), 1002);
-        assert_eq!(loaded.diagnostics[1000].message, "too many fatal errors (1000), stopping now.");
-        assert_eq!(loaded.diagnostics[1000].span.map(|span| span.line), Some(1002));
+        let ordered = in_order(loaded.diagnostics, &loaded.sources);
+        assert_eq!(ordered.len(), 1002);
+        assert_eq!(ordered[1000].message, "too many fatal errors (1000), stopping now.");
+        assert_eq!(ordered[1000].span.map(|span| span.line), Some(1002));
     }
 
     #[test]

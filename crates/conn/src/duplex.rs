@@ -4,6 +4,7 @@
 use std::task::Context;
 
 use base::buffer::Buffer;
+use base::moment::Moment;
 use rt::net::Stream;
 use wire::http::Framing;
 
@@ -75,6 +76,14 @@ impl Duplex {
         }
     }
 
+    /// The first moment at which a direction goes on that is held back; `None`: neither is.
+    pub fn held_until(&self) -> Option<Moment> {
+        match (self.up.held_until(), self.down.held_until()) {
+            (Some(up), Some(down)) => Some(up.min(down)),
+            (up, down) => up.or(down),
+        }
+    }
+
     /// Moves what can be moved, in both directions.
     ///
     /// # Errors
@@ -96,6 +105,22 @@ impl Duplex {
             (Step::Exhausted, _) | (_, Step::Exhausted) => DuplexStep::Exhausted,
             _ => DuplexStep::Waits,
         })
+    }
+}
+
+impl Duplex {
+    /// Moves what can be moved from the client to the server alone: the server's direction has not begun.
+    ///
+    /// # Errors
+    /// What happened; both streams should be dropped.
+    pub fn poll_up(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        server: &mut Stream,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved)
     }
 }
 

@@ -1,7 +1,9 @@
 //! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
 //! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
 
+mod bulk;
 mod chunks;
+mod passage;
 
 use std::io;
 use std::task::{Context, Poll};
@@ -13,6 +15,8 @@ use wire::http::Framing;
 
 use chunks::Chunks;
 pub use chunks::Trailers;
+pub use passage::{Discard, Passage, Passed, forward};
+use passage::{Sieve, Sifted};
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
 /// digits, CR, LF.
@@ -20,12 +24,6 @@ const HEADROOM: usize = 10;
 
 /// Room kept behind chunked data for its CR LF, the last chunk and an empty trailer.
 const TAILROOM: usize = 2 + 5;
-
-/// A body whose remainder is at least this long is read in large pieces.
-const BULK: u64 = 64 * 1024;
-
-/// The most that a source has to gather before it wakes us, where so much is known to come.
-const MARK: u64 = 512 * 1024;
 
 /// How the source ends.
 enum Source {
@@ -70,6 +68,8 @@ pub enum Step {
     AwaitsSource,
     /// Waits for the sink.
     AwaitsSink,
+    /// Waits for the moment that [`Flow::held_until`] tells: a passage holds bytes back.
+    Held,
 }
 
 /// Bytes that moved in a poll.
@@ -98,10 +98,18 @@ pub struct Flow {
     rest: Buffer,
     /// The last read filled its buffer: the next one gets a large buffer.
     large: bool,
+    /// The last read was a short one.
+    faltered: bool,
     /// The source's receive low-water mark in bytes; 0: it is the normal one.
     mark: u64,
+    /// Bytes of the sink's segments; 0: nobody has asked yet.
+    segment: usize,
+    /// It was started.
+    begun: bool,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
+    /// What stands in the way of the body.
+    sieve: Option<Box<Sieve>>,
     /// All that goes out behind the head, so that it can go out again (`retry-on`). Dropped when it does not fit.
     record: Option<Buffer>,
     /// The sink closes behind this body: its last write may carry the FIN.
@@ -121,8 +129,12 @@ impl Flow {
             tail: Buffer::empty(),
             rest: Buffer::empty(),
             large: false,
+            faltered: false,
             mark: 0,
+            segment: 0,
+            begun: false,
             pipe: None,
+            sieve: None,
             record: None,
             closes: false,
             trailers: Trailers::default(),
@@ -139,12 +151,9 @@ impl Flow {
 
     /// For who has to wait before anything flows: what came of a short body lies in a buffer of its size.
     pub fn shrink(&mut self) {
-        let length = self.body.len();
-        if self.body.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
-            let mut small = if length > 0 { Buffer::with_capacity(length) } else { Buffer::empty() };
-            let whole = small.push(self.body.data());
-            debug_assert!(whole, "it was made for that");
-            self.body = small;
+        shrink(&mut self.body);
+        if let Some(sieve) = &mut self.sieve {
+            sieve.shrink();
         }
     }
 
@@ -204,6 +213,7 @@ impl Flow {
             Framing::UntilClose => Source::UntilClose,
         };
         self.chunked = chunked;
+        self.begun = true;
         self.body = input;
         self.large = false;
         self.mark = 0;
@@ -219,14 +229,19 @@ impl Flow {
     /// copied.
     pub fn splice(&mut self) {
         let raw = matches!(self.source, Source::Length(_) | Source::UntilClose);
-        if raw && !self.chunked && self.record.is_none() {
+        if raw && !self.chunked && self.record.is_none() && self.sieve.is_none() {
             self.pipe = Pipe::new().ok();
         }
     }
 
     /// True once the source has ended and nothing is left to write.
     pub fn is_finished(&self) -> bool {
-        self.source_ended() && self.is_flushed()
+        self.no_more_comes() && self.is_flushed()
+    }
+
+    /// Nothing will be added to what waits to be written.
+    fn no_more_comes(&self) -> bool {
+        self.source_ended() && self.sieve.as_ref().is_none_or(|sieve| sieve.is_done())
     }
 
     /// True once the source's end was seen.
@@ -237,26 +252,13 @@ impl Flow {
     /// True when nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
         let spliced = self.pipe.as_ref().is_none_or(Pipe::is_empty);
-        spliced && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
+        let sifted = self.sieve.as_ref().is_none_or(|sieve| sieve.is_empty());
+        spliced && sifted && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
     }
 
     /// True when something of the head still waits to be written.
     pub fn head_pending(&self) -> bool {
         !self.head.is_empty()
-    }
-
-    /// True while the source's low-water mark is raised; [`Flow::lower_mark`] must be called a moment after it paused.
-    pub fn is_bulk(&self) -> bool {
-        self.mark > 0
-    }
-
-    /// Restores the source's low-water mark: a sender that pauses below it would never be read.
-    pub fn lower_mark(&mut self, source: &mut Stream) {
-        if self.mark > 0 {
-            self.mark = 0;
-            // A socket that refuses its normal state is broken; reading it will tell.
-            let _ = source.set_receive_low_water(1);
-        }
     }
 
     /// Takes the bytes that followed the body: the next message of the source.
@@ -267,6 +269,7 @@ impl Flow {
     /// The sink is gone: what waited to be written is dropped.
     pub fn abandon_sink(&mut self) {
         self.pipe = None;
+        self.sieve = None;
         self.record = None;
         self.head = Buffer::empty();
         self.body = Buffer::empty();
@@ -284,11 +287,27 @@ impl Flow {
         sink: &mut Stream,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
+        if let Some(sieve) = &mut self.sieve {
+            sieve.begin();
+        }
+        self.gather(cx, source, sink, moved);
         for _ in 0..8 {
             match self.poll_flush(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
                 Poll::Pending => return Ok(Step::AwaitsSink),
+            }
+            if self.sieve.is_some() {
+                self.pipe = None;
+                match self.sift() {
+                    Sifted::Output => {
+                        self.note();
+                        continue;
+                    }
+                    Sifted::Held => return Ok(Step::Held),
+                    Sifted::Again => return Ok(Step::Exhausted),
+                    Sifted::Hungry | Sifted::Finished => {}
+                }
             }
             if self.source_ended() {
                 self.lower_mark(source);
@@ -297,6 +316,7 @@ impl Flow {
             let filled = if self.pipe.is_some() {
                 self.poll_splice_in(cx, source, moved)?
             } else {
+                self.learn_segment(sink);
                 self.poll_fill(cx, source, moved)?
             };
             if filled.is_pending() {
@@ -312,7 +332,7 @@ impl Flow {
     /// Writes head, body and tail until nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>, sink: &mut Stream, moved: &mut Moved) -> Poll<io::Result<()>> {
         while !self.head.is_empty() || !self.body.is_empty() {
-            let more = !self.tail.is_empty() || (self.closes && self.source_ended());
+            let more = !self.tail.is_empty() || (self.closes && self.no_more_comes());
             let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
             moved.written += written;
         }
@@ -324,7 +344,7 @@ impl Flow {
         if self.head.capacity() > 0 {
             self.head = Buffer::empty();
         }
-        let more = self.closes && self.source_ended();
+        let more = self.closes && self.no_more_comes();
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
             let spliced = std::task::ready!(pipe.poll_splice_out(cx, sink, more))?;
             moved.written += spliced;
@@ -381,6 +401,7 @@ impl Flow {
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         self.pipe = None;
+        self.sieve = None;
         self.record = None;
         for _ in 0..8 {
             self.head = Buffer::empty();
@@ -445,32 +466,8 @@ impl Flow {
             let line = self.take_rest();
             let placed = self.body.push(line.data());
             debug_assert!(placed, "the decoder bounds its lines below a buffer's size");
-        } else if let Source::Length(remaining) = self.source
-            && self.large
-        {
-            // Never read a large piece across the body's end: what follows must fit in one buffer.
-            let room = self.body.room();
-            self.body.reserve_around(0, room.saturating_sub(remaining as usize));
-        }
-    }
-
-    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again. While long pieces come
-    /// and the rest is long, the source is asked to wake us for large amounts only.
-    fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
-        let small = rt::buffer_size();
-        let remaining = self.remaining().saturating_sub(read as u64);
-        self.large = !self.chunked
-            && (read == room || read > small)
-            && match self.source {
-                Source::Length(_) => remaining >= BULK,
-                Source::UntilClose => true,
-                Source::Chunked(_) | Source::Ended => false,
-            };
-        let mark = if self.large { remaining.min(MARK) } else { 0 };
-        if mark < BULK {
-            self.lower_mark(source);
-        } else if mark != self.mark && source.set_receive_low_water(mark as usize).is_ok() {
-            self.mark = mark;
+        } else if self.large {
+            self.limit_piece();
         }
     }
 
@@ -484,6 +481,12 @@ impl Flow {
 
     /// Frames the bytes that were just read: what belongs to the body stays in `body`, what follows goes to `rest`.
     fn admit(&mut self) -> Result<(), FlowError> {
+        let admitted = self.unframe();
+        self.hold();
+        admitted
+    }
+
+    fn unframe(&mut self) -> Result<(), FlowError> {
         match &mut self.source {
             Source::Length(remaining) => {
                 let length = self.body.len() as u64;
@@ -512,6 +515,17 @@ impl Flow {
             Source::Chunked(_) => self.admit_chunks(),
             Source::Ended => Ok(()),
         }
+    }
+}
+
+/// What lies in a pooled buffer that it fills to a quarter at most gets a buffer of its size.
+fn shrink(buffer: &mut Buffer) {
+    let length = buffer.len();
+    if buffer.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
+        let mut small = if length > 0 { Buffer::with_capacity(length) } else { Buffer::empty() };
+        let whole = small.push(buffer.data());
+        debug_assert!(whole, "it was made for that");
+        *buffer = small;
     }
 }
 

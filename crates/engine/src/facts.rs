@@ -1,10 +1,17 @@
 //! What is known of a stream: who, what, when, how it ends. Facts live outside the future that serves the stream, so
 //! that they outlive a panic in it. Must never decide anything.
 
+use crate::stream::filter::Filters;
 use base::moment::WallTime;
+use policy::capture::Captures;
 use policy::live::Counts;
 use policy::log_format::{Endpoint, Timings};
-use wire::http::Head;
+use policy::sample::{LinkFacts, RulePlace};
+use policy::variable::Store;
+use std::cell::{Cell, OnceCell, RefCell};
+use wire::http::{Head, Method};
+
+use crate::orders::Orders;
 
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +28,10 @@ pub enum Cause {
     ClientTimeout,
     ServerTimeout,
     Killed,
+    /// Its server went down (`on-marked-down`).
+    Down,
+    /// A server came up that is no backup (`on-marked-up`).
+    Up,
 }
 
 impl Cause {
@@ -37,6 +48,8 @@ impl Cause {
             Self::ClientTimeout => b'c',
             Self::ServerTimeout => b's',
             Self::Killed => b'K',
+            Self::Down => b'D',
+            Self::Up => b'U',
         }
     }
 }
@@ -48,6 +61,7 @@ pub enum Phase {
     #[default]
     Done,
     Request,
+    Tarpit,
     Queue,
     Connect,
     Headers,
@@ -61,6 +75,7 @@ impl Phase {
         match self {
             Self::Done => b'-',
             Self::Request => b'R',
+            Self::Tarpit => b'T',
             Self::Queue => b'Q',
             Self::Connect => b'C',
             Self::Headers => b'H',
@@ -100,10 +115,32 @@ pub struct Facts {
     pub response: Head,
     /// The request's head was parsed whole.
     pub has_request: bool,
+    /// How many streams the process had before it.
+    pub number: u32,
     /// Its line was written before its end.
     pub logged: bool,
+    /// What rules have ordered for it.
+    pub orders: Cell<Orders>,
+    /// What `unique-id-format` names it, once somebody has asked.
+    pub unique_id: OnceCell<Box<[u8]>>,
+    /// That name is being made: who asks for it meanwhile gets none.
+    pub identifying: Cell<bool>,
+    /// What was captured for the log.
+    pub captures: RefCell<Captures>,
+    /// Its filters, where its proxies have any.
+    pub filters: Option<Filters>,
+    /// Variables of its transaction, request and response.
+    pub variables: RefCell<Store>,
     /// How it ended.
     pub outcome: Outcome,
+    /// It is the first request of its connection.
+    pub first: bool,
+    /// The status that the server sent.
+    pub server_status: Option<u16>,
+    /// A rule has refused it.
+    pub denied: bool,
+    /// A rule could not do what it had to.
+    pub failed: bool,
     /// The status that the client got; -1 when none.
     pub status: i32,
     /// When things happened.
@@ -130,6 +167,18 @@ pub struct Facts {
     pub bytes_in: u64,
     /// Bytes from the server to the client, head and body.
     pub bytes_out: u64,
+    /// Bytes to the server.
+    pub sent: u64,
+    /// Bytes from the server.
+    pub received: u64,
+    /// Requests of its connection before it.
+    pub client_streams: u32,
+    /// The connection to the server, once one was tried.
+    pub link: Option<LinkFacts>,
+    /// The rule that ended an evaluation last.
+    pub last_rule: Cell<Option<RulePlace>>,
+    /// The rule that something is waited for.
+    pub waiting_rule: Cell<Option<RulePlace>>,
     /// Of `bytes_in`, those that the statistics have counted.
     pub counted_in: u64,
     /// Of `bytes_out`, likewise.
@@ -137,6 +186,21 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Adds to what rules have ordered.
+    pub fn order(&self, change: impl FnOnce(&mut Orders)) {
+        let mut orders = self.orders.get();
+        change(&mut orders);
+        self.orders.set(orders);
+    }
+
+    /// Whether the client asked for a head alone, whatever rules have made of its method.
+    pub fn wants_head_alone(&self) -> bool {
+        match &self.captures.borrow().line {
+            Some((method, _)) => &**method == b"HEAD",
+            None => self.request.known_method() == Method::Head,
+        }
+    }
+
     /// What was taken for a request was none.
     pub fn forget_request(&mut self) {
         self.request.clear();
@@ -149,15 +213,70 @@ impl Facts {
     pub fn forget_answer(&mut self) {
         self.response.clear();
         self.timings.response = None;
+        self.server_status = None;
         self.status = -1;
     }
 
-    /// Forgets the stream and keeps the capacity.
+    /// Forgets the stream and keeps the capacity. The heads stay where they are; a field that is new is missed here by
+    /// the compiler.
     pub fn clear(&mut self) {
-        self.request.clear();
-        self.response.clear();
-        let (request, response) = (std::mem::take(&mut self.request), std::mem::take(&mut self.response));
-        *self = Self { request, response, status: -1, ..Self::default() };
+        let Self {
+            request,
+            response,
+            has_request,
+            number,
+            logged,
+            orders,
+            unique_id,
+            identifying,
+            captures,
+            filters,
+            variables,
+            outcome,
+            first,
+            server_status,
+            denied,
+            failed,
+            status,
+            timings,
+            start_date,
+            backend,
+            server,
+            backend_source,
+            retries,
+            redispatched,
+            server_queue,
+            backend_queue,
+            counts,
+            bytes_in,
+            bytes_out,
+            sent,
+            received,
+            client_streams,
+            link,
+            last_rule,
+            waiting_rule,
+            counted_in,
+            counted_out,
+        } = self;
+        request.clear();
+        response.clear();
+        orders.set(Orders::default());
+        unique_id.take();
+        identifying.set(false);
+        captures.get_mut().clear();
+        *filters = None;
+        variables.get_mut().clear();
+        (*has_request, *logged, *redispatched, *denied, *failed) = (false, false, false, false, false);
+        (*first, *server_status, *number) = (false, None, 0);
+        (*outcome, *status) = (Outcome::default(), -1);
+        (*timings, *start_date) = (Timings::default(), WallTime::default());
+        (*backend, *server, *backend_source) = (None, None, Endpoint::default());
+        (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
+        (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
+        (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
+        last_rule.set(None);
+        waiting_rule.set(None);
     }
 }
 
@@ -174,6 +293,7 @@ mod tests {
             (Cause::ClientTimeout, Phase::Request, b"cR--"),
             (Cause::Proxy, Phase::Data, b"PD--"),
             (Cause::Client, Phase::Connect, b"CC--"),
+            (Cause::Proxy, Phase::Tarpit, b"PT--"),
             (Cause::Local, Phase::Last, b"LL--"),
             (Cause::Resource, Phase::Connect, b"RC--"),
             (Cause::Internal, Phase::Done, b"I---"),

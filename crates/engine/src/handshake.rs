@@ -9,12 +9,13 @@ use std::fmt;
 use std::task::Poll;
 
 use base::buffer::Buffer;
-use policy::log_format::{Endpoint, Record};
+use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::ExpectedHeader;
 use rt::net::Stream;
 use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
+use crate::stream::evaluate::View;
 
 /// Which header is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,11 +180,16 @@ fn log(session: &Session, failure: Failure) {
         bind_name: bind.map_or("", |bind| &bind.name),
         backend: &session.proxy().name,
         server: "<NOSRV>",
-        accept_date: session.accept_date,
+        origin: Origin::SessionKilled,
+        termination: *b"PR--",
         request_date: session.accept_date,
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
-        ..Record::default()
+        ..session.worker.logger.record(session.frontend, session.accept_date)
     };
-    session.worker.logger.connection_error(session.frontend, &record, &failure.to_string());
+    let (logger, facts) = (&session.worker.logger, session.worker.take_facts());
+    View::log(session, &facts.borrow()).lend(|context| {
+        logger.connection_error(session.frontend, &record, Some(context), &failure.to_string());
+    });
+    session.worker.keep_facts(facts);
 }

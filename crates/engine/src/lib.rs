@@ -1,11 +1,14 @@
 //! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
+pub mod check;
 pub mod facts;
 pub mod frontends;
 mod handshake;
 pub mod listener;
+pub mod orders;
 pub mod outgoing;
+pub(crate) mod probes;
 pub mod service;
 pub mod session;
 pub mod sockets;
@@ -129,6 +132,7 @@ pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
         });
     }
     drop(accepting);
+    check::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

@@ -3,17 +3,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use base::moment::Moment;
 use base::slab::{Key, Slab};
+use bumpalo::Bump;
 use config::spec::MultiQueue;
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy};
+use policy::sample::ProcessFacts;
 
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
@@ -31,6 +33,8 @@ pub struct Shared {
     pub program: Arc<Program>,
     /// Counts, queues, balancing.
     pub live: Arc<Live>,
+    /// Threads for what takes time.
+    pub helpers: rt::Helpers,
     /// Where log lines go.
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
@@ -57,9 +61,19 @@ pub struct Shared {
     sockets: OnceLock<Sockets>,
     /// Whose turn it is where connections go to one worker after the other.
     turn: AtomicUsize,
+    /// Streams that the process has had.
+    streams: Streams,
     /// Sessions that each worker has, or will have once it has read its mailbox.
     loads: Box<[Load]>,
 }
+
+/// Jobs that may wait for helpers: more than that would wait for longer than a client does.
+const WAITING_FOR_HELPERS: usize = 256;
+
+/// A count of streams on a cache line of its own: it wraps, as HAProxy's does.
+#[derive(Default)]
+#[repr(align(128))]
+struct Streams(AtomicU32);
 
 /// A worker's number of sessions, on a cache line of its own.
 #[derive(Default)]
@@ -84,6 +98,7 @@ impl Shared {
             program,
             counters,
             live,
+            helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
             host: Host::default(),
@@ -95,6 +110,7 @@ impl Shared {
             accepting: AtomicUsize::new(workers),
             sockets: OnceLock::new(),
             turn: AtomicUsize::new(0),
+            streams: Streams::default(),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }
     }
@@ -151,6 +167,11 @@ impl Shared {
     /// Whether nobody accepts any more, and no session is left. A worker that stops accepting has counted whom it took.
     pub fn is_drained(&self) -> bool {
         self.accepting.load(Ordering::Acquire) == 0 && self.sessions() == 0
+    }
+
+    /// The number of a stream that begins: how many the process had before it.
+    pub fn number_stream(&self) -> u32 {
+        self.streams.0.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Sessions that are open, over all workers.
@@ -218,7 +239,13 @@ pub struct Worker {
     /// Woken when the last session of a stopping process has ended.
     drained: RefCell<Option<Waker>>,
     requests: Cell<u64>,
+    /// Scratch memory of evaluations, and of what they render.
+    arena: Cell<Option<Box<Bump>>>,
+    text: Cell<Vec<u8>>,
 }
+
+/// Bytes of scratch memory that a worker keeps.
+const ARENA_KEPT: usize = 64 * 1024;
 
 /// Facts kept for later streams.
 const FACTS_KEPT: usize = 1024;
@@ -238,6 +265,8 @@ impl Worker {
             watchers: RefCell::default(),
             drained: RefCell::default(),
             requests: Cell::new(0),
+            arena: Cell::default(),
+            text: Cell::default(),
         }
     }
 
@@ -254,6 +283,42 @@ impl Worker {
     /// What this worker counts.
     pub fn tallies(&self) -> &WorkerTallies {
         &self.shared.counters.workers[self.id]
+    }
+
+    /// What expressions are told of the process.
+    pub fn process_facts(&self) -> ProcessFacts<'_> {
+        let shared = &self.shared;
+        ProcessFacts {
+            pid: shared.host.pid,
+            thread: self.id,
+            stopping: shared.is_stopping(),
+            uptime: shared.host.uptime().as_secs(),
+            hostname: &shared.log_targets.hostname,
+        }
+    }
+
+    /// Lends the memory of one evaluation; it is empty again behind it.
+    pub fn with_arena<T>(&self, with: impl FnOnce(&Bump) -> T) -> T {
+        let mut arena = self.arena.take().unwrap_or_default();
+        let result = with(&arena);
+        arena.reset();
+        // One evaluation needed unusually much: the next one starts small.
+        if arena.allocated_bytes() <= ARENA_KEPT {
+            self.arena.set(Some(arena));
+        }
+        result
+    }
+
+    /// Takes memory for text that is rendered.
+    pub fn take_text(&self) -> Vec<u8> {
+        self.text.take()
+    }
+
+    /// Keeps it for the next one.
+    pub fn keep_text(&self, mut text: Vec<u8>) {
+        text.clear();
+        text.shrink_to(ARENA_KEPT);
+        self.text.set(text);
     }
 
     /// Takes clean facts for a stream.
@@ -313,6 +378,17 @@ impl Worker {
         self.shared.leave(self.id);
         self.tell_if_drained();
         Some(session)
+    }
+
+    /// A sender of log lines is connected: the end of the process waits for it as for a session.
+    pub(crate) fn enter_relay(&self) {
+        self.shared.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is not any more.
+    pub(crate) fn leave_relay(&self) {
+        self.shared.leave(self.id);
+        self.tell_if_drained();
     }
 
     /// This worker accepts nobody any more.

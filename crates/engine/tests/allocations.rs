@@ -60,8 +60,8 @@ impl Engine {
         let any = Address::Inet("127.0.0.1:0".parse().unwrap());
         let socket = Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
         let address = socket.local_address().inet().unwrap();
-        let (targets, _) = Targets::open(&program, "haproxy");
-        let live = Arc::new(Live::new(&program));
+        let live = Arc::new(Live::new(&program, 7));
+        let (targets, _) = Targets::open(&program, &live, "haproxy");
         let shared = Arc::new(Shared::new(program, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {

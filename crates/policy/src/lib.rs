@@ -3,11 +3,25 @@
 //! randomness: the moment and the random numbers are arguments.
 
 pub mod balance;
+pub mod capture;
+pub mod catalogue;
+pub mod check;
 pub mod compile;
+pub mod condition;
+pub mod convert;
+pub mod crypt;
+pub mod expression;
+pub mod fetch;
+pub mod key;
 pub mod live;
 pub mod log_format;
+pub mod pattern;
 pub mod processors;
 pub mod program;
+pub mod rows;
+pub mod rule;
+pub mod sample;
+pub mod variable;
 
-pub use compile::{Limits, Resolver, compile};
+pub use compile::{FindHost, Limits, ReadFile, Resolver, compile, diagnose};
 pub use program::{Backend, Bind, Frontend, Global, Program, Proxy, Server, ServerAddress, ServerPort};

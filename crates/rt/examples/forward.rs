@@ -6,7 +6,8 @@
 //! forward proxy 9000 9001 &
 //! forward load 9000 64 200000
 //! ```
-//! `bench/compare.py --floor` puts the proxy beside the others.
+//! The scenarios `keep-alive` and `bodies-tcp` of `weir bench` put it beside the others, with
+//! `--set forward=target/release/examples/forward`.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "an example")]
 
 use std::cell::{Cell, RefCell};
@@ -26,10 +27,10 @@ use weir_rt as rt;
 const REQUEST: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Length: 10\r\n\r\n0123456789";
 
-/// Bytes of the bodies that the proxy forwards: `FORWARD_BODY`, or those of the origin here.
+/// Bytes of the bodies that the proxy forwards: what stands behind its ports, or those of the origin here.
 fn body() -> usize {
     static BODY: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *BODY.get_or_init(|| std::env::var("FORWARD_BODY").ok().and_then(|text| text.parse().ok()).unwrap_or(10))
+    *BODY.get_or_init(|| std::env::args().nth(4).and_then(|text| text.parse().ok()).unwrap_or(10))
 }
 
 fn local(port: &str) -> Address {
@@ -209,14 +210,14 @@ fn main() {
         Box::pin(async move {
             match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["origin", at] => origin(local(at)).await,
-                ["proxy", at, origin] => proxy(local(at), local(origin)).await,
+                ["proxy", at, origin] | ["proxy", at, origin, _] => proxy(local(at), local(origin)).await,
                 ["copy", at, origin] => copy_all(local(at), local(origin)).await,
                 ["load", to, connections, requests] => {
                     load(local(to), connections.parse().unwrap(), requests.parse().unwrap()).await;
                 }
                 _ => {
                     eprintln!(
-                        "usage: forward origin PORT | proxy PORT PORT | copy PORT PORT | load PORT CONNECTIONS REQUESTS"
+                        "usage: forward origin PORT | proxy PORT PORT [BODY] | copy PORT PORT | load PORT CONNECTIONS REQUESTS"
                     );
                     rt::stop();
                 }

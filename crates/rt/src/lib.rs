@@ -11,11 +11,14 @@
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod alarm;
+pub mod clock;
 pub mod confine;
 mod current;
 mod driver;
 mod epoll;
 mod executor;
+mod helpers;
 mod local_time;
 mod mailbox;
 pub mod net;
@@ -30,22 +33,26 @@ mod source;
 mod sys;
 mod task;
 mod timer;
+mod unless;
 pub mod watchdog;
 mod worker;
 
+pub use alarm::Alarm;
 pub use executor::{Config, Main, MainFuture, run};
-pub use local_time::local_offset;
+pub use helpers::Helpers;
+pub use local_time::{local_offset, zone_name};
 pub use mailbox::{Handle, LoadGuard};
 pub use output::{ATOMIC, Output};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use signal::{Signal, SignalStream, signals};
 pub use task::{Class, NO_TAG};
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
+pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
     buffer, buffer_size, buffers_in_use, bulk_buffer, handle, is_on_worker, large_buffer, large_buffer_size, load,
-    load_of, local, now, post, random, set_local, set_panic_hook, spawn, stop, stop_spinning, stopping, tasks, wall,
-    worker, workers,
+    load_of, local, now, post, random, read_clock, set_local, set_panic_hook, spawn, stop, stop_spinning, stopping,
+    tasks, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

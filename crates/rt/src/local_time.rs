@@ -1,7 +1,10 @@
-//! How far local time is ahead of UTC, from the system's time zone rules (`TZ`, `/etc/localtime`).
+//! How far local time is ahead of UTC and what its zone is called, from the system's time zone rules (`TZ`,
+//! `/etc/localtime`).
 //!
-//! It must never read a clock, nor tell more than an offset: dates are worked out by whoever prints them.
+//! It must never read a clock, nor tell a date: those are worked out by whoever prints them.
 
+use base::moment::ZoneName;
+use std::ffi::CStr;
 use std::mem;
 
 /// Seconds that local time is ahead of UTC at a point of the calendar, counted in seconds since the UNIX epoch; 0 where
@@ -11,13 +14,28 @@ use std::mem;
 /// before that. It takes a lock and costs some 100 ns: results may be kept for as long as the point lies in the same
 /// quarter of an hour, since every zone changes its offset on such a boundary.
 pub fn local_offset(seconds: i64) -> i32 {
+    broken_down(seconds).map_or(0, |local| local.tm_gmtoff as i32)
+}
+
+/// What the zone of local time is called at a point of the calendar: "EST", "CEST"; "UTC" where the rules cannot tell.
+/// Costs what [`local_offset`] costs.
+pub fn zone_name(seconds: i64) -> ZoneName {
+    let Some(name) = broken_down(seconds).map(|local| local.tm_zone).filter(|name| !name.is_null()) else {
+        return ZoneName::UTC;
+    };
+    // SAFETY: the C library has put a pointer to a name there that it keeps for as long as the process lives, with a NUL
+    // behind it; the rules are not read anew while threads run.
+    ZoneName::new(unsafe { CStr::from_ptr(name) }.to_bytes())
+}
+
+fn broken_down(seconds: i64) -> Option<libc::tm> {
     let seconds = seconds as libc::time_t;
-    // SAFETY: all bytes zero is a valid value of this plain structure; its zone name is a pointer that nobody follows.
+    // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut broken_down: libc::tm = unsafe { mem::zeroed() };
     // SAFETY: both pointers are valid for the call, which writes the second one's target only. The environment that it
     // reads is not changed while threads run.
     let told = unsafe { libc::localtime_r(&seconds, &mut broken_down) };
-    if told.is_null() { 0 } else { broken_down.tm_gmtoff as i32 }
+    (!told.is_null()).then_some(broken_down)
 }
 
 #[cfg(test)]
@@ -32,14 +50,16 @@ mod tests {
         const WINTER: i64 = 1_795_182_933;
         const SUMMER: i64 = 1_780_000_000;
         if let Ok(wanted) = std::env::var(ASKED) {
-            assert_eq!(format!("{} {}", local_offset(WINTER), local_offset(SUMMER)), wanted);
+            let name = |seconds| String::from_utf8_lossy(zone_name(seconds).as_bytes()).into_owned();
+            let (winter, summer) = (name(WINTER), name(SUMMER));
+            assert_eq!(format!("{} {winter} {} {summer}", local_offset(WINTER), local_offset(SUMMER)), wanted);
             return;
         }
         for (zone, wanted) in [
-            ("UTC0", "0 0"),
-            ("CET-1CEST,M3.5.0,M10.5.0/3", "3600 7200"),
-            ("NST3:30NDT,M3.2.0,M11.1.0", "-12600 -9000"),
-            ("IST-5:30", "19800 19800"),
+            ("UTC0", "0 UTC 0 UTC"),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", "3600 CET 7200 CEST"),
+            ("NST3:30NDT,M3.2.0,M11.1.0", "-12600 NST -9000 NDT"),
+            ("IST-5:30", "19800 IST 19800 IST"),
         ] {
             let this = std::env::current_exe().unwrap();
             let test = "local_time::tests::offsets_follow_the_zone_and_its_summer_time";
@@ -51,6 +71,6 @@ mod tests {
 
     #[test]
     fn a_date_that_no_calendar_holds_has_no_offset() {
-        assert_eq!(local_offset(i64::MAX), 0);
+        assert_eq!((local_offset(i64::MAX), zone_name(i64::MAX)), (0, ZoneName::UTC));
     }
 }

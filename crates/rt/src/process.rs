@@ -6,8 +6,8 @@ use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
 
 use base::ProcessorSet;
 
@@ -237,6 +237,24 @@ pub fn available_processors() -> ProcessorSet {
 /// The kernel's; `InvalidInput` when none of them can be used.
 pub fn bind_to(processors: &ProcessorSet) -> io::Result<()> {
     sys::process::set_affinity(processors)
+}
+
+/// Starts a program on some processors (where none is named, on those of this thread). The kernel sends it `at_end` when
+/// the thread that started it ends, however that comes about.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` when none of the processors can be used.
+pub fn start(command: &mut Command, processors: &ProcessorSet, at_end: crate::Signal) -> io::Result<Child> {
+    let processors = *processors;
+    let prepare = move || {
+        if !processors.is_empty() {
+            sys::process::set_affinity(&processors)?;
+        }
+        sys::process::signal_on_parents_end(at_end.number())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls on memory of its own: no allocation, no lock.
+    unsafe { command.pre_exec(prepare) };
+    command.spawn()
 }
 
 /// This process's number.

@@ -112,6 +112,18 @@ pub fn handle_signals(signals: &[Signal]) -> io::Result<()> {
     signals.iter().try_for_each(|signal| sys::signal::set_handler(signal.number(), handle))
 }
 
+/// Takes a signal that came since it is handled ([`handle_signals`]), if one has, without waiting and on any thread.
+pub fn take(signals: &[Signal]) -> Option<Signal> {
+    signals.iter().copied().find(|signal| take_one(signal.number()))
+}
+
+/// Counts one of that number less, if there is one.
+fn take_one(number: i32) -> bool {
+    let less = |count: u32| count.checked_sub(1);
+    let pending = usize::try_from(number).ok().and_then(|number| PENDING.get(number));
+    pending.is_some_and(|pending| pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok())
+}
+
 /// Gives a signal back to the system's default.
 pub fn restore_default(signal: Signal) {
     sys::signal::set_default(signal.number());
@@ -173,13 +185,7 @@ impl SignalStream {
         if let Socket::Sim(socket) = &self.socket {
             return socket.take_signal(|number| self.signals.iter().any(|signal| signal.number() == number));
         }
-        let taken = |pending: &AtomicU32| {
-            let less = |count: u32| count.checked_sub(1);
-            pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
-        };
-        let numbers = self.signals.iter().map(|signal| signal.number());
-        let mut waiting = numbers.filter(|number| PENDING.get(*number as usize).is_some_and(taken));
-        waiting.next()
+        take(&self.signals).map(Signal::number)
     }
 }
 

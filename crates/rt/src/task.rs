@@ -179,6 +179,12 @@ impl Tasks {
             Class::Normal => self.normal.pop_front()?,
             Class::Heavy => self.heavy.pop_front()?,
         };
+        if let Some(next) = self.normal.front().and_then(|next| self.slots.get(next.slot()))
+            && let Some(future) = &next.future
+        {
+            // It is far away where there are many, and this task takes longer than its way.
+            future.prefetch();
+        }
         let Some(slot) = self.slot(id) else { return Some(None) };
         slot.queued = false;
         slot.state = State::Running;

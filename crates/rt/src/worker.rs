@@ -21,8 +21,8 @@ use crate::source::Sources;
 use crate::task::{Class, TaskId, Tasks};
 use crate::{WorkerId, current};
 
-/// Bytes of a [`large_buffer`].
-const LARGE_BUFFER: usize = 512 * 1024;
+/// Bytes of a [`large_buffer`]: half of a usual second-level cache, and nine of the loopback device's segments.
+const LARGE_BUFFER: usize = 576 * 1024;
 /// Large buffers that a worker keeps: one moves all bulk data in turn, slow readers hold others.
 const LARGE_BUFFERS_KEPT: usize = 4;
 /// Large buffers that are lent for bulk data at a time: hundreds of slow readers would hold one each otherwise.
@@ -196,6 +196,13 @@ pub fn now() -> Moment {
     current::with(|worker| worker.now.get())
 }
 
+/// The time at this very moment. For whoever measures what happens within a turn: it reads the clock, which costs some
+/// twenty nanoseconds, where [`now`] costs one.
+#[inline]
+pub fn read_clock() -> Moment {
+    current::with(|worker| worker.driver.now())
+}
+
 /// The calendar time of this turn, read when somebody first asks in it.
 #[inline]
 pub fn wall() -> WallTime {
@@ -219,7 +226,7 @@ pub fn buffer_size() -> usize {
     current::with(|worker| worker.buffers.size())
 }
 
-/// An empty buffer of the large class (512 KB) for bulk data, from this worker's pool.
+/// An empty buffer of the large class (576 KB) for bulk data, from this worker's pool.
 pub fn large_buffer() -> Buffer {
     current::with(|worker| worker.large_buffers.get())
 }

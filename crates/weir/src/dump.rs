@@ -18,7 +18,18 @@ pub fn keywords(classes: &str) -> String {
                 out.push_str("# List of supported keyword classes:\n");
                 DUMP_CLASSES.iter().for_each(|(name, doc)| out.push_str(&format!("{name}: {doc}\n")));
             }
-            "all" | "cfg" => catalogue::dump(&mut out),
+            "all" => {
+                policy::catalogue::dump_acls(&mut out);
+                catalogue::dump(&mut out);
+                policy::catalogue::dump_converters(&mut out);
+                catalogue::dump_filters(&mut out);
+                policy::catalogue::dump_fetches(&mut out);
+            }
+            "acl" => policy::catalogue::dump_acls(&mut out),
+            "cfg" => catalogue::dump(&mut out),
+            "cnv" => policy::catalogue::dump_converters(&mut out),
+            "flt" => catalogue::dump_filters(&mut out),
+            "smp" => policy::catalogue::dump_fetches(&mut out),
             // The other classes have no members yet, and a class that nobody knows has none either.
             _ => {}
         }
@@ -106,7 +117,7 @@ mod tests {
     fn keywords_are_listed_by_class() {
         assert!(keywords("help").contains("\ncfg: ") && keywords("") == keywords("help"));
         assert!(keywords("cfg").contains("\n\tmaxconn\n"));
-        assert_eq!(keywords("all"), keywords("cfg,smp,nonsense"));
+        assert_eq!(keywords("all"), keywords("acl,cfg,cnv,flt,smp,nonsense"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ USAGE
     weir -v | -vv | -vq | -vqs | -vqb       prints the version; with everything that was built in; the level of the
                                             configuration language; the same without its suffix; its branch
     weir -h | --help                        prints this page
+    weir load | origin | bench [OPTIONS]    the tools in the box: a load generator, a test origin, a benchmark that
+                                            compares proxies; each explains itself with --help
 
     Flags come in any order, each in a word of its own. What the command line says wins over the configuration.
 ";

@@ -7,6 +7,7 @@ use config::spec::GlobalSpec;
 use engine::service::runtime::Host;
 use engine::service::runtime::process::address;
 use policy::program::Program;
+use std::io::Write as _;
 
 /// What the runtime API tells of this run.
 pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messages) -> Host {
@@ -15,12 +16,24 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messa
         release_date: version::RELEASE_DATE.to_owned(),
         node: global.node.clone().unwrap_or_else(name),
         description: global.description.clone(),
-        environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        environment: variables(environment),
         pid: std::process::id(),
         warnings: messages.warnings() as u64,
         startup_logs: messages.said().to_owned(),
+        tell: Some(tell),
         ..Host::default()
     }
+}
+
+/// The environment as lines.
+#[must_use]
+pub fn variables(environment: &Environment) -> Vec<String> {
+    environment.iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// Says on standard error what a filter tells of a stream. A standard error that takes nothing misses it.
+fn tell(text: &[u8]) {
+    let _ = std::io::stderr().lock().write_all(text);
 }
 
 /// Where the runtime API listens: `$HAPROXY_CLI`.

@@ -8,9 +8,10 @@ use config::document::Sources;
 use config::span::Span;
 use config::spec::{ProxyKind, Spec};
 use engine::listener::Listening;
+use engine::service::log::{Reception, RelaySocket};
 use engine::service::runtime::Opened;
-use policy::program::{Bind, BindAddress, Program, Proxy, Segments, SocketBuffers};
-use rt::net::{Address, BindOptions, KeepAlive, ListeningSocket};
+use policy::program::{Bind, BindAddress, LogForward, Program, Proxy, Segments, SocketBuffers};
+use rt::net::{Address, BindOptions, Datagram, KeepAlive, ListeningSocket};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub struct Sockets {
     pub proxies: Vec<Listening>,
     /// Those of the runtime API.
     pub runtime: Vec<Opened>,
+    /// Those of relays of log lines.
+    pub relays: Vec<RelaySocket>,
 }
 
 /// What older processes contribute.
@@ -44,10 +47,18 @@ pub struct Older {
 struct Wanted<'a> {
     bind: &'a Bind,
     around: Surroundings,
-    /// The proxy; `None` for the runtime API.
-    proxy: Option<&'a Proxy>,
-    /// Its place among those of the proxy or the runtime API.
+    owner: Owner<'a>,
+    /// Its place among those of the owner.
     index: usize,
+}
+
+/// Who listens.
+#[derive(Clone, Copy)]
+enum Owner<'a> {
+    Proxy(&'a Proxy),
+    Runtime,
+    /// A relay of log lines, and whether it takes datagrams there.
+    Relay(&'a LogForward, bool),
 }
 
 /// Opens all sockets, those that an older process has handed over first. Where an address is taken, the predecessors are
@@ -88,12 +99,23 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
         let around = Surroundings::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
-        binds.map(move |bind| Wanted { bind, around, proxy: Some(proxy), index: bind.index })
+        binds.map(move |bind| Wanted { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
     });
     let around = Surroundings::default();
     let runtime = program.runtime.sockets.iter().enumerate();
-    let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, proxy: None, index });
-    proxies.chain(runtime).collect()
+    let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, owner: Owner::Runtime, index });
+    let relays = program.log_forwards.iter().flat_map(move |relay| {
+        let around = Surroundings { reuse_port, ..Surroundings::default() };
+        let wanted = move |bind, is_datagram| Wanted {
+            bind,
+            around,
+            owner: Owner::Relay(relay, is_datagram),
+            index: bind.index,
+        };
+        let streams = relay.binds.iter().map(move |bind| wanted(bind, false));
+        streams.chain(relay.datagrams.iter().map(move |bind| wanted(bind, true)))
+    });
+    proxies.chain(runtime).chain(relays).collect()
 }
 
 /// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
@@ -104,22 +126,36 @@ fn attempt(
     threads: u32,
 ) -> Vec<io::Error> {
     let mut failed = Vec::new();
-    wanted.retain(|one| match sockets(one.bind, one.around, inherited) {
-        Ok(sockets) => {
-            let shares = shares(one.bind, sockets.len(), threads);
-            for (socket, workers) in sockets.into_iter().zip(shares) {
-                match one.proxy {
-                    Some(proxy) => {
-                        opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket, workers });
+    wanted.retain(|one| {
+        let opened_here = match one.owner {
+            Owner::Relay(relay, true) => datagrams(one.bind, one.around).map(|socket| {
+                let kind = Reception::Datagrams(socket);
+                opened.relays.push(RelaySocket { relay: relay.index, kind });
+                Vec::new()
+            }),
+            _ => sockets(one.bind, one.around, inherited),
+        };
+        match opened_here {
+            Ok(sockets) => {
+                let shares = shares(one.bind, sockets.len(), threads);
+                for (socket, workers) in sockets.into_iter().zip(shares) {
+                    match one.owner {
+                        Owner::Proxy(proxy) => {
+                            opened.proxies.push(Listening { frontend: proxy.index, bind: one.index, socket, workers });
+                        }
+                        Owner::Runtime => opened.runtime.push(Opened { index: one.index, socket }),
+                        Owner::Relay(relay, _) => {
+                            let kind = Reception::Connections(socket);
+                            opened.relays.push(RelaySocket { relay: relay.index, kind });
+                        }
                     }
-                    None => opened.runtime.push(Opened { index: one.index, socket }),
                 }
+                false
             }
-            false
-        }
-        Err(error) => {
-            failed.push(error);
-            true
+            Err(error) => {
+                failed.push(error);
+                true
+            }
         }
     });
     failed
@@ -207,6 +243,17 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
     std::iter::repeat_with(open).take(shards as usize).map(|opened| opened.map(Arc::new)).collect()
 }
 
+/// The socket of an address that takes datagrams.
+fn datagrams(bind: &Bind, around: Surroundings) -> io::Result<Datagram> {
+    let options = options(bind, around);
+    match &bind.address {
+        BindAddress::Inet(address) => Datagram::bind_with(&Address::Inet(*address), &options),
+        BindAddress::Unix(path) => Datagram::bind_with(&Address::Unix(path.clone()), &options),
+        BindAddress::Abstract(name) => Datagram::bind_with(&Address::Abstract(name.clone()), &options),
+        BindAddress::Descriptor { fd, .. } => Datagram::inherit(*fd),
+    }
+}
+
 /// The workers that serve each of an address's sockets: a fair share of those that serve the address; all of them where
 /// there is one socket.
 fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>> {
@@ -221,16 +268,24 @@ fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>
 
 /// Where the line is written.
 fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
-    let line = match wanted.proxy {
-        Some(proxy) => spec.proxies.get(proxy.index).and_then(|proxy| proxy.binds.get(wanted.index)),
-        None => spec.global.runtime.sockets.get(wanted.index),
+    let line = match wanted.owner {
+        Owner::Proxy(proxy) => spec.proxies.get(proxy.index).and_then(|proxy| proxy.binds.get(wanted.index)),
+        Owner::Runtime => spec.global.runtime.sockets.get(wanted.index),
+        Owner::Relay(relay, is_datagram) => spec.sections.log_forwards.get(relay.index).and_then(|relay| {
+            let lines = if is_datagram { &relay.datagrams } else { &relay.binds };
+            lines.get(wanted.index)
+        }),
     };
     line.map_or(Span::default(), |line| line.span)
 }
 
 /// What HAProxy calls who listens in messages.
-fn owner(proxy: Option<&Proxy>) -> String {
-    let Some(proxy) = proxy else { return "frontend GLOBAL".to_owned() };
+fn owner(owner: Owner<'_>) -> String {
+    let proxy = match owner {
+        Owner::Proxy(proxy) => proxy,
+        Owner::Runtime => return "frontend GLOBAL".to_owned(),
+        Owner::Relay(relay, _) => return format!("frontend {}", relay.name),
+    };
     let kind = match proxy.kind {
         ProxyKind::Frontend => "frontend",
         ProxyKind::Backend => "backend",
@@ -240,12 +295,18 @@ fn owner(proxy: Option<&Proxy>) -> String {
 }
 
 fn sentence(wanted: &Wanted<'_>, place: Span, sources: &Sources, error: &io::Error) -> String {
-    let (owner, bind) = (owner(wanted.proxy), wanted.bind);
+    let (owner, bind) = (owner(wanted.owner), wanted.bind);
+    let is_datagram = matches!(wanted.owner, Owner::Relay(_, true));
     let file = sources.file(place).map_or("", |file| file.name.as_str());
     let reason = reason(error);
     let what = match &bind.address {
         BindAddress::Inet(address) => {
-            let family = if address.is_ipv4() { "tcpv4" } else { "tcpv6" };
+            let family = match (is_datagram, address.is_ipv4()) {
+                (false, true) => "tcpv4",
+                (false, false) => "tcpv6",
+                (true, true) => "udpv4",
+                (true, false) => "udpv6",
+            };
             format!("protocol {family}: cannot bind socket ({reason}) for [{}]", plain(address))
         }
         BindAddress::Unix(path) => {

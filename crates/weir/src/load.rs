@@ -6,11 +6,12 @@ use crate::detected;
 use crate::host;
 use crate::messages::Messages;
 use crate::processors;
-use crate::resolve::{SystemResolver, disable_unresolved};
+use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use config::environment::Environment;
+use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use policy::Limits;
@@ -44,12 +45,24 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
         local_peer: settings.local_peer.clone().unwrap_or_else(host::name),
         ..LoadOptions::default()
     };
-    let loaded = config::load(files, Environment::of_process(), &options);
+    let mut loaded = config::load(files, Environment::of_process(), &options);
+    let mut found = std::mem::take(&mut loaded.diagnostics);
+    if found.iter().any(Diagnostic::is_alert) {
+        // It will not be served. Its rules are looked at all the same: whoever mends it wants to know everything.
+        policy::diagnose(&loaded.spec, &mut resolver(&loaded.sources, &loaded.environment, settings), &mut found);
+    }
+    loaded.diagnostics = in_order(found, &loaded.sources);
     messages.report(&loaded.diagnostics, &loaded.sources);
     if loaded.spec.global.quiet && !settings.verbose {
         messages.silence();
     }
     loaded
+}
+
+fn resolver(sources: &Sources, environment: &Environment, settings: &Settings) -> SystemResolver {
+    let files = sources.0.iter().map(|file| file.name.clone()).collect();
+    let surroundings = Surroundings { environment: host::variables(environment), hostname: host::name() };
+    SystemResolver { ipv4_only: settings.ipv4_only, files, surroundings }
 }
 
 /// What the reader of the language has to know of this run.
@@ -67,7 +80,7 @@ pub fn language(settings: &Settings) -> LanguageOptions {
 pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
     conclude(messages)?;
     let Loaded { mut spec, sources, environment, .. } = loaded;
-    let mut resolver = SystemResolver { ipv4_only: settings.ipv4_only };
+    let mut resolver = resolver(&sources, &environment, settings);
     let mut found = Vec::new();
     apply(&mut spec, settings);
     let threads = processors::settle(&mut spec.global, messages)?;
@@ -82,7 +95,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         }
     }
     let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
-    messages.report(&found, &sources);
+    messages.report(&in_order(found, &sources), &sources);
     conclude(messages)?;
     let Some(program) = program else {
         messages.alert("config : Fatal errors found in configuration.");

@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     let name = words.next().unwrap_or_default();
     let called_haproxy = Path::new(&name).file_name().is_some_and(|name| name == "haproxy");
     let words: Vec<OsString> = words.collect();
+    if let Some((tool, words)) = tool(&words) {
+        return (tool.run)(words).finish(tool.name);
+    }
     match arguments::parse(&words) {
         // HAProxy without arguments shows how it is used; whoever calls this name means that.
         Ok(Command::Demonstrate) if called_haproxy => refuse(&UsageError::NoConfiguration),
@@ -52,6 +55,12 @@ fn main() -> ExitCode {
         Ok(Command::Help) => answer(&help::page()),
         Err(error) => refuse(&error),
     }
+}
+
+/// The tool that the first word names, and the words behind it. No flag of HAProxy's begins like this.
+fn tool(words: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
+    let (first, rest) = words.split_first()?;
+    Some((tools::find(first.to_str()?)?, rest))
 }
 
 fn refuse(error: &UsageError) -> ExitCode {

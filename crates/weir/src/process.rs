@@ -109,13 +109,13 @@ fn launch(
         messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
     }
     drop(inherited);
-    let listeners::Sockets { proxies: sockets, runtime } = opened.map_err(|errors| {
+    let listeners::Sockets { proxies: sockets, runtime, relays } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         Refused
     })?;
     // A process that serves the runtime API alone is one.
-    if sockets.is_empty() && runtime.is_empty() {
+    if sockets.is_empty() && runtime.is_empty() && relays.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(Refused);
     }
@@ -171,6 +171,7 @@ fn launch(
         program,
         sockets,
         runtime,
+        relays,
         host,
         machine,
         starter,

@@ -2,14 +2,83 @@
 //! those that cannot be. Must never be used once connections are accepted: it waits.
 
 use crate::files::reason;
+use base::moment::{WallTime, ZoneName};
 use config::spec::{AddressSpec, Family, HostSpec, Spec};
 use policy::Resolver;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use policy::log_format::Record;
+use policy::sample::{Probes, ProcessFacts, Transport, Value};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// The system's resolver.
 pub struct SystemResolver {
     /// `-4`.
     pub ipv4_only: bool,
+    /// The names of the configuration's files.
+    pub files: Vec<String>,
+    /// What expressions are told that are evaluated meanwhile.
+    pub surroundings: Surroundings,
+}
+
+/// The process and its machine, while nothing is served yet.
+#[derive(Default)]
+pub struct Surroundings {
+    /// The environment of the configuration: `NAME=value`.
+    pub environment: Vec<String>,
+    /// The host's name.
+    pub hostname: String,
+}
+
+/// The date.
+fn wall() -> WallTime {
+    WallTime::default().saturating_add(rt::clock::since_epoch())
+}
+
+impl Probes for Surroundings {
+    fn source(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn random(&self) -> u64 {
+        rt::clock::seed()
+    }
+
+    fn transport(&self, _: Transport) -> Option<Value<'static>> {
+        None
+    }
+
+    fn process(&self) -> ProcessFacts<'_> {
+        ProcessFacts { pid: std::process::id(), hostname: &self.hostname, ..ProcessFacts::default() }
+    }
+
+    fn local_offset(&self, seconds: i64) -> i32 {
+        rt::local_offset(seconds)
+    }
+
+    fn zone_name(&self, seconds: i64) -> ZoneName {
+        rt::zone_name(seconds)
+    }
+
+    fn lend_record(&self, with: &mut dyn FnMut(&Record<'_>)) {
+        let wall = wall();
+        with(&Record {
+            accept_date: wall,
+            request_date: wall,
+            local_offset: rt::local_offset(wall.seconds),
+            pid: std::process::id(),
+            hostname: &self.hostname,
+            frontend: "CFG",
+            server: "",
+            ..Record::default()
+        });
+    }
+
+    fn environment(&self, name: &[u8]) -> Option<&[u8]> {
+        self.environment.iter().find_map(|line| line.as_bytes().strip_prefix(name)?.strip_prefix(b"="))
+    }
 }
 
 impl Resolver for SystemResolver {
@@ -28,6 +97,26 @@ impl Resolver for SystemResolver {
 
     fn group(&mut self, name: &str) -> Option<u32> {
         rt::process::group_by_name(name).ok().flatten()
+    }
+
+    fn file_names(&self) -> Vec<String> {
+        self.files.clone()
+    }
+
+    fn file_reader(&self) -> policy::ReadFile {
+        |path| std::fs::read(config::text::to_os_string(path))
+    }
+
+    fn host_finder(&self) -> policy::FindHost {
+        |host| (host, 0).to_socket_addrs().ok()?.next().map(|address| address.ip())
+    }
+
+    fn probes(&self) -> &dyn Probes {
+        &self.surroundings
+    }
+
+    fn wall(&self) -> WallTime {
+        wall()
     }
 
     fn has_namespace(&mut self, name: &str) -> bool {
@@ -83,10 +172,11 @@ mod tests {
 
     #[test]
     fn literal_addresses_need_no_server_of_names() {
-        let mut resolver = SystemResolver { ipv4_only: false };
+        let mut resolver =
+            SystemResolver { ipv4_only: false, files: Vec::new(), surroundings: Surroundings::default() };
         assert_eq!(resolver.resolve("127.0.0.1", Family::Unspecified), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         assert!(resolver.resolve("127.0.0.1", Family::V6).is_err());
-        let mut resolver = SystemResolver { ipv4_only: true };
+        let mut resolver = SystemResolver { ipv4_only: true, files: Vec::new(), surroundings: Surroundings::default() };
         assert!(resolver.resolve("::1", Family::Unspecified).is_err());
     }
 }

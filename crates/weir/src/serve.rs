@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::messages::Messages;
 use crate::worker::Master;
 use engine::listener::Listening;
-use engine::service::log::Targets;
+use engine::service::log::{RelaySocket, Targets};
 use engine::service::runtime::{Host, Opened};
 use engine::worker::Shared;
 use policy::live::Live;
@@ -34,6 +34,8 @@ pub struct Service {
     pub sockets: Vec<Listening>,
     /// The sockets of the runtime API.
     pub runtime: Vec<Opened>,
+    /// The sockets of relays of log lines.
+    pub relays: Vec<RelaySocket>,
     /// What the runtime API tells of this run.
     pub host: Host,
     /// How the workers run.
@@ -55,8 +57,19 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service { program, sockets, runtime, host, machine, starter, master, last_step, companion, ends_gently } =
-        service;
+    let Service {
+        program,
+        sockets,
+        runtime,
+        relays,
+        host,
+        machine,
+        starter,
+        master,
+        last_step,
+        companion,
+        ends_gently,
+    } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let mut config = rt::Config {
         workers,
@@ -66,8 +79,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     };
     machine.apply(&mut config);
     let program = Arc::new(program);
-    let live = Arc::new(Live::new(&program));
-    let (targets, problems) = Targets::open(&program, TAG);
+    let live = Arc::new(Live::new(&program, rt::clock::seed()));
+    let (targets, problems) = Targets::open(&program, &live, TAG);
     for (descriptor, error) in problems {
         messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
     }
@@ -79,6 +92,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         last_step(starter.as_ref(), messages)?;
     }
     let runtime = Mutex::new(runtime);
+    let relays = Mutex::new(shares(relays, workers));
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));
     let (starter, master) = (Mutex::new(starter), Mutex::new(master));
@@ -87,6 +101,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         let sockets = start.take();
         // One worker serves the runtime API.
         let runtime = if worker == 0 { std::mem::take(&mut *lock(&runtime)) } else { Vec::new() };
+        let relays = lock(&relays).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
         let (starter, master) = if worker == 0 { (lock(&starter).take(), lock(&master).take()) } else { (None, None) };
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
         if let Some(companion) = &companion {
@@ -94,6 +109,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         }
         Box::pin(async move {
             engine::serve(shared, sockets).await;
+            engine::service::log::start_relays(relays);
             engine::service::runtime::process::start(runtime);
             if worker == 0 {
                 life.live(starter, master).await;
@@ -105,6 +121,15 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused
     })
+}
+
+/// The sockets of relays by worker: one after the other gets one.
+fn shares(relays: Vec<RelaySocket>, workers: usize) -> Vec<Vec<RelaySocket>> {
+    let mut shares: Vec<Vec<RelaySocket>> = (0..workers).map(|_| Vec::new()).collect();
+    for (number, socket) in relays.into_iter().enumerate() {
+        shares[number % workers].push(socket);
+    }
+    shares
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

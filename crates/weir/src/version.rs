@@ -85,6 +85,7 @@ fn full(invoked_as_haproxy: bool) -> String {
         let _ = write!(text, " {}{name}", if present { '+' } else { '-' });
     }
     text.push_str(SETTINGS);
+    let _ = writeln!(text, "Available filters :{}", config::keyword::catalogue::available_filters());
     text
 }
 
@@ -105,7 +106,6 @@ Available multiplexer protocols :
   <default> : mode=TCP   side=FE|BE  mux=PASS
 
 Available services : none
-Available filters : none
 ";
 
 /// The running system in the words of `uname`, as far as the kernel tells.

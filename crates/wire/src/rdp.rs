@@ -10,7 +10,18 @@ const CONNECTION_REQUEST: u8 = 0xe0;
 /// TPKT header, length indicator, code, two references, class.
 const HEADER: usize = 11;
 
-/// The value of the cookie `name` in `packet`, if a whole one is there. Names are compared without case.
+/// Whether the packet that `data` begins with has not come whole. False also for what is none.
+pub fn is_incomplete(data: &[u8]) -> bool {
+    match data.get(..4) {
+        Some(header) => {
+            header[0] == TPKT_VERSION && data.len() < usize::from(u16::from_be_bytes([header[2], header[3]]))
+        }
+        None => data.first().is_none_or(|first| *first == TPKT_VERSION),
+    }
+}
+
+/// The value of the cookie `name` in `packet`, if a whole one is there; of the first one, whatever its name, where
+/// `name` is empty. Names are compared without case.
 pub fn cookie<'a>(packet: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (header, _) = packet.split_at_checked(HEADER)?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -28,7 +39,7 @@ pub fn cookie<'a>(packet: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let line = &data[8..];
     let end = line.windows(2).position(|two| two == b"\r\n")?;
     let equals = line[..end].iter().position(|byte| *byte == b'=')?;
-    line[..equals].eq_ignore_ascii_case(name).then(|| &line[equals + 1..end])
+    (name.is_empty() || line[..equals].eq_ignore_ascii_case(name)).then(|| &line[equals + 1..end])
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Headers of syslog messages: RFC 3164, RFC 5424 and the shorter shapes that HAProxy knows (configuration manual, section
 //! 4.2 "log"). Must never know where a message goes, nor cut one.
 
+pub mod frame;
+pub mod message;
+pub mod relay;
+
 use crate::date::Date;
 
 /// What stands before a message's text.

@@ -3,7 +3,7 @@
 
 use super::argument::Arity;
 use super::table::{Family, Keyword, Standing, Status};
-use super::{bind, global, option, proxy, rule, section, server};
+use super::{bind, filter, global, option, proxy, rule, section, server};
 use std::fmt::Write as _;
 
 /// One keyword.
@@ -39,6 +39,7 @@ pub fn entries() -> Vec<Entry> {
         let sets = rule::RULE_SETS.iter().filter(|set| set.0 & row.extra != 0).map(|set| set.1);
         list.push(entry("action", "Actions", row, sets.collect::<Vec<_>>().join(", ")));
     }
+    list.extend(filter::TABLE.iter().map(|row| entry("filter", "Filters.", row, String::new())));
     for table in section::TABLE.iter().chain(section::NAMES) {
         for row in table.rows {
             let standing = if table.removed.is_some() { Standing::Removed } else { row.standing() };
@@ -101,6 +102,19 @@ pub fn dump(out: &mut String) {
             };
         }
     }
+}
+
+/// What `-dKflt` prints: every filter that works, and the family that HAProxy counts it to.
+pub fn dump_filters(out: &mut String) {
+    out.push_str("# List of registered filter names:\n");
+    for (name, family) in filter::names() {
+        let _ = writeln!(out, "{name} [{family}]");
+    }
+}
+
+/// The same for `-vv`.
+pub fn available_filters() -> String {
+    filter::names().map(|(name, family)| format!("\n\t[{family}] {name}")).collect()
 }
 
 fn order(kind: &str) -> usize {

@@ -74,6 +74,11 @@ fn read(path: &str, span: Span, around: Surroundings<'_>) -> Result<Vec<u8>, Pro
     }
 }
 
+/// What is wrong with a file that is to be an HTTP answer, as HAProxy says it.
+pub fn fault(content: &[u8]) -> Option<String> {
+    check(content).err()
+}
+
 /// Whether it is an HTTP answer: status line, fields, a body as long as announced.
 fn check(content: &[u8]) -> Result<(), String> {
     if content.is_empty() {

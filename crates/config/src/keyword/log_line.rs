@@ -37,16 +37,7 @@ const FACILITIES: &[&str] = &[
     "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
 
-const LEVELS: &[(&str, LogLevel)] = &[
-    ("emerg", LogLevel::Emerg),
-    ("alert", LogLevel::Alert),
-    ("crit", LogLevel::Crit),
-    ("err", LogLevel::Err),
-    ("warning", LogLevel::Warning),
-    ("notice", LogLevel::Notice),
-    ("info", LogLevel::Info),
-    ("debug", LogLevel::Debug),
-];
+const LEVELS: &[(&str, LogLevel)] = LogLevel::NAMES;
 
 const FORMATS: &[(&str, SyslogFormat)] = &[
     ("local", SyslogFormat::Local),
@@ -76,9 +67,6 @@ pub(crate) fn can_take_lines(address: &AddressSpec) -> bool {
 
 /// Bytes of a line when `len` is not written.
 const DEFAULT_LENGTH: u32 = 1024;
-
-/// Targets that HAProxy knows and Weir does not yet.
-const TARGETS_NOT_YET: &[&str] = &["backend@"];
 
 /// Reads the line behind a possible `no`. `None` if something is wrong, which has been said then.
 pub(crate) fn read(line: &Line, asker: &Asker<'_>, report: &mut Report<'_>) -> Option<Entry> {
@@ -112,11 +100,12 @@ pub(crate) fn read(line: &Line, asker: &Asker<'_>, report: &mut Report<'_>) -> O
         length: DEFAULT_LENGTH,
         format: None,
         sample: None,
+        profile: None,
         facility: 0,
         max_level: LogLevel::Debug,
         min_level: None,
     };
-    read_options(&mut words, line, asker, &mut log, report)?;
+    read_options(&mut words, line, &mut log, report)?;
     read_levels(&mut words, line, &mut log, report)?;
     Some(Entry::Own(Box::new(log)))
 }
@@ -127,9 +116,8 @@ fn read_target(word: &Word, asker: &Asker<'_>, report: &mut Report<'_>) -> Optio
         "stderr" => return Some(LogTargetSpec::Descriptor(2)),
         _ => {}
     }
-    if TARGETS_NOT_YET.iter().any(|prefix| word.text.starts_with(prefix)) {
-        report.not_yet(word.span, &format!("log {}", word.text), asker.place);
-        return None;
+    if let Some(name) = word.text.strip_prefix("backend@") {
+        return Some(LogTargetSpec::Backend(Spanned::new(name.to_owned(), word.span)));
     }
     if let Some(name) = word.text.strip_prefix("ring@") {
         return Some(LogTargetSpec::Ring(Spanned::new(name.to_owned(), word.span)));
@@ -167,13 +155,7 @@ fn value<'a>(words: &mut VecDeque<&'a Word>) -> Option<&'a Word> {
 }
 
 /// `len`, `format`, `sample` and `profile`, in this order.
-fn read_options(
-    words: &mut VecDeque<&Word>,
-    line: &Line,
-    asker: &Asker<'_>,
-    log: &mut LogSpec,
-    report: &mut Report<'_>,
-) -> Option<()> {
+fn read_options(words: &mut VecDeque<&Word>, line: &Line, log: &mut LogSpec, report: &mut Report<'_>) -> Option<()> {
     let next = |words: &VecDeque<&Word>, name: &str| words.front().is_some_and(|word| word.text == name);
     let end = line.span(line.words.len());
     if next(words, "len") {
@@ -211,8 +193,7 @@ fn read_options(
         }
     }
     if next(words, "profile") {
-        report.not_yet(words.front().map_or(end, |word| word.span), "log profile", asker.place);
-        return None;
+        log.profile = value(words).map(|word| Spanned::new(word.text.clone(), word.span));
     }
     Some(())
 }

@@ -12,7 +12,6 @@ pub mod catalogue;
 mod elsewhere;
 mod error_page;
 mod filter;
-mod format;
 mod global;
 mod log_line;
 mod negation;
@@ -22,7 +21,7 @@ mod place;
 mod proxy;
 pub mod reference;
 mod report;
-mod rule;
+pub mod rule;
 mod section;
 mod sections;
 mod server;
@@ -30,6 +29,7 @@ mod source;
 mod table;
 mod verify;
 
+pub use error_page::fault as error_page_fault;
 pub use table::Standing;
 
 use crate::diagnostic::Diagnostic;
@@ -77,6 +77,14 @@ impl Surroundings<'_> {
     /// Reads a file that is named at `span`, as many bytes at most.
     pub(crate) fn read_file(&self, path: &str, span: Span, limit: u64) -> io::Result<Vec<u8>> {
         (self.options.read_file)(&self.paths.full(path, span, self.sources), limit)
+    }
+
+    /// Words of a rule, from the one at `at` on.
+    pub(crate) fn rule_line(&self, line: &crate::document::Line, at: usize) -> crate::spec::RuleLineSpec {
+        let words = line.words.get(at..).unwrap_or_default().to_vec();
+        let span = line.whole();
+        let folder = self.paths.folder(span, self.sources);
+        crate::spec::RuleLineSpec { words, span, folder, inherited: false }
     }
 
     /// `file:line`, as messages refer to another place.

@@ -54,6 +54,14 @@ impl Paths {
         Self(lines.filter_map(|line| Some((place(line.span(0)), start(line).ok()?))).collect())
     }
 
+    /// Where relative names at `span` start from, with a slash at its end; `None`: where the process was started.
+    pub(crate) fn folder(&self, span: Span, sources: &Sources) -> Option<String> {
+        match self.full("", span, sources) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folder) => Some(folder),
+        }
+    }
+
     /// The name under which a file that is named at `span` is to be opened.
     pub(crate) fn full<'a>(&self, path: &'a str, span: Span, sources: &Sources) -> Cow<'a, str> {
         let before = self.0.iter().take_while(|(at, _)| *at < place(span));

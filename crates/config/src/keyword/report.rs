@@ -35,7 +35,7 @@ impl<'a> Report<'a> {
 
     /// Found after parsing: HAProxy names no line.
     pub(crate) fn late(&mut self, severity: Severity, span: Span, message: impl Into<String>) {
-        self.push(Diagnostic::new(severity, span, message).with_form(Form::Config));
+        self.push(Diagnostic::new(severity, span, message).with_form(Form::Bare));
     }
 
     /// Shown with `-dD` only.

@@ -1,14 +1,15 @@
 //! The actions of rules, known by name and by the rule sets they belong to (configuration manual, sections 4.3 and 4.4).
-//! What an action does, and whether it exists, becomes the business of `policy`'s registry as soon as rules are read
-//! into the specification; until then a rule is refused by the name of its action.
+//! Rules whose action works go into the specification as words; the others are refused by the name of their action. Must
+//! never know what an action does: its row among `policy`'s actions does.
 
+use super::argument::leading_number;
 use super::proxy::ProxyContext;
 
 use super::table::{Keyword, Status};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
+use crate::spec::{CaptureSlotSpec, RuleSpec};
 use crate::suggest;
-use std::convert::Infallible;
 
 /// Which rule sets know an action, as bits.
 pub type RuleSets = u8;
@@ -30,6 +31,9 @@ pub const TCP_RESPONSE_CONTENT: RuleSets = 1 << 6;
 /// `quic-initial`.
 pub const QUIC_INITIAL: RuleSets = 1 << 7;
 
+/// The rule sets that are evaluated: in the others no action works.
+const EVALUATED: RuleSets = !QUIC_INITIAL;
+
 /// The rule sets and their names.
 pub const RULE_SETS: &[(RuleSets, &str)] = &[
     (HTTP_REQUEST, "http-request"),
@@ -42,30 +46,40 @@ pub const RULE_SETS: &[(RuleSets, &str)] = &[
     (QUIC_INITIAL, "quic-initial"),
 ];
 
-/// A row of the table: no action is read here.
-pub(crate) type Action = Keyword<Infallible, RuleSets>;
+/// A row of the table. No action is read here: one that works is compiled where there are expressions.
+pub(crate) type Action = Keyword<(), RuleSets>;
 
 const fn action(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
     Keyword::new(sets, name, usage, doc, Status::NotYet)
 }
 
+/// An action that works.
+const fn works(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
+    Keyword::new(sets, name, usage, doc, Status::Supported(()))
+}
+
+/// An action that is read like any other and does nothing.
+const fn tunes(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
+    Keyword::new(sets, name, usage, doc, Status::Tuning)
+}
+
 /// Every action.
 pub(crate) const TABLE: &[Action] = &[
-    action(
+    works(
         TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT | QUIC_INITIAL,
         "accept",
         "",
         "Lets the connection pass; no further rule counts.",
     ),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "add-acl", "(<file>) <key format>", "Adds a pattern to an ACL."),
-    action(HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "add-header", "<name> <format>", "Adds a header field."),
-    action(
+    works(HTTP_REQUEST | HTTP_RESPONSE, "add-acl", "(<file>) <key format>", "Adds a pattern to an ACL."),
+    works(HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "add-header", "<name> <format>", "Adds a header field."),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "add-headers-bin",
-        "<format> [prefix <text>]",
+        "<expression> [prefix <text>]",
         "Adds header fields from their binary form.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "allow",
         "",
@@ -77,44 +91,44 @@ pub(crate) const TABLE: &[Action] = &[
         "<server> [name <expression>]",
         "Gives the connection to a server for reverse HTTP.",
     ),
-    action(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
+    works(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
     action(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
     action(HTTP_REQUEST, "cache-use", "<cache> [{ if | unless } <condition>]", "Answers from a cache."),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT,
         "capture",
         "<sample> { len <length> | id <id> }",
         "Captures something for the log.",
     ),
-    action(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
-    action(
+    works(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-acl",
         "(<file>) <key format>",
         "Removes a pattern from an ACL.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-header",
         "<name> [-m <method>]",
         "Removes header fields.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-headers-bin",
-        "<format> [-m <method>]",
+        "<expression> [-m <method>]",
         "Removes header fields named in binary form.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-map",
         "(<file>) <key format>",
         "Removes an entry from a map.",
     ),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "deny", "[status <code>] [<argument>...]", "Refuses the message."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "deny", "[status <code>] [<argument>...]", "Refuses the message."),
     action(QUIC_INITIAL, "dgram-drop", "", "Drops the datagram."),
-    action(HTTP_REQUEST, "disable-l7-retry", "", "Never sends this request again."),
-    action(
+    works(HTTP_REQUEST, "disable-l7-retry", "", "Never sends this request again."),
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -133,13 +147,13 @@ pub(crate) const TABLE: &[Action] = &[
         "(<variable>,<resolvers>[,<option>...]) <expression>",
         "Resolves a name.",
     ),
-    action(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
-    action(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
-    action(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
-    action(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Brings the URI into a normal form."),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Waits."),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
-    action(
+    works(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
+    works(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
+    works(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
+    works(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Brings the URI into a normal form."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Waits."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
+    works(
         HTTP_REQUEST
             | TCP_REQUEST_CONNECTION
             | TCP_REQUEST_SESSION
@@ -150,22 +164,22 @@ pub(crate) const TABLE: &[Action] = &[
         "",
         "Closes the connection without an answer.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "replace-header",
         "<name> <match> <replacement>",
         "Rewrites header fields.",
     ),
-    action(HTTP_REQUEST, "replace-path", "<match> <replacement>", "Rewrites the path."),
-    action(HTTP_REQUEST, "replace-pathq", "<match> <replacement>", "Rewrites path and query."),
-    action(HTTP_REQUEST, "replace-uri", "<match> <replacement>", "Rewrites the URI."),
-    action(
+    works(HTTP_REQUEST, "replace-path", "<match> <replacement>", "Rewrites the path."),
+    works(HTTP_REQUEST, "replace-pathq", "<match> <replacement>", "Rewrites path and query."),
+    works(HTTP_REQUEST, "replace-uri", "<match> <replacement>", "Rewrites the URI."),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "replace-value",
         "<name> <match> <replacement>",
         "Rewrites comma separated values.",
     ),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Answers on the spot."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Answers on the spot."),
     action(
         HTTP_REQUEST
             | HTTP_RESPONSE
@@ -245,32 +259,37 @@ pub(crate) const TABLE: &[Action] = &[
         "<engine> <group>",
         "Sends messages to an SPOE agent.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "set-bandwidth-limit",
         "<filter> [limit <value>] [period <value>]",
         "Limits the bandwidth of the stream.",
     ),
-    action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "set-bc-mark", "<mark>", "Marks packets towards the server."),
-    action(
+    works(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "set-bc-mark",
+        "{ <mark> | <expression> }",
+        "Marks packets towards the server.",
+    ),
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-bc-tos",
-        "<tos>",
+        "{ <tos> | <expression> }",
         "Sets the service class of packets towards the server.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "set-dst",
         "<expression>",
         "Changes the destination address.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "set-dst-port",
         "<expression>",
         "Changes the destination port.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | TCP_REQUEST_CONNECTION
@@ -278,10 +297,10 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_REQUEST_CONTENT
             | TCP_RESPONSE_CONTENT,
         "set-fc-mark",
-        "<mark>",
+        "{ <mark> | <expression> }",
         "Marks packets towards the client.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | TCP_REQUEST_CONNECTION
@@ -289,34 +308,34 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_REQUEST_CONTENT
             | TCP_RESPONSE_CONTENT,
         "set-fc-tos",
-        "<tos>",
+        "{ <tos> | <expression> }",
         "Sets the service class of packets towards the client.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "set-header",
         "<name> <format>",
         "Replaces a header field.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "set-headers-bin",
-        "<format> [prefix <text>]",
+        "<expression> [prefix <text>]",
         "Replaces header fields from their binary form.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "set-log-level",
         "<level>",
         "Changes the level of the log line.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "set-map",
         "(<file>) <key format> <value format>",
         "Sets an entry of a map.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | TCP_REQUEST_CONNECTION
@@ -324,57 +343,57 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_REQUEST_CONTENT
             | TCP_RESPONSE_CONTENT,
         "set-mark",
-        "<mark>",
+        "{ <mark> | <expression> }",
         "Older name of set-fc-mark.",
     ),
-    action(HTTP_REQUEST, "set-method", "<format>", "Changes the method."),
-    action(
+    works(HTTP_REQUEST, "set-method", "<format>", "Changes the method."),
+    tunes(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "set-nice",
         "<number>",
-        "Changes the priority inside the process.",
+        "Priority of the message's task inside the process; Weir's tasks take turns.",
     ),
-    action(HTTP_REQUEST, "set-path", "<format>", "Changes the path."),
-    action(HTTP_REQUEST, "set-pathq", "<format>", "Changes path and query."),
-    action(
+    works(HTTP_REQUEST, "set-path", "<format>", "Changes the path."),
+    works(HTTP_REQUEST, "set-pathq", "<format>", "Changes path and query."),
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-priority-class",
         "<expression>",
         "Sets the class of priority in the queue.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-priority-offset",
         "<expression>",
         "Sets the place inside that class.",
     ),
-    action(HTTP_REQUEST, "set-query", "<format>", "Changes the query."),
-    action(
+    works(HTTP_REQUEST, "set-query", "<format>", "Changes the query."),
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-retries",
         "{ <number> | <expression> }",
         "Changes the number of retries.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "set-src",
         "<expression>",
         "Changes the client's address.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "set-src-port",
         "<expression>",
         "Changes the client's port.",
     ),
-    action(HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "set-status", "<status> [reason <text>]", "Changes the status."),
-    action(
+    works(HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "set-status", "<status> [reason <text>]", "Changes the status."),
+    works(
         HTTP_REQUEST | HTTP_RESPONSE,
         "set-timeout",
         "{ client | connect | queue | server | tarpit | tunnel } { <time> | <expression> }",
         "Changes a timeout.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | TCP_REQUEST_CONNECTION
@@ -382,11 +401,11 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_REQUEST_CONTENT
             | TCP_RESPONSE_CONTENT,
         "set-tos",
-        "<tos>",
+        "{ <tos> | <expression> }",
         "Older name of set-fc-tos.",
     ),
-    action(HTTP_REQUEST, "set-uri", "<format>", "Changes the URI."),
-    action(
+    works(HTTP_REQUEST, "set-uri", "<format>", "Changes the URI."),
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -398,7 +417,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<variable>[,<condition>...]) <expression>",
         "Sets a variable.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -410,7 +429,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<variable>[,<condition>...]) <format>",
         "Sets a variable from a log format.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | TCP_REQUEST_CONNECTION
@@ -421,21 +440,21 @@ pub(crate) const TABLE: &[Action] = &[
         "[rst-ttl <ttl>]",
         "Forgets the client without telling it.",
     ),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "strict-mode",
         "{ on | off }",
         "Whether a rule that fails is an internal error.",
     ),
     action(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
-    action(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
+    works(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
     action(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "track-sc",
         "<key> [table <table>]",
         "Tracks a key in a stick table.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -448,8 +467,8 @@ pub(crate) const TABLE: &[Action] = &[
         "Removes a variable.",
     ),
     action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "use-service", "<service>", "Answers by an internal service."),
-    action(HTTP_REQUEST | HTTP_RESPONSE, "wait-for-body", "time <time> [at-least <bytes>]", "Waits for the body."),
-    action(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "wait-for-body", "time <time> [at-least <bytes>]", "Waits for the body."),
+    works(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
 ];
 
 /// The name of a set.
@@ -466,12 +485,47 @@ fn is(action: &Action, word: &str) -> bool {
                 .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())))
 }
 
+/// `capture … len` makes a slot of the frontend.
+fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
+    let words = line.words.get(at..).unwrap_or_default();
+    let is_written = words.iter().position(|word| word.text == "len" && !word.quoted);
+    let Some(length) = is_written.and_then(|position| words.get(position + 1)) else { return };
+    let length = usize::try_from(leading_number(&length.text).0).unwrap_or(0);
+    let slot = CaptureSlotSpec { name: None, length, span: line.span(at) };
+    context.draft.spec.captures.request.push(slot);
+}
+
+/// Whether that action works in that rule set.
+fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
+    let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
+    // What makes a message wait does so on its way to the server.
+    let waits = matches!(action.name, "pause" | "wait-for-body");
+    matches!(action.status, Status::Supported(()) | Status::Tuning) && !(waits && set != HTTP_REQUEST)
+}
+
 /// Reads a rule whose action is the word at `at`.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: RuleSets) {
     let word = line.text(at);
     let rules = set_name(set);
     let place = context.holder.describe();
-    if TABLE.iter().any(|action| action.extra & set != 0 && is(action, word)) || word.starts_with("lua.") {
+    let action = TABLE.iter().find(|action| action.extra & set != 0 && is(action, word));
+    if word == "normalize-uri" && action.is_some() && !context.around.exposes_experimental {
+        let why = "action is experimental, must be allowed via a global 'expose-experimental-directives'";
+        context.report.alert(line.span(at), format!("'{word}' {why}"));
+        return;
+    }
+    if evaluated(set, action) {
+        if action.is_some_and(|action| action.name == "capture") && set == HTTP_REQUEST {
+            make_slot(context, line, at);
+        }
+        if action.is_some_and(|action| matches!(action.status, Status::Tuning)) {
+            context.report.no_counterpart(line.span(0), &format!("{rules} {word}"), &place);
+        }
+        let line = context.around.rule_line(line, at);
+        context.draft.spec.rules.rules.push(RuleSpec { set, line });
+        return;
+    }
+    if action.is_some() || word.starts_with("lua.") {
         let name = word.split('(').next().unwrap_or(word);
         context.report.not_yet(line.span(0), &format!("{rules} {name}"), &place);
         return;

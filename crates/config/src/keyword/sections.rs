@@ -5,7 +5,7 @@ use super::paths::Paths;
 use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, SpecOptions, Surroundings, global, is_name_character, section, server, verify};
+use super::{DEFAULT_BUFSIZE, SpecOptions, Surroundings, filter, global, is_name_character, section, server, verify};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
 use crate::span::{Span, Spanned};
@@ -241,8 +241,13 @@ impl Reader<'_> {
         global::finish(&mut self.global, self.around, &mut self.report);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
+        filter::verify(&self.proxies, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
-        verify::rings(&self.proxies, &self.global, &self.content.rings, self.around, &mut self.report);
+        verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);
+        verify::log_forwards(&self.proxies, &self.content.log_forwards, self.around, &mut self.report);
+        for forward in self.content.log_forwards.iter_mut().filter(|forward| forward.logs_globally) {
+            forward.logs.splice(0..0, self.global.logs.iter().cloned());
+        }
         number(&mut self.proxies);
         let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();
         Spec { global: self.global, sections: self.content, proxies }

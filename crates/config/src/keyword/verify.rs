@@ -1,16 +1,19 @@
 //! What can only be judged once everything is read: targets of switching rules, modes, timeouts, logs. Warns where
 //! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
 
+mod logs;
+
+pub(super) use logs::{log_forwards, targets as log_targets};
+
 use super::Surroundings;
-use super::log_line::Entry;
 use super::place::{Side, noun};
 use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
+use super::rule;
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
 use crate::spec::{
-    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, LogTargetSpec, Mode, ProxyKind, ProxySpec, RetryOn,
-    RingSpec, SocketKind,
+    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec, RetryOn, SocketKind,
 };
 use std::collections::HashMap;
 
@@ -23,6 +26,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
     for draft in drafts.iter().filter(|draft| !draft.spec.disabled && !draft.gaps.base) {
         let mut proxy = Proxy { draft, backends: &backends, around, report: report.reborrow() };
         proxy.listens();
+        proxy.takes_log_lines();
         proxy.targets();
         proxy.transports();
         proxy.log_format();
@@ -96,10 +100,8 @@ impl Proxy<'_> {
         }
     }
 
+    /// HAProxy looks for the targets even where the rules are ignored, in backends.
     fn targets(&mut self) {
-        if !self.faces_clients() {
-            return;
-        }
         let draft = self.draft;
         if let Some(target) = &draft.spec.default_backend {
             self.target(target, "default_backend", "as its default backend");
@@ -114,8 +116,11 @@ impl Proxy<'_> {
         let name = &target.value;
         let Some(backend) = self.backends.get(name.as_str()) else {
             let message = format!("Proxy '{own}': unable to find required {keyword}: '{name}'.");
-            let known = crate::suggest::nearest(name, self.backends.keys().copied());
-            let mut diagnostic = Diagnostic::alert(target.span, message).with_form(Form::Config);
+            // In an order that is the same every time: so is the hint.
+            let mut names: Vec<&str> = self.backends.keys().copied().collect();
+            names.sort_unstable();
+            let known = crate::suggest::nearest(name, names);
+            let mut diagnostic = Diagnostic::alert(target.span, message).with_form(Form::Bare);
             diagnostic.hint = known.map(|known| format!("there is a backend '{known}'"));
             self.report.push(diagnostic);
             return;
@@ -129,11 +134,13 @@ impl Proxy<'_> {
             return;
         }
         match (self.draft.spec.mode, backend.spec.mode) {
-            (Mode::Http, Mode::Tcp) => {
+            (Mode::Http, Mode::Tcp) | (Mode::Http | Mode::Tcp, Mode::Log) => {
                 let message = format!(
-                    "http {} '{own}' ({}) tries to use incompatible tcp {} '{name}' ({}) {role} (see 'mode').",
+                    "{} {} '{own}' ({}) tries to use incompatible {} {} '{name}' ({}) {role} (see 'mode').",
+                    mode_name(self.draft.spec.mode),
                     self.noun(),
                     self.around.place(self.draft.spec.span),
+                    mode_name(backend.spec.mode),
                     noun(backend.spec.kind),
                     self.around.place(backend.spec.span)
                 );
@@ -153,7 +160,10 @@ impl Proxy<'_> {
         if self.draft.gaps.mode {
             return;
         }
-        let mode = if self.draft.spec.mode == Mode::Http { "http" } else { "tcp" };
+        if self.draft.spec.mode == Mode::Log {
+            return self.log_servers();
+        }
+        let mode = mode_name(self.draft.spec.mode);
         for server in &self.draft.spec.servers {
             if let AddressSpec::Inet { kind: SocketKind::Datagram, .. }
             | AddressSpec::Unix { kind: SocketKind::Datagram, .. }
@@ -184,7 +194,7 @@ impl Proxy<'_> {
             LogFormatSpec::HttpClf => "tcplog clf",
             _ => return,
         };
-        if draft.spec.mode != Mode::Tcp {
+        if draft.spec.mode == Mode::Http {
             return;
         }
         let message = format!(
@@ -198,6 +208,9 @@ impl Proxy<'_> {
 
     fn timeouts(&mut self) {
         let spec = &self.draft.spec;
+        if spec.mode == Mode::Log {
+            return;
+        }
         let faces_servers = spec.kind != ProxyKind::Frontend && !spec.servers.is_empty();
         let missing_client = self.faces_clients() && spec.timeouts.client.is_none();
         let missing_server = faces_servers && (spec.timeouts.connect.is_none() || spec.timeouts.server.is_none());
@@ -234,6 +247,18 @@ impl Proxy<'_> {
             self.warn(format!(
                 "Layer 7 hash not possible for {noun} '{name}' (needs 'mode http'). Falling back to round robin."
             ));
+        }
+        let rules = &draft.spec.rules;
+        let has = |set| rules.rules.iter().any(|rule| rule.set == set);
+        for (ignored, what) in [
+            (has(rule::HTTP_REQUEST), "http-request"),
+            (has(rule::HTTP_RESPONSE), "http-response"),
+            (has(rule::HTTP_AFTER_RESPONSE), "http-after-response"),
+            (!rules.redirects.is_empty(), "redirect"),
+        ] {
+            if ignored {
+                self.warn(format!("'{what}' rules ignored for {noun} '{name}' as they require HTTP mode."));
+            }
         }
         for (option, side, is_on) in HTTP_OPTIONS {
             let concerned = match side {
@@ -289,35 +314,12 @@ pub(super) fn guids(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     }
 }
 
-/// Every ring that a `log` line names must be there.
-pub(super) fn rings(
-    proxies: &[ProxyDraft],
-    global: &GlobalSpec,
-    rings: &[RingSpec],
-    around: Surroundings<'_>,
-    report: &mut Report<'_>,
-) {
-    let of_global = global.logs.iter().map(|log| ("global section".to_owned(), log));
-    let of_proxies = proxies.iter().flat_map(|draft| {
-        draft.logs.iter().filter_map(|entry| match entry {
-            Entry::Own(log) => Some((format!("proxy section '{}'", draft.spec.name.value), &**log)),
-            Entry::Global(_) | Entry::Clear => None,
-        })
-    });
-    for (place, log) in of_global.chain(of_proxies) {
-        let LogTargetSpec::Ring(name) = &log.target else { continue };
-        if rings.iter().any(|ring| ring.name == name.value) {
-            continue;
-        }
-        let message = format!(
-            "log directive declared in {place} in file '{}' at line {} uses unknown ring named '{}'.",
-            around.sources.file(name.span).map_or("", |file| &file.name),
-            name.span.line,
-            name.value
-        );
-        let hint = crate::suggest::nearest(&name.value, rings.iter().map(|ring| ring.name.as_str()))
-            .map_or_else(|| format!("add a section 'ring {}'", name.value), |known| format!("write 'ring@{known}'"));
-        report.push(Diagnostic::alert(name.span, message).with_form(Form::Bare).with_hint(hint));
+/// What HAProxy calls a mode in its messages.
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Tcp => "tcp",
+        Mode::Http => "http",
+        Mode::Log => "syslog",
     }
 }
 

@@ -1,5 +1,7 @@
 //! How a server is chosen: `balance` and the keywords about hashes (configuration manual, section 4).
 
+use crate::span::Spanned;
+
 /// `balance`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BalanceSpec {
@@ -34,6 +36,12 @@ pub enum BalanceSpec {
         /// The cookie; `mstshash` where none is written.
         name: String,
     },
+    /// `sticky`: the same server for as long as it is there.
+    Sticky,
+    /// `log-hash`: the converters that make a key of a log line.
+    LogHash(Spanned<String>),
+    /// `hash`: the expression.
+    Hash(Spanned<String>),
     /// `random` or `random(draws)`; default 2 draws. Also what no `balance` line means.
     Random {
         /// Servers drawn, of which the least loaded is taken.
@@ -52,6 +60,11 @@ impl BalanceSpec {
     /// Whether it needs an HTTP request.
     pub fn needs_http(&self) -> bool {
         matches!(self, Self::Uri(_) | Self::UrlParam { .. } | Self::Header { .. })
+    }
+
+    /// Whether log lines can be given to servers by it.
+    pub fn takes_log_lines(&self) -> bool {
+        matches!(self, Self::RoundRobin | Self::Random { .. } | Self::Sticky | Self::LogHash(_))
     }
 }
 

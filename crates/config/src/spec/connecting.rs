@@ -71,6 +71,8 @@ pub struct ProxyHeaderSpec {
     pub v2: bool,
     /// `proxy-v2-options crc32c`.
     pub checksum: bool,
+    /// `proxy-v2-options unique-id`.
+    pub unique_id: bool,
     /// `set-proxy-v2-tlv-fmt(<type>) <format>`, in file order.
     pub fields: Vec<ProxyFieldSpec>,
 }

@@ -1,8 +1,10 @@
 //! The `global` section (configuration manual, section 3).
 
+use crate::document::Word;
+
 use super::{
-    GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec,
-    RuntimeSpec, UnixBindSpec,
+    GlobalChecksSpec, GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec,
+    RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -24,6 +26,8 @@ pub struct GlobalSpec {
     pub rights: RightsSpec,
     /// `daemon`.
     pub daemon: bool,
+    /// Which encrypted tokens are decrypted.
+    pub tokens: TokensSpec,
     /// `pidfile`.
     pub pidfile: Option<String>,
     /// `quiet`.
@@ -38,6 +42,8 @@ pub struct GlobalSpec {
     pub strict_limits: Option<bool>,
     /// `hard-stop-after` in milliseconds.
     pub hard_stop_after: Option<u64>,
+    /// When the checks of all servers come.
+    pub checks: GlobalChecksSpec,
     /// `grace` in milliseconds.
     pub grace: Option<u64>,
     /// The master, its workers, the manner of a soft stop.
@@ -64,10 +70,40 @@ pub struct GlobalSpec {
     pub expose_experimental: bool,
     /// The runtime API.
     pub runtime: RuntimeSpec,
+    /// `set-var` and `set-var-fmt`, in order.
+    pub variables: Vec<SetVariableSpec>,
     /// What holds for HTTP everywhere.
     pub http: GlobalHttpSpec,
     /// The `tune.*` keywords that have an effect.
     pub tune: TuneSpec,
+}
+
+/// A variable of the process that has a value from the start.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SetVariableSpec {
+    /// The variable, scope included.
+    pub name: Word,
+    /// It is set to what a format gives, not an expression.
+    pub is_format: bool,
+    /// What stands behind the name.
+    pub value: Vec<Word>,
+}
+
+/// `tune.vars.*-max-size`, bytes; `None`: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VariablesTuneSpec {
+    /// Of all scopes.
+    pub global: Option<u64>,
+    /// Of the process and everything in it.
+    pub process: Option<u64>,
+    /// Of a session and what is in it.
+    pub session: Option<u64>,
+    /// Of a transaction and what is in it.
+    pub transaction: Option<u64>,
+    /// Of a request, and of a response.
+    pub message: Option<u64>,
+    /// Of a health check.
+    pub check: Option<u64>,
 }
 
 /// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
@@ -107,4 +143,6 @@ pub struct TuneSpec {
     pub maxpollevents: Option<u32>,
     /// `tune.listener.*`.
     pub listener: ListenerTuneSpec,
+    /// `tune.vars.*`.
+    pub variables: VariablesTuneSpec,
 }

@@ -18,6 +18,126 @@ pub enum LogLevel {
     Debug = 7,
 }
 
+impl LogLevel {
+    /// Every level by its name.
+    pub const NAMES: &[(&str, Self)] = &[
+        ("emerg", Self::Emerg),
+        ("alert", Self::Alert),
+        ("crit", Self::Crit),
+        ("err", Self::Err),
+        ("warning", Self::Warning),
+        ("notice", Self::Notice),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
+}
+
+/// Where in the life of a connection or transaction a line may be written (configuration manual, sections 4.2
+/// "log-steps" and 8.3.5, 4.4 "do-log").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum LogStep {
+    Accept,
+    Request,
+    Connect,
+    Response,
+    Close,
+    HttpRequest,
+    HttpResponse,
+    HttpAfterResponse,
+    TcpRequestConnection,
+    TcpRequestSession,
+    TcpRequestContent,
+    TcpResponseContent,
+    /// What ended before it was one, in profiles alone.
+    Error,
+    /// Each of them that a profile says nothing else of.
+    Any,
+}
+
+impl LogStep {
+    /// Number of steps.
+    pub const COUNT: usize = 14;
+    /// Every step by its name: first those that `log-steps` takes, then those of profiles.
+    pub const NAMES: &[(&str, Self)] = &[
+        ("accept", Self::Accept),
+        ("request", Self::Request),
+        ("connect", Self::Connect),
+        ("response", Self::Response),
+        ("close", Self::Close),
+        ("http-req", Self::HttpRequest),
+        ("http-res", Self::HttpResponse),
+        ("http-after-res", Self::HttpAfterResponse),
+        ("tcp-req-conn", Self::TcpRequestConnection),
+        ("tcp-req-sess", Self::TcpRequestSession),
+        ("tcp-req-cont", Self::TcpRequestContent),
+        ("tcp-res-cont", Self::TcpResponseContent),
+        ("error", Self::Error),
+        ("any", Self::Any),
+    ];
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, step)| *step)
+    }
+
+    /// Whether `log-steps` takes it.
+    pub const fn is_of_streams(self) -> bool {
+        !matches!(self, Self::Error | Self::Any)
+    }
+}
+
+/// A set of steps (`log-steps`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogSteps(u16);
+
+impl LogSteps {
+    /// `all`.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Adds one.
+    pub fn add(&mut self, step: LogStep) {
+        self.0 |= 1 << step as u8;
+    }
+
+    /// Whether it is one of them.
+    pub const fn has(self, step: LogStep) -> bool {
+        self.0 & (1 << step as u8) != 0
+    }
+}
+
+/// A `log-profile` section (section 8.3.5).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogProfileSpec {
+    /// Where it is written.
+    pub span: Span,
+    /// Its name.
+    pub name: String,
+    /// `log-tag`.
+    pub tag: Option<String>,
+    /// `on`: one entry a step.
+    pub steps: Vec<LogProfileStepSpec>,
+}
+
+/// What a profile says of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogProfileStepSpec {
+    /// The step.
+    pub step: LogStep,
+    /// Nothing is logged.
+    pub drop: bool,
+    /// `format`.
+    pub format: Option<Spanned<String>>,
+    /// `sd`.
+    pub structured_data: Option<Spanned<String>>,
+}
+
 /// `format` of a `log` line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -43,6 +163,8 @@ pub enum LogTargetSpec {
     Ring(Spanned<String>),
     /// `tcp@`: a syslog server by TCP, through a ring of its own.
     Stream(AddressSpec),
+    /// `backend@`: the name of a backend in `mode log`.
+    Backend(Spanned<String>),
 }
 
 /// One `log` line.
@@ -58,6 +180,8 @@ pub struct LogSpec {
     pub format: Option<SyslogFormat>,
     /// `sample`: ranges and size; `None` means every line.
     pub sample: Option<(Vec<(u32, u32)>, u32)>,
+    /// `profile`: the name of a `log-profile` section.
+    pub profile: Option<Spanned<String>>,
     /// Facility number, 0 to 23.
     pub facility: u8,
     /// Lines less severe than this are not sent.
@@ -93,6 +217,12 @@ pub struct LogLinesSpec {
     pub structured_data: Option<Spanned<String>>,
     /// `error-log-format`: the format of connections that brought no valid request.
     pub error: Option<Spanned<String>>,
+    /// `log-steps`; `None`: the format says when.
+    pub steps: Option<LogSteps>,
+    /// `unique-id-format`.
+    pub unique_id: Option<Spanned<String>>,
+    /// `unique-id-header`: the name of the field.
+    pub unique_id_header: Option<String>,
     /// `option dontlog-normal`.
     pub dontlog_normal: bool,
     /// `option log-separate-errors`.

@@ -4,37 +4,49 @@
 mod address;
 mod balance;
 mod bind;
+mod check;
 mod connecting;
+mod filter;
 mod global;
 mod http;
 mod lifetime;
 mod limits;
 mod listening;
 mod log;
+mod log_forward;
 mod machine;
 mod processors;
 mod proxy;
 mod rights;
 mod ring;
+mod rules;
 mod runtime;
 mod server;
 mod threads;
+mod tokens;
+mod userlist;
 
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
+pub use check::{CheckMethod, CheckSpec, GlobalChecksSpec, InitialState, OnError, ServerCheckSpec};
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,
 };
-pub use global::{GlobalSpec, TuneSpec};
+pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, TraceSpec};
+pub use global::{GlobalSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
 pub use http::{ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{
     KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
 };
-pub use log::{LogFormatSpec, LogLevel, LogLinesSpec, LogSpec, LogTargetSpec, SyslogFormat};
+pub use log::{
+    LogFormatSpec, LogLevel, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, LogStep, LogSteps,
+    LogTargetSpec, SyslogFormat,
+};
+pub use log_forward::{LogForwardSpec, LogHost};
 pub use machine::MachineSpec;
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
@@ -43,9 +55,12 @@ pub use proxy::{
 };
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};
+pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};
 pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
-pub use server::ServerSpec;
+pub use server::{ServerLogSpec, ServerSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
+pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
+pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -63,8 +78,14 @@ pub struct Spec {
 pub struct SectionsSpec {
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
+    /// `log-profile`.
+    pub log_profiles: Vec<LogProfileSpec>,
     /// `ring`.
     pub rings: Vec<RingSpec>,
+    /// `log-forward`.
+    pub log_forwards: Vec<LogForwardSpec>,
+    /// `userlist`.
+    pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.
     pub namespaces: Vec<crate::span::Spanned<String>>,
 }

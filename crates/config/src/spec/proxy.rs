@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
 use super::{
-    BalanceSpec, BindSpec, ConnectingDefaultsSpec, HashSpec, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec,
-    ProxyLimitsSpec, ReceptionSpec, ServerSpec,
+    BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, FiltersSpec, HashSpec, HttpSpec,
+    LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, RulesSpec, ServerSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -23,6 +23,8 @@ pub enum Mode {
     #[default]
     Tcp,
     Http,
+    /// A backend that log lines go to.
+    Log,
 }
 
 /// `http-reuse`.
@@ -119,6 +121,8 @@ pub struct OptionsSpec {
     pub idle_close_on_response: bool,
     /// `option independent-streams`.
     pub independent_streams: bool,
+    /// `option persist`.
+    pub persist: bool,
 }
 
 /// `errorfile`, or what `errorloc` makes of a page.
@@ -173,8 +177,12 @@ pub struct ProxySpec {
     pub guid: Option<Spanned<String>>,
     /// `default_backend`.
     pub default_backend: Option<Spanned<String>>,
-    /// `use_backend` without a condition, in order (the first wins).
-    pub use_backend: Vec<Spanned<String>>,
+    /// ACLs, rules, `use_backend`.
+    pub rules: RulesSpec,
+    /// `filter` and `filter-sequence`.
+    pub filters: FiltersSpec,
+    /// What is kept for the log.
+    pub captures: CapturesSpec,
     /// `timeout …`.
     pub timeouts: TimeoutsSpec,
     /// `retries`; default 3.
@@ -205,4 +213,6 @@ pub struct ProxySpec {
     pub log_tag: Option<String>,
     /// How connections to its servers are made.
     pub connecting: ConnectingDefaultsSpec,
+    /// What its servers are checked with.
+    pub check: CheckSpec,
 }

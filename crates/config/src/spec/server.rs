@@ -1,6 +1,6 @@
 //! A `server` line (configuration manual, section 5.2), with `default-server` already merged.
 
-use super::{AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerLimitsSpec};
+use super::{AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec};
 use crate::span::{Span, Spanned};
 
 /// One server.
@@ -34,4 +34,17 @@ pub struct ServerSpec {
     pub pool_purge_delay: u32,
     /// How connections to it are made.
     pub connecting: ConnectingSpec,
+    /// What a server of log lines heeds.
+    pub log: ServerLogSpec,
+    /// How its health is checked.
+    pub check: ServerCheckSpec,
+}
+
+/// How a server of log lines gets them (section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerLogSpec {
+    /// `log-proto`.
+    pub protocol: LogProtocol,
+    /// `log-bufsize`: bytes of the ring in front of a server over TCP; `None`: `tune.bufsize`.
+    pub bufsize: Option<u32>,
 }

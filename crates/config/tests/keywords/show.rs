@@ -4,11 +4,13 @@
 use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
-    AccountSpec, AddressSpec, BindSpec, ConnectingDefaultsSpec, ConnectingSpec, ErrorFileSpec, GlobalHttpSpec,
-    GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
-    LogLinesSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
-    ReceptionSpec, RingServerSpec, RingSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerSpec,
-    SocketKind, Spec, TimeoutsSpec, TuneSpec, UnixBindSpec,
+    AccountSpec, AddressSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec, ConnectingDefaultsSpec,
+    ConnectingSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec, HttpSpec,
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec,
+    LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec,
+    RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec,
+    ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -23,6 +25,14 @@ fn field<T: Debug + PartialEq>(out: &mut String, name: &str, value: &T, default:
     if value != default {
         let _ = write!(out, " {name}={}", plain(&format!("{value:?}")));
     }
+}
+
+/// The words of a rule; `^` in front of one that is inherited.
+fn words(line: &RuleLineSpec) -> String {
+    let RuleLineSpec { words, span: _, folder, inherited } = line;
+    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let folder = folder.as_ref().map_or(String::new(), |folder| format!(" (from {folder})"));
+    format!("{}{}{folder}", if *inherited { "^" } else { "" }, words.join(" "))
 }
 
 /// `Some(x)` is `x`; spans are left out.
@@ -41,7 +51,12 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
-    let SectionsSpec { rings, http_errors, namespaces } = &spec.sections;
+    let SectionsSpec { rings, log_forwards, http_errors, userlists, namespaces, log_profiles } = &spec.sections;
+    for UserlistSpec { name, users, groups } in userlists {
+        let users: Vec<_> = users.iter().map(|user| (&user.name, &user.password, &user.groups)).collect();
+        let groups: Vec<_> = groups.iter().map(|group| (&group.0, &group.1)).collect();
+        out.push_str(&format!("userlist {name} users={users:?} groups={groups:?}\n"));
+    }
     for namespace in namespaces {
         let _ = writeln!(out, "namespace {}", namespace.value);
     }
@@ -52,6 +67,16 @@ pub fn spec(spec: &Spec) -> String {
         }
     }
     rings.iter().for_each(|one| ring(one, &mut out));
+    log_forwards.iter().for_each(|one| log_forward(one, &mut out));
+    for LogProfileSpec { span, name, tag, steps } in log_profiles {
+        let _ = writeln!(out, "Profile {name} @{} {tag:?}", span.line);
+        for LogProfileStepSpec { step, drop, format, structured_data } in steps {
+            let _ = write!(out, "  on {step:?} drop={drop}");
+            field(&mut out, "format", format, &None);
+            field(&mut out, "sd", structured_data, &None);
+            out.push('\n');
+        }
+    }
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
 }
@@ -73,8 +98,12 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
-        expose_experimental, maxpipes, processors, rights, machine,
-    } but { logs, http, tune, rates, runtime, unix_bind });
+        expose_experimental, maxpipes, processors, rights, machine, tokens, checks,
+    } but { logs, http, tune, rates, runtime, unix_bind, variables });
+    for SetVariableSpec { name, is_format, value } in &global.variables {
+        let value: Vec<&str> = value.iter().map(|word| word.text.as_str()).collect();
+        let _ = write!(out, " {}{}={}", name.text, if *is_format { "%" } else { "" }, value.join(" "));
+    }
     changed!(out, &global.unix_bind, default.unix_bind, UnixBindSpec { prefix, mode } but { user, group });
     owner(&global.unix_bind.user, &global.unix_bind.group, out);
     changed!(out, &global.rates, default.rates, RatesSpec { connections, sessions, tls_sessions } but {});
@@ -84,17 +113,47 @@ fn global(global: &GlobalSpec, out: &mut String) {
     } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
-        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, variables,
     } but { listener });
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }
 
+fn log_forward(forward: &LogForwardSpec, out: &mut String) {
+    let LogForwardSpec {
+        span,
+        name,
+        binds,
+        datagrams,
+        maxconn,
+        backlog,
+        timeout_client,
+        lines_only,
+        unparsed,
+        host,
+        logs_globally,
+        logs,
+    } = forward;
+    let _ = write!(out, "log-forward {} @{}", name.value, span.line);
+    field(out, "maxconn", maxconn, &None);
+    field(out, "backlog", backlog, &None);
+    field(out, "timeout_client", timeout_client, &None);
+    field(out, "lines_only", lines_only, &false);
+    field(out, "unparsed", unparsed, &false);
+    field(out, "host", host, &Default::default());
+    field(out, "logs_globally", logs_globally, &false);
+    out.push('\n');
+    logs.iter().for_each(|one| log(one, out));
+    binds.iter().for_each(|one| bind(one, out));
+    datagrams.iter().for_each(|one| bind(one, out));
+}
+
 fn log(log: &LogSpec, out: &mut String) {
-    let LogSpec { span, target, length, format, sample, facility, max_level, min_level } = log;
+    let LogSpec { span, target, length, format, sample, profile, facility, max_level, min_level } = log;
     let _ = write!(out, "  log@{} {target:?} facility={facility} max={max_level:?}", span.line);
     field(out, "length", length, &1024);
     field(out, "format", format, &None);
     field(out, "sample", sample, &None);
+    field(out, "profile", profile, &None);
     field(out, "min", min_level, &None);
     out.push('\n');
 }
@@ -120,7 +179,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         unpublished,
         guid,
         default_backend,
-        use_backend,
+        rules,
+        filters,
+        captures,
         timeouts,
         retries,
         http_reuse,
@@ -136,6 +197,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         log_lines,
         log_tag,
         connecting,
+        check,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -152,7 +214,42 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "unpublished", unpublished, &false);
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
-    field(out, "use_backend", &use_backend.iter().map(|name| &name.value).collect::<Vec<_>>(), &Vec::new());
+    for filter in &filters.list {
+        let _ = write!(out, " {filter:?}");
+    }
+    field(out, "filters_of_requests", &filters.request.as_ref().map(|names| &names.value), &None);
+    field(out, "filters_of_answers", &filters.response.as_ref().map(|names| &names.value), &None);
+    if *captures != CapturesSpec::default() {
+        let slot = |slot: &CaptureSlotSpec| format!("{}:{}", slot.name.as_deref().unwrap_or("-"), slot.length);
+        let slots = |slots: &[CaptureSlotSpec]| slots.iter().map(slot).collect::<Vec<_>>();
+        field(out, "capture_request", &slots(&captures.request), &Vec::new());
+        field(out, "capture_response", &slots(&captures.response), &Vec::new());
+        field(out, "capture_cookie", &captures.cookie, &None);
+    }
+    let RulesSpec {
+        acls,
+        rules,
+        redirects,
+        monitor_fail,
+        switching,
+        request_inspect_delay,
+        response_inspect_delay,
+        force_switching,
+        use_server,
+        persistence,
+    } = rules;
+    field(out, "request_inspect_delay", request_inspect_delay, &None);
+    field(out, "response_inspect_delay", response_inspect_delay, &None);
+    let shown = |lines: &mut dyn Iterator<Item = &RuleLineSpec>| lines.map(words).collect::<Vec<_>>();
+    field(out, "acls", &shown(&mut acls.iter()), &Vec::new());
+    field(out, "rules", &shown(&mut rules.iter().map(|rule| &rule.line)), &Vec::new());
+    field(out, "redirects", &shown(&mut redirects.iter()), &Vec::new());
+    field(out, "monitor_fail", &shown(&mut monitor_fail.iter()), &Vec::new());
+    field(out, "use_backend", &shown(&mut switching.iter()), &Vec::new());
+    field(out, "force_be_switch", &shown(&mut force_switching.iter()), &Vec::new());
+    field(out, "use_server", &shown(&mut use_server.iter()), &Vec::new());
+    let persistence: Vec<_> = persistence.iter().map(|rule| (rule.forces, words(&rule.line))).collect();
+    field(out, "persistence", &persistence, &Vec::new());
     field(out, "retries", retries, &3);
     field(out, "http_reuse", http_reuse, &Default::default());
     field(out, "close_mode", close_mode, &Default::default());
@@ -165,9 +262,17 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "monitor_uri", monitor_uri, &None);
     field(out, "log_format", log_format, &Default::default());
     changed!(out, log_lines, LogLinesSpec::default(), LogLinesSpec {
-        structured_data, error, dontlog_normal, separate_errors, as_soon_as_possible,
+        structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,
     } but {});
     field(out, "log_tag", log_tag, &None);
+    let method = match &check.method {
+        CheckMethod::Http(line) => format!("httpchk {}", words(line)),
+        other => format!("{other:?}"),
+    };
+    field(out, "check", &method, &"Connect".to_owned());
+    field(out, "http_check", &shown(&mut check.http.iter()), &Vec::new());
+    field(out, "tcp_check", &shown(&mut check.tcp.iter()), &Vec::new());
+    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
     changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,
     } but {});
@@ -176,7 +281,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         tunnel, check,
     } but {});
     changed!(out, options, OptionsSpec::default(), OptionsSpec {
-        abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams,
+        abortonclose, dontlognull, redispatch, splice, clitcpka, srvtcpka, nolinger, independent_streams, persist,
         idle_close_on_response,
     } but {});
     changed!(out, reception, ReceptionSpec::default(), ReceptionSpec { smart_accept, socket_stats } but { keep_alive });
@@ -242,6 +347,8 @@ fn server(server: &ServerSpec, out: &mut String) {
         pool_max_conn,
         pool_purge_delay,
         connecting,
+        log,
+        check,
     } = server;
     let _ = write!(out, "  server@{} {} id={id} {}", span.line, name.value, address(&at.value));
     field(out, "weight", weight, &1);
@@ -258,8 +365,14 @@ fn server(server: &ServerSpec, out: &mut String) {
         redirect, initial_address,
     } but { proxy_header });
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
-        v1, v2, checksum, fields,
+        v1, v2, checksum, unique_id, fields,
     } but {});
+    changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
+    changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
+        enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
+        down_shuts_sessions, up_shuts_backups, error_limit, on_error,
+    } but { address });
+    field(out, "check_address", &check.address.as_ref().map(|at| address(&at.value)), &None);
     out.push('\n');
 }
 

@@ -57,8 +57,15 @@ impl Flow {
         Ok(())
     }
 
-    /// Puts the size line before the data and CR LF behind it.
+    /// Puts the size line before the data and CR LF behind it, unless something stands in its way first.
     pub(super) fn frame_chunk(&mut self) {
+        if self.sieve.is_none() {
+            self.frame();
+        }
+    }
+
+    /// Puts the size line before the data and CR LF behind it.
+    pub(super) fn frame(&mut self) {
         if self.body.is_empty() {
             return;
         }
@@ -73,9 +80,15 @@ impl Flow {
 
     /// Ends a chunked sink.
     pub(super) fn finish_chunks(&mut self, trailers: Option<&Fields>) {
-        if !self.chunked {
-            return;
+        if let Some(sieve) = &mut self.sieve {
+            sieve.end(trailers);
+        } else if self.chunked {
+            self.push_end(trailers);
         }
+    }
+
+    /// Appends the last chunk and the trailers.
+    pub(super) fn push_end(&mut self, trailers: Option<&Fields>) {
         self.push_tail(b"0\r\n");
         if let Some(trailers) = trailers {
             self.push_trailers(trailers);

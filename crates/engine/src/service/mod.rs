@@ -1,6 +1,8 @@
 //! What the engine does beside traffic: logs, the runtime API. Must never be needed for a request to be served.
 
+mod bare;
 pub mod log;
 pub mod runtime;
-mod transitions;
+pub(crate) mod shutting;
+pub(crate) mod transitions;
 pub mod warm_up;

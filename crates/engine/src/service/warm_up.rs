@@ -24,7 +24,7 @@ pub fn set_admin(worker: &Worker, proxy: usize, server: usize, admin: Admin) {
 }
 
 /// Until all servers of a backend are warm.
-fn watch(state: Arc<ProxyState>) {
+pub fn watch(state: Arc<ProxyState>) {
     if state.advance(rt::now()).is_none() {
         return;
     }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::future::Future as _;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use conn::identity::{Identity, Particulars};
 use conn::link::Link;
 use conn::ports::{SourcePort, SourcePorts};
 use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
+use policy::sample::{ConnectionError, LinkFacts};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
 use crate::outgoing::Route;
-use crate::stream::conclude;
 use crate::stream::connect::{Request, Waited};
+use crate::stream::evaluate::View;
 use crate::stream::handshake::{self, Greeting};
 
 /// How an attempt ended.
@@ -73,7 +75,8 @@ impl Request<'_> {
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
         let shared = &self.session.worker.shared;
         let generation = shared.pool.generation(server.serial);
-        if !server.connecting.varies {
+        let orders = self.facts.borrow().orders.get();
+        if !server.connecting.varies && !orders.marks_server() {
             return Ok(Plan { generation, ..Plan::default() });
         }
         let address = shared.outgoing.address(server);
@@ -85,7 +88,9 @@ impl Request<'_> {
         // Each with its length in front, so that no two plans have the same bytes.
         let noted = [destination, source].into_iter().all(|address| note(address, &mut bytes))
             && bytes.push(&told.len().to_be_bytes())
-            && bytes.push(told.as_bytes());
+            && bytes.push(told.as_bytes())
+            && orders.server_mark.is_none_or(|mark| bytes.push(b"m") && bytes.push(&mark.to_be_bytes()))
+            && orders.server_class.is_none_or(|class| bytes.push(&[b'c', class]));
         let header_at = bytes.len();
         let written = match &server.connecting.header {
             Some(header) => self.write_header(header, &mut bytes),
@@ -147,16 +152,22 @@ impl Request<'_> {
         let mut encoder = EncoderV2::begin(ends, out);
         if !header.fields.is_empty() {
             let mut value = Vec::new();
-            conclude::with_record(self.session, &self.facts.borrow(), |record| {
+            let facts = self.facts.borrow();
+            View::request(self.session, self.client, &facts).lend(|context| {
                 for field in &header.fields {
                     value.clear();
-                    field.format.render(record, &mut value);
+                    field.format.render_in(context, &mut value);
                     encoder.field(field.kind, &value);
                 }
             });
         }
         let namespace = self.namespace();
+        let facts = self.facts.borrow();
+        let identified = header.unique_id.then(|| View::request(self.session, self.client, &facts).unique_id());
         let behind = |encoder: &mut EncoderV2<'_>| {
+            if let Some(name) = identified {
+                encoder.field(kind::UNIQUE_ID, name.unwrap_or_default());
+            }
             if let Some((name, _)) = namespace {
                 encoder.field(kind::NETNS, name.as_bytes());
             }
@@ -177,11 +188,18 @@ impl Request<'_> {
             Err(missing) => return self.report(missing),
         };
         let particulars = plan.keep(port);
-        let deadline = self.proxy.timeouts.connect.map(|limit| rt::now() + limit);
+        let own = self.facts.borrow().orders.get().timeouts;
+        let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => stream,
-            Waited::Done(Err(_)) => return Attempt::Refused,
-            Waited::Expired => return Attempt::Expired,
+            Waited::Done(Err(failure)) => {
+                self.note_error(ConnectionError::of_system(failure.kind()));
+                return Attempt::Refused;
+            }
+            Waited::Expired => {
+                self.note_error(ConnectionError::NONE);
+                return Attempt::Expired;
+            }
             Waited::Gone => return Attempt::Gone,
         };
         let mut link = Link { particulars, generation, ..Link::new(stream) };
@@ -200,6 +218,11 @@ impl Request<'_> {
             }
         }
         Attempt::Connected(link)
+    }
+
+    /// Remembers what went wrong with an attempt.
+    fn note_error(&self, error: ConnectionError) {
+        self.facts.borrow_mut().link = Some(LinkFacts { answers: 0, error });
     }
 
     /// Starts to connect, from the first port of the source's range that can be had.
@@ -252,6 +275,12 @@ impl Request<'_> {
         if server.connecting.namespace == Some(Namespace::Told) {
             options.to_mut().namespace = self.namespace().map(|(_, namespace)| Arc::clone(namespace));
         }
+        let orders = self.facts.borrow().orders.get();
+        if orders.marks_server() {
+            let options = options.to_mut();
+            options.mark = orders.server_mark.or(options.mark);
+            options.service_class = orders.server_class;
+        }
         // Only what is sent first can travel with the handshake.
         if server.connecting.fast_open && (self.proxy.mode == Mode::Http || server.connecting.header.is_some()) {
             options.to_mut().fast_open = true;
@@ -278,11 +307,12 @@ impl Request<'_> {
 
     /// Tells the log what is missing.
     fn report(&self, missing: Missing) -> Attempt {
+        self.note_error(missing.error());
         let name = &self.proxy.name;
         let limit = self.session.worker.shared.program.global.descriptors;
         let reached = |what: &str, hint: &str| format!("Proxy {name} reached {what} (maxsock={limit}). {hint}");
         let (level, text) = match missing {
-            Missing::Server => return Attempt::Refused,
+            Missing::Server(_) => return Attempt::Refused,
             Missing::Here(Shortage::Descriptors) => {
                 (LogLevel::Emerg, reached("process FD limit", "Please check 'ulimit-n' and restart."))
             }
@@ -312,12 +342,24 @@ enum Missing {
     /// A free port of the source's range.
     Port,
     /// Nothing: the server's side refused at once.
-    Server,
+    Server(ErrorKind),
 }
 
 impl Missing {
+    fn error(self) -> ConnectionError {
+        match self {
+            Self::Here(Shortage::Descriptors) => ConnectionError::DESCRIPTORS,
+            Self::Here(Shortage::SystemDescriptors) => ConnectionError::SYSTEM_DESCRIPTORS,
+            Self::Here(Shortage::Memory) => ConnectionError::MEMORY,
+            Self::Here(Shortage::Ports) => ConnectionError::PORTS,
+            Self::Here(Shortage::Source) => ConnectionError::SOURCE,
+            Self::Port => ConnectionError::PORT_RANGE,
+            Self::Server(kind) => ConnectionError::of_system(kind),
+        }
+    }
+
     fn of(failure: ConnectFailure) -> Self {
-        failure.shortage().map_or(Self::Server, Self::Here)
+        failure.shortage().map_or(Self::Server(failure.error.kind()), Self::Here)
     }
 }
 

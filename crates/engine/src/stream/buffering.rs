@@ -3,6 +3,7 @@
 
 use std::task::{Context, Poll};
 
+use base::moment::Moment;
 use conn::flow;
 use policy::program::Proxy;
 use wire::h1::{ChunkDecoder, ChunkState};
@@ -36,32 +37,60 @@ enum Progress {
     Complete,
 }
 
+/// Bytes of a body that have come, and how many are enough.
+struct Came {
+    bytes: u64,
+    least: u64,
+}
+
+impl Came {
+    fn is_enough(&self) -> bool {
+        self.bytes >= self.least
+    }
+}
+
 /// Waits for the body of the request in `facts`. `proxy` is who asks for that: its `timeout http-request` counts, from
 /// the moment from which the head's counted.
 ///
 /// # Errors
 /// The body does not come, or is none.
 pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Missing> {
+    let deadline = {
+        let known = facts.borrow();
+        let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
+        proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
+    };
+    wait_until(session, client, facts, deadline, 0).await
+}
+
+/// The same until a moment; `least` bytes of it, where that is not 0, are enough.
+///
+/// # Errors
+/// The body does not come, or is none.
+pub async fn wait_until(
+    session: &Session,
+    client: &mut Client,
+    facts: &SharedFacts,
+    deadline: Option<Moment>,
+    least: u64,
+) -> Result<(), Missing> {
     let mut progress = match facts.borrow().request.framing {
         Framing::Length(length) => Progress::Length(length),
         Framing::Chunked => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
         Framing::None | Framing::UntilClose => return Ok(()),
     };
     // What came with the head is judged when the body's flow starts: breaking the coding there is no request at all.
-    if progress.take(client.input.data()).is_err() || progress.is_complete() {
+    let least = if least == 0 { u64::MAX } else { least };
+    let mut came = Came { bytes: 0, least };
+    if progress.take(client.input.data(), &mut came).is_err() || progress.is_complete() || came.is_enough() {
         return Ok(());
     }
     make_room(client);
     if !invite(session, client, facts).await {
         return Err(Missing { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    let deadline = {
-        let known = facts.borrow();
-        let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
-        proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
-    };
     client.timer.arm(deadline);
-    let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut progress)).await;
+    let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut progress, &mut came)).await;
     let mut facts = facts.borrow_mut();
     match result {
         Ok(()) | Err(Missing { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
@@ -77,6 +106,7 @@ fn poll(
     client: &mut Client,
     facts: &SharedFacts,
     progress: &mut Progress,
+    came: &mut Came,
 ) -> Poll<Result<(), Missing>> {
     let missing =
         |cause, status, page| Poll::Ready(Err(Missing { outcome: Outcome::new(cause, Phase::Request), status, page }));
@@ -88,10 +118,10 @@ fn poll(
         match client.stream.poll_read(cx, &mut client.input) {
             Poll::Ready(Ok(read)) if read > 0 => {
                 facts.borrow_mut().bytes_in += read as u64;
-                if progress.take(&client.input.data()[before..]).is_err() {
+                if progress.take(&client.input.data()[before..], came).is_err() {
                     return missing(Cause::Proxy, 400, false);
                 }
-                if progress.is_complete() {
+                if progress.is_complete() || came.is_enough() {
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -122,7 +152,7 @@ async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> 
         }
         request.remove_all(b"expect");
     }
-    send_page(session, client, b"HTTP/1.1 100 Continue\r\n\r\n").await
+    send_page(session, client, b"HTTP/1.1 100 Continue\r\n\r\n", false).await
 }
 
 impl Progress {
@@ -131,15 +161,17 @@ impl Progress {
     }
 
     /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy.
-    fn take(&mut self, fresh: &[u8]) -> Result<(), ()> {
+    fn take(&mut self, fresh: &[u8], came: &mut Came) -> Result<(), ()> {
         let ends = match self {
             Self::Complete => true,
             Self::Length(missing) => {
+                came.bytes += (fresh.len() as u64).min(*missing);
                 *missing = missing.saturating_sub(fresh.len() as u64);
                 *missing == 0
             }
             Self::Chunked { decoder, trailers } => {
                 let decoded = decoder.decode_in_place(&mut fresh.to_vec(), trailers).map_err(|_| ())?;
+                came.bytes += decoded.payload as u64;
                 decoded.state == ChunkState::End
             }
         };
@@ -170,7 +202,7 @@ mod tests {
                 _ => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
             };
             for piece in *pieces {
-                progress.take(piece.as_bytes()).unwrap();
+                progress.take(piece.as_bytes(), &mut Came { bytes: 0, least: u64::MAX }).unwrap();
             }
             assert_eq!(progress.is_complete(), *complete, "{pieces:?}");
         }

@@ -1,14 +1,16 @@
 //! The end of a stream: its facts become a log line, and are given back. Must never wait.
 
 use base::moment::WallTime;
-use config::spec::Mode;
-use policy::log_format::{Endpoint, Record};
-use policy::program::{LogMoment, Server, ServerAddress};
+use config::spec::{LogStep, Mode};
+use policy::capture::{CapturePlan, Kept};
+use policy::log_format::{Endpoint, Origin, Record};
+use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 use rt::net::Stream;
 
 use crate::facts::{Cause, Facts};
-use crate::service::log::Verdict;
+use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
+use crate::stream::evaluate::View;
 use crate::stream::tally;
 use crate::worker::SharedFacts;
 
@@ -21,35 +23,91 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
         && let Ok(known) = facts.try_borrow()
         && !known.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
+        && session
+            .worker
+            .logger
+            .steps(session.frontend)
+            .is_none_or(|steps| steps.has(LogStep::Close) || verdict(session, &known) == Verdict::Invalid)
     {
-        log(session, &known);
+        log(session, &known, Origin::Close);
     }
     session.end(facts);
 }
 
-/// Writes the line now if its format is the default one: called once the request is known.
-pub fn log_request(session: &Session, facts: &SharedFacts, client: &Stream) {
+/// Asks where the client has connected to, if lines tell it.
+pub fn learn_destination(session: &Session, client: &Stream) {
     if session.worker.logger.tells_destination(session.frontend) {
         session.destination(client);
     }
-    log_at(LogMoment::Request, session, facts);
 }
 
-/// Writes the line now where its format tells nothing of the stream's end, or `option logasap` wants it: called once the
-/// connection to the server stands (TCP) or the answer's head is there (HTTP).
-pub fn log_answer(session: &Session, facts: &SharedFacts) {
-    log_at(LogMoment::Answer, session, facts);
-}
-
-fn log_at(moment: LogMoment, session: &Session, facts: &SharedFacts) {
-    let logger = &session.worker.logger;
-    if logger.moment(session.frontend) == moment && logger.is_wanted(session.frontend) {
-        let mut facts = facts.borrow_mut();
-        if !facts.logged {
-            log(session, &facts);
-            facts.logged = true;
-        }
+/// A step of a stream was made: writes a line if `log-steps` wants one there, or if the format's line is due. That of the
+/// default format is, once the request is known; others whose formats tell nothing of the stream's end, or with `option
+/// logasap`, once the connection to the server stands (TCP) or the answer's head is there (HTTP).
+pub fn log_step(session: &Session, facts: &SharedFacts, client: Option<&Stream>, origin: Origin) {
+    let (logger, frontend) = (&session.worker.logger, session.frontend);
+    if !logger.is_wanted(frontend) {
+        return;
     }
+    // A later line may have nobody to ask.
+    if let Some(client) = client {
+        learn_destination(session, client);
+    }
+    let steps = logger.steps(frontend);
+    match steps {
+        Some(steps) if !steps.has(origin.step()) => return,
+        None if due(session.proxy().mode, origin) != Some(logger.moment(frontend)) => return,
+        _ => {}
+    }
+    let mut facts = facts.borrow_mut();
+    if !facts.logged {
+        log(session, &facts, origin);
+        facts.logged = steps.is_none();
+    }
+}
+
+/// What is due at a step without `log-steps`.
+fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
+    match (origin, mode) {
+        (Origin::Request, Mode::Http) | (Origin::Accept, Mode::Tcp) => Some(LogMoment::Request),
+        (Origin::Response, Mode::Http) | (Origin::Connect, Mode::Tcp) => Some(LogMoment::Answer),
+        _ => None,
+    }
+}
+
+/// A rule wants a line now, by its own profile if it has one (`do-log`).
+pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
+    let View { session, facts, client, .. } = view;
+    let (logger, frontend) = (&session.worker.logger, session.frontend);
+    if !logger.is_wanted(frontend) {
+        return;
+    }
+    let level = match facts.orders.get().log_level {
+        Some(None) => return,
+        Some(level) => level,
+        None => None,
+    };
+    if logger.tells_identifier(frontend) {
+        let _ = view.unique_id();
+    }
+    if let Some(client) = client {
+        learn_destination(session, client);
+    }
+    let before_stream = matches!(step, LogStep::TcpRequestConnection | LogStep::TcpRequestSession);
+    with_record(session, facts, |record| {
+        let mut record = Record { origin: Origin::Rule(step), ..*record };
+        if before_stream {
+            (record.status, record.termination) = (0, *b"PR--");
+        } else if facts.status < 0 {
+            record.status = facts.server_status.map_or(record.status, i32::from);
+        }
+        if step == LogStep::TcpRequestContent {
+            record.method = b"";
+        }
+        view.lend(|context| {
+            logger.traffic(frontend, Verdict::Normal, &record, Shown { level, context: Some(context), profile });
+        });
+    });
 }
 
 /// Whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
@@ -58,12 +116,14 @@ fn verdict(session: &Session, facts: &Facts) -> Verdict {
     if http && !facts.has_request {
         return Verdict::Invalid;
     }
+    if is_normal(session, facts) { Verdict::Normal } else { Verdict::Failed }
+}
+
+/// Whether nothing went wrong with a stream so far.
+pub fn is_normal(session: &Session, facts: &Facts) -> bool {
     let ended_well = matches!(facts.outcome.cause, Cause::Normal | Cause::Local);
-    if ended_well && facts.retries == 0 && !facts.redispatched && !(http && facts.status >= 500) {
-        Verdict::Normal
-    } else {
-        Verdict::Failed
-    }
+    let is_error = session.proxy().mode == Mode::Http && facts.status >= 500;
+    ended_well && facts.retries == 0 && !facts.redispatched && !is_error
 }
 
 /// A connection on which nothing was transferred (`option dontlognull`).
@@ -71,9 +131,34 @@ fn is_null(facts: &Facts) -> bool {
     facts.bytes_in == 0 && facts.bytes_out == 0 && facts.timings.first_byte.is_none()
 }
 
-fn log(session: &Session, facts: &Facts) {
+fn log(session: &Session, facts: &Facts, origin: Origin) {
+    let level = match facts.orders.get().log_level {
+        Some(None) => return,
+        Some(level) => level,
+        None => None,
+    };
+    let (logger, frontend, verdict) = (&session.worker.logger, session.frontend, verdict(session, facts));
+    if verdict != Verdict::Invalid && logger.tells_identifier(frontend) {
+        let _ = View::log(session, facts).unique_id();
+    }
+    let origin = if verdict == Verdict::Invalid { Origin::SessionError } else { origin };
     with_record(session, facts, |record| {
-        session.worker.logger.traffic(session.frontend, verdict(session, facts), record);
+        let mut record = Record { origin, ..*record };
+        match origin {
+            // Nothing is known of the request there.
+            Origin::Accept => (record.method, record.status) = (b"", 0),
+            // There is no stream that could have captured anything.
+            Origin::SessionError => (record.request_captures, record.response_captures) = (&[], &[]),
+            _ => {}
+        }
+        let shown = Shown { level, ..Shown::default() };
+        if logger.has_expressions(frontend) {
+            View::log(session, facts).lend(|context| {
+                logger.traffic(frontend, verdict, &record, Shown { context: Some(context), ..shown });
+            });
+        } else {
+            logger.traffic(frontend, verdict, &record, shown);
+        }
     });
 }
 
@@ -89,6 +174,16 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let counts = counts.unwrap_or_default();
     let client =
         session.client().map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
+    let captures = facts.captures.borrow();
+    // What was no request has none.
+    let shows_captures = facts.has_request || proxy.mode != Mode::Http;
+    let request_captures =
+        if shows_captures { padded(&captures.request, proxy, |plan| plan.request.len()) } else { Vec::new() };
+    let response_captures = padded(&captures.response, proxy, |plan| plan.response.len());
+    let (method, target) = match &captures.line {
+        Some((method, target)) => (&**method, &**target),
+        None => (facts.request.method(), facts.request.target()),
+    };
     let record = Record {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
@@ -97,27 +192,38 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         server_address: server.map_or(Endpoint::Absent, |server| server_address(session, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
         server: server.map_or("<NOSRV>", |server| &server.name),
-        accept_date: session.accept_date,
         request_date: request_date(facts),
         timers: facts.timings.timers(rt::now()),
         status: facts.status,
         bytes_to_client: facts.bytes_out,
         bytes_from_client: facts.bytes_in,
         termination: facts.outcome.letters(),
-        method: if facts.has_request { facts.request.method() } else { b"" },
-        target: if facts.has_request { facts.request.target() } else { b"" },
+        method: if facts.has_request { method } else { b"" },
+        target: if facts.has_request { target } else { b"" },
         version: facts.request.version_text(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
         beconn: counts.beconn,
         srv_conn: counts.srv_conn,
+        unique_id: facts.unique_id.get().map(|name| &**name),
+        request_counter: facts.number,
         retries: facts.retries,
         redispatched: facts.redispatched,
         server_queue: facts.server_queue,
         backend_queue: facts.backend_queue,
-        ..Record::default()
+        request_captures: &request_captures,
+        response_captures: &response_captures,
+        request_cookie: captures.cookie.get(),
+        response_cookie: captures.set_cookie.get(),
+        ..worker.logger.record(session.frontend, session.accept_date)
     };
     use_record(&record);
+}
+
+/// What slots hold, as many as there are.
+fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) -> usize) -> Vec<Option<&'k [u8]>> {
+    let slots = proxy.frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()).map_or(0, slots);
+    (0..slots).map(|index| kept.get(index).and_then(Kept::get)).collect()
 }
 
 /// Where the server is.

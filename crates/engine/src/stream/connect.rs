@@ -11,15 +11,19 @@ use conn::flow::Flow;
 use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
-use policy::live::{Assignment, Local, PickContext, Preference, ProxyState, QueueTicket};
+use policy::expression::Expression;
+use policy::live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
 use policy::program::{Backend, Proxy, Redispatch, Server};
+use policy::rule::Bound;
+use policy::sample::{ConnectionError, LinkFacts, Type, cast};
 use rt::net::{Address, Hangup, Stream};
 use wire::http::Method;
 
-use crate::facts::{Cause, Outcome, Phase};
+use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
+use crate::stream::evaluate::View;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::private::PrivateLinks;
 use crate::stream::redirect;
@@ -79,47 +83,83 @@ pub struct Request<'a> {
     pub exclude: Option<usize>,
     /// The hash of what the balance recognises it by.
     pub hash: Option<u32>,
+    /// The server that it has to be.
+    pub bound: Option<Bound>,
     /// Only a fresh connection will do.
     pub fresh: bool,
     /// The session's first request.
     pub first: bool,
 }
 
+/// How far a request got without waiting, where that was not to its end.
+pub enum Begun {
+    /// It has a server's slot.
+    Slot(Slot),
+    /// The balance has said this.
+    Assigned(Assignment<Local>),
+}
+
 impl Request<'_> {
+    /// What nearly every request needs: a server that has room, and an idle link to it. `held` is a slot that is kept
+    /// from an earlier attempt.
+    ///
+    /// # Errors
+    /// It takes more: [`Request::obtain`] goes on from there.
+    pub fn begin(&mut self, held: Option<Slot>) -> Result<Target, Begun> {
+        let slot = match held {
+            Some(slot) => slot,
+            None => match self.choose(self.exclude) {
+                Assignment::Slot(slot) => {
+                    self.count_server(&slot, true);
+                    slot
+                }
+                other => return Err(Begun::Assigned(other)),
+            },
+        };
+        let server =
+            self.proxy.backend.as_ref().and_then(|backend| Some((backend, backend.servers.get(slot.server())?)));
+        if let Some((backend, server)) = server
+            && self.exclude.is_none()
+            && server.redirect.is_none()
+            && !server.connecting.varies
+            && !self.facts.borrow().orders.get().marks_server()
+            && let Some(link) = self.idle_link(backend, server, Identity::COMMON)
+        {
+            self.note_server(slot.server());
+            self.count(server, Step::Reuse);
+            self.note_connected(&link);
+            return Ok(Target { slot, link });
+        }
+        Err(Begun::Slot(slot))
+    }
+
     /// Gets a server and a link to it: waits in its queue, takes an idle link or connects, retries and redispatches as
-    /// configured. `held` is a slot that is kept from an earlier attempt.
+    /// configured.
     ///
     /// # Errors
     /// The refusal that the log and the client get.
-    pub async fn obtain(&mut self, held: Option<Slot>) -> Result<Target, Refusal> {
+    pub async fn obtain(&mut self, begun: Begun) -> Result<Target, Refusal> {
         let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
-        let mut held = held;
         let mut exclude = self.exclude;
+        let mut begun = Some(begun);
         loop {
-            let slot = match held.take() {
-                Some(slot) => slot,
-                None => self.assign(exclude).await?,
+            let slot = match begun.take() {
+                Some(Begun::Slot(slot)) => slot,
+                Some(Begun::Assigned(assignment)) => self.settle(assignment, exclude).await?,
+                None => self.settle(self.choose(exclude), exclude).await?,
             };
             if exclude.is_some_and(|left| left != slot.server()) {
                 self.facts.borrow_mut().redispatched = true;
             }
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
-            if server.redirect.is_none()
-                && !server.connecting.varies
-                && let Some(link) = self.idle_link(backend, server, Identity::COMMON)
-            {
-                self.count(server, Step::Reuse);
-                self.note_connected(&link.stream);
-                return Ok(Target { slot, link });
-            }
             let attempt = match self.link_to(backend, server).await {
                 Ok(attempt) => attempt,
                 Err(refusal) => return Err(self.give_up(slot, refusal)),
             };
             let (cause, pauses) = match attempt {
                 Attempt::Connected(link) => {
-                    self.note_connected(&link.stream);
+                    self.note_connected(&link);
                     return Ok(Target { slot, link });
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
@@ -128,12 +168,14 @@ impl Request<'_> {
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
             let retry = self.facts.borrow().retries + 1;
-            if retry > backend.retries || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE) {
+            if retry > retries(backend, &self.facts.borrow())
+                || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
+            {
                 self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
             self.facts.borrow_mut().retries = retry;
-            if goes_elsewhere(backend, retry) {
+            if goes_elsewhere(backend, &self.facts.borrow(), self.bound) {
                 self.count(server, Step::Redispatch);
                 exclude = Some(slot.server());
                 drop(slot);
@@ -142,7 +184,7 @@ impl Request<'_> {
                 if let Err(refusal) = self.turn_around(pauses).await {
                     return Err(self.give_up(slot, refusal));
                 }
-                held = Some(slot);
+                begun = Some(Begun::Slot(slot));
             }
         }
     }
@@ -186,11 +228,13 @@ impl Request<'_> {
         facts.timings.queued.get_or_insert(rt::now());
     }
 
-    fn note_connected(&self, stream: &Stream) {
+    fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
+        facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
         facts.timings.connected = Some(rt::now());
-        if self.session.worker.logger.tells_backend_source(self.session.frontend) {
-            facts.backend_source = match stream.local_address() {
+        let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
+        if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {
+            facts.backend_source = match link.stream.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),
                 Err(_) => Endpoint::Absent,
@@ -218,13 +262,36 @@ impl Request<'_> {
         tally::queued(&self.session.worker, self.proxy, server.map(|server| (server, at_server)), waiting, sessions);
     }
 
-    /// Chooses a server and gets a slot of it, waiting in the queue where all are taken.
-    async fn assign(&mut self, exclude: Option<usize>) -> Result<Slot, Refusal> {
-        let state = self.session.worker.state(self.proxy.index);
+    /// What the choice of a server depends on.
+    fn context(&self, exclude: Option<usize>) -> PickContext {
         // Whoever failed there once goes where there is room.
         let prefer = self.prefer.filter(|_| exclude.is_none());
-        let context = PickContext { hash: self.hash, random: rt::random(), exclude, prefer, ..PickContext::default() };
-        match ProxyState::assign_with(state.clone(), &context) {
+        let bound = self.bound.filter(|bound| exclude.is_none() || bound.stays);
+        let orders = self.facts.borrow().orders.get();
+        PickContext {
+            hash: self.hash,
+            random: rt::random(),
+            exclude,
+            server: bound.map(|bound| bound.server),
+            forced: bound.is_some_and(|bound| bound.forced),
+            prefer,
+            priority: Priority { class: orders.class, offset: orders.offset, now: rt::now() },
+        }
+    }
+
+    /// Has the balance choose a server.
+    fn choose(&self, exclude: Option<usize>) -> Assignment<Local> {
+        let state = self.session.worker.state(self.proxy.index);
+        ProxyState::assign_with(state.clone(), &self.context(exclude))
+    }
+
+    /// Gets a slot of the server that was chosen, waiting in the queue where all are taken.
+    async fn settle(&mut self, mut assignment: Assignment<Local>, exclude: Option<usize>) -> Result<Slot, Refusal> {
+        if matches!(assignment, Assignment::QueueFull) && self.may_leave() {
+            self.bound = None;
+            assignment = self.choose(exclude);
+        }
+        match assignment {
             Assignment::Slot(slot) => {
                 self.count_server(&slot, true);
                 Ok(slot)
@@ -238,17 +305,25 @@ impl Request<'_> {
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
             Assignment::QueueFull => {
-                self.facts.borrow_mut().server = state.bound_server(&context);
+                let state = self.session.worker.state(self.proxy.index);
+                self.facts.borrow_mut().server = state.bound_server(&self.context(exclude));
                 Err(Refusal::new(Cause::Server, Phase::Queue, 503))
             }
         }
+    }
+
+    /// Whether a request that is bound to a server whose queue is full may go to another one.
+    fn may_leave(&self) -> bool {
+        let redispatches = self.proxy.backend.as_ref().is_some_and(|own| own.redispatch != Redispatch::Never);
+        redispatches && self.bound.is_some_and(|bound| !bound.stays)
     }
 
     async fn wait_in_queue(&mut self, mut ticket: QueueTicket<Local>) -> Result<Slot, Refusal> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let deadline = self.proxy.timeouts.queued().map(|limit| rt::now() + limit);
+        let own = self.facts.borrow().orders.get().timeouts;
+        let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
         let positions = ticket.positions();
         {
@@ -333,7 +408,8 @@ impl Request<'_> {
             rt::yield_now().await;
             return Ok(());
         }
-        let pause = self.proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
+        let own = self.facts.borrow().orders.get().timeouts;
+        let pause = own.connect.or(self.proxy.timeouts.connect).map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
             Waited::Done(()) | Waited::Expired => Ok(()),
@@ -382,10 +458,36 @@ impl Request<'_> {
 
 /// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
 /// the same one again.
-pub fn goes_elsewhere(backend: &Backend, retry: u32) -> bool {
-    let hashed = backend.recogniser.is_some();
-    let at_once = !hashed && backend.redispatch != Redispatch::Never;
-    backend.servers.len() > 1 && (at_once || backend.redispatch.applies(retry, backend.retries))
+pub fn goes_elsewhere(backend: &Backend, facts: &Facts, bound: Option<Bound>) -> bool {
+    let tied = backend.recogniser.is_some() || bound.is_some();
+    let at_once = !tied && backend.redispatch != Redispatch::Never;
+    let stays = backend.servers.len() < 2 || bound.is_some_and(|bound| bound.stays);
+    !stays && (at_once || backend.redispatch.applies(facts.retries, retries(backend, facts)))
+}
+
+/// Attempts beyond the first.
+fn retries(backend: &Backend, facts: &Facts) -> u32 {
+    facts.orders.get().retries.unwrap_or(backend.retries)
+}
+
+/// The hash of what `balance hash` makes of a request.
+pub fn hash_of_key(view: View<'_>, backend: &Backend, key: &Expression) -> Option<u32> {
+    let recogniser = backend.recogniser.as_ref()?;
+    view.lend(|context| {
+        let value = key.evaluate(context)?;
+        let value = cast(value.kind(), Type::Bin)?(context, value)?;
+        Some(recogniser.of_key(value.bytes()?))
+    })
+}
+
+/// The server that the rules of a backend bind a request to.
+pub fn bind(view: View<'_>, proxy: &Proxy) -> Option<Bound> {
+    let choice = &proxy.backend.as_ref()?.choice;
+    if choice.is_empty() {
+        return None;
+    }
+    let state = view.session.worker.state(proxy.index);
+    view.lend(|context| choice.bind(context, |server| state.is_usable(server)))
 }
 
 /// How a wait ended.

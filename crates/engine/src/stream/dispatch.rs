@@ -9,60 +9,118 @@ use conn::duplex::Duplex;
 use conn::flow::{Flow, FlowError, Trailers};
 use conn::link::Link;
 use policy::balance::Subject;
+use policy::log_format::Origin;
 use policy::program::{Backend, Proxy, Server};
+use policy::rule::Bound;
+use policy::sample::Direction;
 use wire::h1::{self, ConnectionLine, Edits, Spelling};
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::connect::{self, Target};
+use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
-use crate::stream::refuse::{fail, finish, keeps_client, refuse, refused};
+use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
-use crate::stream::screening::{missed, screen};
-use crate::stream::{conclude, forwarded, tally, tcp};
+use crate::stream::rules::Progress;
+use crate::stream::screening::{missed, screen, screens};
+use crate::stream::{conclude, content, filter, forwarded, proving, ruling, tally, tcp};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
     let proxy = session.proxy();
-    if let Err(missing) = screen(session, client, &facts, proxy, None).await {
-        return missed(session, client, facts, missing).await;
+    if screens(proxy)
+        && let Err(missing) = rt::boxed(screen(session, client, &facts, proxy, None)).await
+    {
+        return rt::boxed(missed(session, client, facts, missing)).await;
     }
-    let target = proxy.frontend.as_ref().and_then(|frontend| frontend.target);
+    if proving::may_wait(&facts, proxy)
+        && let Err(missing) = rt::boxed(proving::prove(session, &facts, proxy)).await
+    {
+        return rt::boxed(missed(session, client, facts, missing)).await;
+    }
+    if let Some(ruled) = ruling::rules_of(session, client, &facts, proxy, Progress::default())
+        && let Err(over) = rt::boxed(ruling::obey(session, client, &facts, proxy, ruled)).await
+    {
+        return rt::boxed(ruling::end(session, client, facts, over)).await;
+    }
+    let target = switch(session, client, &facts);
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
         facts.borrow_mut().timings.request = None;
-        return fail(session, client, facts, 503, Flow::idle()).await;
+        return rt::boxed(fail(session, client, facts, 503, Flow::idle())).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
+    if backend_proxy.index != proxy.index {
+        facts.borrow().order(Orders::leave_backend);
+    }
     tally::backend(&session.worker, backend_proxy);
-    if let Err(missing) = screen(session, client, &facts, backend_proxy, Some(proxy)).await {
-        return missed(session, client, facts, missing).await;
+    filter::choose(session, &facts, backend_proxy);
+    if backend_proxy.index != proxy.index && !backend_proxy.rules.request_content.is_empty() {
+        let Client { stream, timer, .. } = client;
+        if let Err(outcome) = rt::boxed(content::http_request(session, stream, timer, &facts, backend_proxy)).await {
+            return cut(session, facts, outcome);
+        }
+    }
+    if screens(backend_proxy)
+        && let Err(missing) = rt::boxed(screen(session, client, &facts, backend_proxy, Some(proxy))).await
+    {
+        return rt::boxed(missed(session, client, facts, missing)).await;
+    }
+    if backend_proxy.index != proxy.index
+        && proving::may_wait(&facts, backend_proxy)
+        && let Err(missing) = rt::boxed(proving::prove(session, &facts, backend_proxy)).await
+    {
+        return rt::boxed(missed(session, client, facts, missing)).await;
+    }
+    if backend_proxy.index != proxy.index
+        && let Some(ruled) = ruling::rules_of(session, client, &facts, backend_proxy, Progress::default())
+        && let Err(over) = rt::boxed(ruling::obey(session, client, &facts, backend_proxy, ruled)).await
+    {
+        return rt::boxed(ruling::end(session, client, facts, over)).await;
     }
     forwarded::add(session, &client.stream, backend_proxy, &facts);
     if let Some(name) = &backend_proxy.http.send_name_header {
         facts.borrow_mut().request.remove_all(name);
     }
+    let filters = facts.borrow().filters.clone();
+    if let Some(filters) = &filters {
+        filter::request_head(filters, &facts);
+    }
     let close_server = closes_server(proxy, backend_proxy) || is_outdated_coding(&facts.borrow().request);
-    let terms = terms(session, backend_proxy, backend, &facts);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
-    let hash = recognise(session, backend, &facts.borrow().request, client.input.data());
+    let hash = match &backend.hash_key {
+        None => recognise(session, backend, &facts.borrow().request, client.input.data()),
+        Some(key) => {
+            let known = facts.borrow();
+            let view = View::request(session, &client.stream, &known).behind(client.input.data());
+            connect::hash_of_key(view, backend, key)
+        }
+    };
     let mut up = Flow::idle();
+    filter::install(filters.as_ref(), Direction::Request, &mut up, facts.borrow().request.framing.has_body());
     if start_body(client, &facts, splice_request, rule, &mut up).is_err() {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
-        return refuse(session, client, facts, 400).await;
+        return rt::boxed(refuse(session, client, facts, 400)).await;
     }
+    let bound = {
+        let known = facts.borrow();
+        let view = View::request(session, &client.stream, &known).behind(client.input.data());
+        connect::bind(view, backend_proxy)
+    };
     let mut held: Option<Slot> = None;
     let (mut fresh, mut exclude) = (false, None);
     loop {
-        let obtained = connect::Request {
+        let mut request = connect::Request {
             session,
             facts: &facts,
             proxy: backend_proxy,
@@ -74,15 +132,19 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             private: &mut client.private,
             exclude: exclude.take(),
             hash,
+            bound,
             fresh,
             first: client.served == 0,
-        }
-        .obtain(held.take())
-        .await;
+        };
+        let obtained = match request.begin(held.take()) {
+            Ok(target) => Ok(target),
+            Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
+        };
         let Target { slot, mut link } = match obtained {
             Ok(target) => target,
-            Err(refusal) => return refused(session, client, facts, refusal, up).await,
+            Err(refusal) => return rt::boxed(refused(session, client, facts, refusal, up)).await,
         };
+        conclude::log_step(session, &facts, None, Origin::Connect);
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }
@@ -91,14 +153,14 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         if encode_head(&facts, backend_proxy, server, says_close, up.head_mut()).is_err() {
             finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
             facts.borrow_mut().counts = Some(slot.release());
-            return fail(session, client, facts, 400, up).await;
+            return rt::boxed(fail(session, client, facts, 400, up)).await;
         }
-        let retry_on = allowed_retries(backend, &facts);
-        let terms = Terms { reused: link.answers > 0, close_server, retry_on, ..terms };
-        let (end, remains, tunnelled) = {
+        let terms = terms(session, backend_proxy, backend, &facts, (&link, close_server));
+        let (end, remains, tunnelled, ending) = {
             let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, &mut up);
             let end = exchange.run().await;
-            (end, exchange.remains(), (end == End::Tunnel).then(|| exchange.take_tunnel()))
+            let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
+            (end, exchange.remains(), tunnelled, exchange.take_ending())
         };
         match end {
             End::Replay => {
@@ -111,7 +173,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                     up = Flow::idle();
                 }
                 drop(link);
-                (held, exclude) = again(session, backend_proxy, &facts, slot, bad_answer);
+                filter::tell(filters.as_ref(), filter::Event::Restarted);
+                (held, exclude) = again(session, backend_proxy, &facts, (slot, bound), bad_answer);
                 fresh = true;
             }
             End::Silent => {
@@ -125,7 +188,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Tunnel => {
                 let behind = tunnelled.unwrap_or_default();
-                return tunnel(session, client, backend_proxy, facts, (slot, link), behind).await;
+                return rt::boxed(tunnel(session, client, backend_proxy, facts, (slot, link), behind)).await;
             }
             End::Failed { outcome, status, page } => {
                 drop(link);
@@ -134,7 +197,12 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 if remains.nothing_sent && status > 0 {
                     facts.borrow_mut().status = i32::from(status);
                     if page {
-                        return fail(session, client, facts, status, up).await;
+                        let text = ending.and_then(|ending| ending.page);
+                        let answer = (session, client, facts, status, text, up);
+                        return rt::boxed_with(answer, |(session, client, facts, status, text, up)| async move {
+                            fail_with(session, client, facts, status, text.as_deref(), up).await
+                        })
+                        .await;
                     }
                 }
                 conclude::conclude(session, facts);
@@ -142,6 +210,24 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
         }
     }
+}
+
+/// Ends a request without an answer.
+pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) -> Next {
+    finish(&facts, outcome, -1);
+    facts.borrow_mut().timings.request = None;
+    conclude::conclude(session, facts);
+    Next::Close
+}
+
+/// The proxy that the switching rules send a request to, or the one where no rule does.
+fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
+    let frontend = session.proxy().frontend.as_ref()?;
+    if !frontend.switches() {
+        return frontend.target;
+    }
+    let facts = facts.borrow();
+    View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| frontend.switch(context))
 }
 
 /// The hash that the balance chooses a server by. `input` is what came behind the head.
@@ -174,18 +260,13 @@ fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
     if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
 }
 
-/// What the request may be sent again for, now that it was so often.
-fn allowed_retries(backend: &Backend, facts: &SharedFacts) -> RetryOn {
-    if facts.borrow().retries < backend.retries { backend.limits.retry_on } else { RetryOn::NONE }
-}
-
 /// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
 /// another one than this.
 fn again(
     session: &Session,
     proxy: &Proxy,
     facts: &SharedFacts,
-    slot: Slot,
+    (slot, bound): (Slot, Option<Bound>),
     bad_answer: bool,
 ) -> (Option<Slot>, Option<usize>) {
     let Some(backend) = &proxy.backend else { return (Some(slot), None) };
@@ -197,7 +278,7 @@ fn again(
     if bad_answer {
         count(tally::Step::BadAnswer);
     }
-    if connect::goes_elsewhere(backend, facts.retries) {
+    if connect::goes_elsewhere(backend, facts, bound) {
         count(tally::Step::Redispatch);
         (None, Some(slot.server()))
     } else {
@@ -327,25 +408,36 @@ fn is_outdated_coding(request: &Head) -> bool {
     request.version() == Version::Http10 && request.framing == Framing::Chunked
 }
 
-fn terms(session: &Session, backend_proxy: &Proxy, backend: &Backend, facts: &SharedFacts) -> Terms {
+fn terms(
+    session: &Session,
+    backend_proxy: &Proxy,
+    backend: &Backend,
+    facts: &SharedFacts,
+    (link, close_server): (&Link, bool),
+) -> Terms {
     let proxy = session.proxy();
-    let request = &facts.borrow().request;
+    let facts = &*facts.borrow();
+    let (request, orders) = (&facts.request, facts.orders.get());
     Terms {
-        client: proxy.timeouts.client,
-        server: backend_proxy.timeouts.server,
+        client: orders.timeouts.client.or(proxy.timeouts.client),
+        server: orders.timeouts.server.or(backend_proxy.timeouts.server),
         splice_response: splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
         close_client: !keeps_client(session, request),
-        close_server: false,
-        reused: false,
+        close_server,
+        reused: link.answers > 0,
         has_body: request.framing.has_body(),
-        retry_on: RetryOn::NONE,
-        replayable: is_replayable(request) && !backend.limits.never_retry,
+        // What the request may be sent again for, now that it was so often.
+        retry_on: match facts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry {
+            true => backend.limits.retry_on,
+            false => RetryOn::NONE,
+        },
+        replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: h1::Limits {
             accept_unsafe: backend_proxy.http.accept_unsafe_response,
-            keep_proxy_connection: proxy.http.use_proxy_header && !matches!(request.target(), [b'/' | b'*', ..]),
+            keep_proxy_connection: proxy.http.asks_as_proxy(request),
             ..head_limits(&session.worker.shared.program.global)
         },
     }
@@ -406,8 +498,9 @@ async fn tunnel(
     (head, server_input): (Buffer, Buffer),
 ) -> Next {
     let input = std::mem::replace(&mut client.input, Buffer::empty());
-    if let Ok(duplex) = Duplex::new(input, head, server_input) {
-        let limits = tcp::Limits::of_upgrade(session.proxy(), backend);
+    if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
+        filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
+        let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
         let (stream, timer) = (&mut client.stream, &mut client.timer);
         let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, (session, &facts)).await;
         facts.borrow_mut().outcome = outcome;

@@ -2,6 +2,7 @@
 //! both directions at once. Owns what is in flight between the two; must never choose a server.
 
 mod head;
+mod inspect;
 mod limits;
 
 use std::task::{Context, Poll};
@@ -17,6 +18,7 @@ use wire::h1::{self, Scan};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
+use crate::stream::answer::Ending;
 use crate::stream::http::Client;
 use crate::stream::tally;
 use crate::worker::SharedFacts;
@@ -131,6 +133,8 @@ pub struct Exchange<'a> {
     down_step: Step,
     input: Buffer,
     scan: Scan,
+    /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
+    inspecting: Option<Moment>,
     /// There may be a whole head in `input`.
     unparsed: bool,
     began: Moment,
@@ -147,6 +151,8 @@ pub struct Exchange<'a> {
     /// The server's link may serve another request after this one.
     reusable: bool,
     keep_client: bool,
+    /// What a rule puts in the place of the server's answer.
+    ending: Option<Box<Ending>>,
 }
 
 const fn failed<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
@@ -183,6 +189,7 @@ impl<'a> Exchange<'a> {
             down_step: Step::Exhausted,
             input: Buffer::empty(),
             scan: Scan::default(),
+            inspecting: None,
             unparsed: false,
             began: now,
             client_side: Activity::new(now, terms.independent_client),
@@ -193,6 +200,7 @@ impl<'a> Exchange<'a> {
             sent: false,
             reusable: false,
             keep_client: !terms.close_client,
+            ending: None,
         }
     }
 
@@ -232,6 +240,11 @@ impl<'a> Exchange<'a> {
         (self.down.take_head(), std::mem::take(&mut self.input))
     }
 
+    /// What a rule puts in the place of the server's answer.
+    pub fn take_ending(&mut self) -> Option<Box<Ending>> {
+        self.ending.take()
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.advance(cx) {
             Ok(Some(end)) | Err(end) => Poll::Ready(end),
@@ -266,6 +279,10 @@ impl<'a> Exchange<'a> {
             Upload::Flowing => self.up.poll(cx, &mut self.client.stream, &mut self.link.stream, &mut moved),
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.stream, &mut moved),
         };
+        if self.up_step == Step::Held {
+            // While it was held back, nobody was read from.
+            self.client_side.reads(rt::now());
+        }
         if moved.read > 0 {
             self.client_side.reads(rt::now());
             let facts = &mut *self.facts.borrow_mut();
@@ -274,6 +291,7 @@ impl<'a> Exchange<'a> {
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
+            self.facts.borrow_mut().sent += moved.written as u64;
             if moved.spliced > 0 {
                 tally::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
             }
@@ -345,8 +363,9 @@ impl<'a> Exchange<'a> {
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
         let result = self.down.poll(cx, &mut self.link.stream, &mut self.client.stream, &mut moved);
-        if moved.read > 0 {
+        if moved.read > 0 || self.down_step == Step::Held {
             self.server_side.reads(rt::now());
+            self.facts.borrow_mut().received += moved.read as u64;
         }
         if moved.written > 0 {
             self.client_side.writes(rt::now());

@@ -1,5 +1,5 @@
-//! Fields that tell servers where a request came from and went to: `option forwarded` (RFC 7239), `option forwardfor`,
-//! `option originalto`. Must never look at other fields than those.
+//! Fields that tell servers where a request came from and went to, and what it is called: `option forwarded` (RFC 7239),
+//! `option forwardfor`, `option originalto`, `unique-id-header`. Must never look at other fields than those.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -10,11 +10,17 @@ use rt::net::Stream;
 use wire::http::{Head, forwarded};
 
 use crate::session::Session;
+use crate::stream::evaluate::View;
 use crate::worker::SharedFacts;
 
 /// Adds what frontend and backend ask for, in HAProxy's order.
 pub fn add(session: &Session, client: &Stream, backend: &Proxy, facts: &SharedFacts) {
     let (front, back) = (&session.proxy().http, &backend.http);
+    if let Some(name) = session.proxy().frontend.as_ref().and_then(|own| own.unique_id.as_ref()?.header.as_ref()) {
+        let mut facts = facts.borrow_mut();
+        let named: Box<[u8]> = View::request(session, client, &facts).unique_id().unwrap_or_default().into();
+        facts.request.append(name, &named);
+    }
     if let Some(parameters) = &back.forwarded {
         let destination = if parameters.by { session.destination(client) } else { None };
         add_forwarded(parameters, session.client(), destination, &mut facts.borrow_mut().request);

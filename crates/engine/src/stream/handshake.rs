@@ -38,11 +38,16 @@ impl Greeting {
     /// For a connection that is to reach `destination`. `followed`: a request follows at once, and may go out together
     /// with it.
     pub fn new(destination: &Address, server: &Server, followed: bool) -> Self {
-        let (request, step) = match (&server.connecting.socks4, ipv4(destination)) {
-            (None, _) => ([0; socks4::REQUEST], Step::Header),
-            (Some(_), Some(destination)) => (socks4::request(destination), Step::Ask),
+        Self::through(destination, server.connecting.socks4.is_some(), followed)
+    }
+
+    /// The same for a connection that goes through a SOCKS4 proxy if `proxied`.
+    pub fn through(destination: &Address, proxied: bool, followed: bool) -> Self {
+        let (request, step) = match (proxied, ipv4(destination)) {
+            (false, _) => ([0; socks4::REQUEST], Step::Header),
+            (true, Some(destination)) => (socks4::request(destination), Step::Ask),
             // Version 4 knows no other addresses.
-            (Some(_), None) => ([0; socks4::REQUEST], Step::Impossible),
+            (true, None) => ([0; socks4::REQUEST], Step::Impossible),
         };
         Self { request, step, sent: 0, answer: Buffer::with_capacity(socks4::ANSWER), followed }
     }

@@ -1,7 +1,7 @@
 //! A client's HTTP/1 connection, from top to bottom: wait, serve a request, wait for the next. Between two requests the
 //! session holds no buffer and no large future. Must never know what a request says.
 
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
@@ -30,6 +30,8 @@ pub struct Client {
     pub since_date: WallTime,
     /// When the connection could carry its first request: what came before does not count against that one's time.
     pub ready: Moment,
+    /// An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
+    unannounced: bool,
 }
 
 /// How a wait for a request ended.
@@ -40,53 +42,55 @@ enum Wait {
     Stopping,
 }
 
-/// Serves a client until its connection ends. `input` has come already. The client lies in the future once: an argument of
-/// an asynchronous function would lie there twice.
-pub fn serve(session: &Session, stream: Stream, input: Buffer) -> impl Future<Output = ()> {
-    let mut client = Client {
-        stream,
-        input,
-        timer: rt::Timer::new(),
-        private: PrivateLinks::default(),
-        served: 0,
-        since: session.accepted,
-        since_date: session.accept_date,
-        ready: rt::now(),
-    };
-    async move { serve_all(session, &mut client).await }
+impl Client {
+    /// A client that has just been accepted.
+    pub fn new(session: &Session, stream: Stream) -> Self {
+        Self {
+            stream,
+            input: Buffer::empty(),
+            timer: rt::Timer::new(),
+            private: PrivateLinks::default(),
+            served: 0,
+            since: session.accepted,
+            since_date: session.accept_date,
+            ready: session.accepted,
+            unannounced: false,
+        }
+    }
 }
 
-/// Serves one request after the other.
-async fn serve_all(session: &Session, client: &mut Client) {
-    let mut wait = false;
-    // An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
-    let mut unannounced = false;
-    loop {
-        if wait && client.input.is_empty() {
-            match idle(session, client, unannounced).await {
-                Wait::Readable => {}
-                Wait::Expired => {
-                    if client.served == 0 && !session.proxy().http.ignore_probes {
-                        rt::boxed(request::expired(session, client)).await;
+/// Serves a client until its connection ends.
+pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
+    client.ready = rt::now();
+    async move {
+        let mut wait = false;
+        loop {
+            if wait && client.input.is_empty() {
+                match std::future::poll_fn(|cx| poll_idle(session, client, cx)).await {
+                    Wait::Readable => {}
+                    Wait::Expired => {
+                        if client.served == 0 && !session.proxy().http.ignore_probes {
+                            rt::boxed(request::expired(session, client)).await;
+                        }
+                        break;
                     }
+                    Wait::Stopping => break,
+                }
+            }
+            wait = true;
+            match rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await {
+                Next::Wait => {}
+                Next::Again => {
+                    client.served = client.served.saturating_add(1);
+                    client.since = rt::now();
+                    client.since_date = rt::wall();
+                    client.unannounced = session.is_leaving();
+                }
+                Next::Close => break,
+                Next::Linger => {
+                    rt::boxed(linger(session, client)).await;
                     break;
                 }
-                Wait::Stopping => break,
-            }
-        }
-        wait = true;
-        match rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await {
-            Next::Wait => {}
-            Next::Again => {
-                client.served = client.served.saturating_add(1);
-                client.since = rt::now();
-                client.since_date = rt::wall();
-                unannounced = session.is_leaving();
-            }
-            Next::Close => break,
-            Next::Linger => {
-                rt::boxed(linger(session, client)).await;
-                break;
             }
         }
     }
@@ -95,41 +99,39 @@ async fn serve_all(session: &Session, client: &mut Client) {
 /// A client that was answered less than this long ago may be sending its next request when the process begins to stop.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Waits for the first byte of a request, holding nothing. A stop ends the wait, unless the client is owed a word first.
-async fn idle(session: &Session, client: &mut Client, unannounced: bool) -> Wait {
-    let timeouts = &session.proxy().timeouts;
-    let limit = if client.served == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    let begin = if client.served == 0 { client.ready } else { client.since };
+/// Waits for the first byte of a request, holding nothing but the session: what follows from it is found out anew by each
+/// look, which costs less than to keep it. A stop ends the wait, unless the client is owed a word first.
+fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
+    client.private.discard_disturbed(cx);
+    if client.stream.poll_readable(cx).is_ready() {
+        return Poll::Ready(Wait::Readable);
+    }
+    let proxy = session.proxy();
+    let (limit, begin) = match client.served {
+        0 => (proxy.timeouts.request(), client.ready),
+        _ => (proxy.timeouts.keep_alive(), client.since),
+    };
     let deadline = limit.map(|limit| begin + limit);
-    let leaves = client.served > 0 && !unannounced && !session.proxy().options.idle_close_on_response;
-    let settled = client.since + SETTLED;
-    let (stream, timer, private) = (&mut client.stream, &mut client.timer, &mut client.private);
-    std::future::poll_fn(move |cx| {
-        private.discard_disturbed(cx);
-        if stream.poll_readable(cx).is_ready() {
-            return Poll::Ready(Wait::Readable);
+    let leaves = client.served > 0 && !client.unannounced && !proxy.options.idle_close_on_response;
+    loop {
+        let now = rt::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Poll::Ready(Wait::Expired);
         }
-        loop {
-            let now = rt::now();
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Poll::Ready(Wait::Expired);
+        let mut next = deadline;
+        if leaves && let Some(departure) = session.departure() {
+            let settled = (client.since + SETTLED).max(departure);
+            if now >= settled {
+                // A request that came since the events of this turn were taken is still served.
+                return Poll::Ready(if client.stream.has_input() { Wait::Readable } else { Wait::Stopping });
             }
-            let mut next = deadline;
-            if leaves && let Some(departure) = session.departure() {
-                let settled = settled.max(departure);
-                if now >= settled {
-                    // A request that came since the events of this turn were taken is still served.
-                    return Poll::Ready(if stream.has_input() { Wait::Readable } else { Wait::Stopping });
-                }
-                next = Some(next.map_or(settled, |next| next.min(settled)));
-            }
-            timer.arm(next);
-            if timer.poll_expired(cx).is_pending() {
-                return Poll::Pending;
-            }
+            next = Some(next.map_or(settled, |next| next.min(settled)));
         }
-    })
-    .await
+        client.timer.arm(next);
+        if client.timer.poll_expired(cx).is_pending() {
+            return Poll::Pending;
+        }
+    }
 }
 
 /// After an answer that ended the connection while the client may still be sending: closes our direction and reads

@@ -4,7 +4,9 @@ use policy::program::Proxy;
 use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Method, Version};
 
+use crate::facts::Facts;
 use crate::session::Session;
+use crate::stream::rules::run_after;
 
 /// A page made ready for a client.
 pub struct Answer {
@@ -14,8 +16,23 @@ pub struct Answer {
     pub keep: bool,
 }
 
-/// The answer with that status to a request that was understood: the proxy's page with canonical fields and with the
-/// connection lines that this client needs.
+/// The answer to a stream's request: that text with canonical fields, changed by `http-after-response`
+/// rules, with the connection lines that this client needs.
+pub fn to_stream(session: &Session, facts: &Facts, page: &[u8], keep: bool) -> Answer {
+    let spelling = session.proxy().http.client_spelling.as_deref();
+    let mut failed = false;
+    let edit = |head: &mut Head| failed = run_after(session, facts, head).is_some();
+    let bare = facts.wants_head_alone();
+    let answer = compose_with(page, (&facts.request, bare), spelling, keep, edit);
+    // Where the rules fail, it goes out as it was.
+    let answer = match failed {
+        true => compose_with(page, (&facts.request, bare), spelling, keep, |_| {}),
+        false => answer,
+    };
+    answer.unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
+}
+
+/// The answer with that status to a request that was understood, which no rule looks at.
 pub fn answer(proxy: &Proxy, session: &Session, request: &Head, status: u16, keep: bool) -> Answer {
     let page = proxy.errors.page(status);
     let spelling = session.proxy().http.client_spelling.as_deref();
@@ -45,11 +62,23 @@ pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
 
 /// `None`: the page is no HTTP answer, so it can only be sent as it is.
 pub fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: bool) -> Option<Answer> {
+    compose_with(page, (request, request.known_method() == Method::Head), spelling, keep, |_| {})
+}
+
+/// The same with a change of the head before it is written. `bare`: without its body.
+fn compose_with(
+    page: &[u8],
+    (request, bare): (&Head, bool),
+    spelling: Option<&Spelling>,
+    keep: bool,
+    edit: impl FnOnce(&mut Head),
+) -> Option<Answer> {
     let limits = Limits { max_head: page.len(), ..Limits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
     let body = &page[consumed..];
+    edit(&mut head);
     let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose;
     let connection = match (keep, request.version(), head.version()) {
         (true, Version::Http10, _) => ConnectionLine::KeepAlive,
@@ -60,7 +89,7 @@ pub fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: b
     let edits = Edits { connection, framing: head.framing, version: head.version(), spelling, last: None };
     h1::encode_response(&head, &edits, &mut out).ok()?;
     let mut bytes = out.data().to_vec();
-    if request.known_method() != Method::Head {
+    if !bare {
         bytes.extend_from_slice(body);
     }
     Some(Answer { bytes, keep })

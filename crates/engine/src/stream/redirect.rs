@@ -23,30 +23,5 @@ pub fn answer(server: &Server, session: &Session, request: &Head, keep: bool) ->
 
 /// What of a target stands behind its authority: with "/" in front, or empty. `None`: it names no path.
 pub fn path(target: &[u8]) -> Option<&[u8]> {
-    if target.first() == Some(&b'/') {
-        return Some(target);
-    }
-    let authority = target.windows(3).position(|window| window == b"://")? + 3;
-    let rest = &target[authority..];
-    Some(rest.iter().position(|byte| *byte == b'/').map_or(&[], |slash| &rest[slash..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::path;
-
-    #[test]
-    fn the_path_of_a_target() {
-        for (target, expected) in [
-            ("/x?y=1", Some("/x?y=1")),
-            ("//evil?x", Some("//evil?x")),
-            ("http://h/a/b", Some("/a/b")),
-            ("http://h", Some("")),
-            ("http://h?q", Some("")),
-            ("*", None),
-            ("h:80", None),
-        ] {
-            assert_eq!(path(target.as_bytes()), expected.map(str::as_bytes), "{target}");
-        }
-    }
+    wire::http::target::path(target).map(|at| &target[at..])
 }

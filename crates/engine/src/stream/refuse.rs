@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::http::Client;
 use crate::stream::request::Next;
-use crate::stream::{conclude, page, redirect};
+use crate::stream::{conclude, filter, page, redirect};
 use crate::worker::SharedFacts;
 
 /// Notes how a stream ended, and the status that the client gets; -1 for none.
@@ -26,19 +26,20 @@ pub fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
 /// Answers an invalid or late request with an error page and ends the connection.
 pub async fn refuse(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
     let page = page::refusal(session, status);
-    let sent = send_page(session, client, &page).await;
+    let sent = send_page(session, client, &page, false).await;
     conclude::conclude(session, facts);
     if sent && !page.is_empty() { Next::Linger } else { Next::Close }
 }
 
-/// Writes a page to the client. False: the client does not take it.
-pub async fn send_page(session: &Session, client: &mut Client, page: &[u8]) -> bool {
+/// Writes a page to the client; its last bytes wait for the connection's end, where that follows at once. False: the client
+/// does not take it.
+pub async fn send_page(session: &Session, client: &mut Client, page: &[u8], then_closes: bool) -> bool {
     let deadline = session.proxy().timeouts.client.map(|limit| rt::now() + limit);
     let mut sent = 0;
     client.timer.arm(deadline);
     std::future::poll_fn(|cx| {
         while sent < page.len() {
-            match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], false) {
+            match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], then_closes) {
                 Poll::Ready(Ok(written)) => sent += written,
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
                 Poll::Pending if client.timer.poll_expired(cx).is_ready() => return Poll::Ready(false),
@@ -65,6 +66,19 @@ pub async fn refused(session: &Session, client: &mut Client, facts: SharedFacts,
 /// Answers with an error page after a request that was understood. What is still to come of its body is read and
 /// dropped, so that the connection can go on.
 pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, status: u16, up: Flow) -> Next {
+    fail_with(session, client, facts, status, None, up).await
+}
+
+/// The same with a text of its own, if there is one, in the place of the proxy's page.
+pub async fn fail_with(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    status: u16,
+    text: Option<&[u8]>,
+    up: Flow,
+) -> Next {
+    filter::tell(facts.borrow().filters.as_ref(), filter::Event::Replied(status));
     let answer = {
         let facts = facts.borrow();
         let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
@@ -72,15 +86,18 @@ pub async fn fail(session: &Session, client: &mut Client, facts: SharedFacts, st
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
         let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
         let redirect = target.and_then(|server| redirect::answer(server, session, &facts.request, keep));
-        redirect.unwrap_or_else(|| page::answer(proxy, session, &facts.request, status, keep))
+        let page = || page::to_stream(session, &facts, text.unwrap_or_else(|| proxy.errors.page(status)), keep);
+        redirect.unwrap_or_else(page)
     };
-    let sent = send_page(session, client, &answer.bytes).await;
+    // Everything that the client has sent was read: closing cannot reset what is on its way to it.
+    let closes = !answer.keep && up.source_ended() && client.input.is_empty() && client.stream.is_quiet();
+    let sent = send_page(session, client, &answer.bytes, closes).await;
     let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
     if sent && !by_client {
         facts.borrow_mut().bytes_out += answer.bytes.len() as u64;
     }
     conclude::conclude(session, facts);
-    if !sent || answer.bytes.is_empty() {
+    if !sent || answer.bytes.is_empty() || (closes && client.stream.is_quiet()) {
         return Next::Close;
     }
     if answer.keep && drain(session, client, up).await { Next::Again } else { Next::Linger }
@@ -102,7 +119,7 @@ pub async fn drain(session: &Session, client: &mut Client, mut up: Flow) -> bool
         match up.poll_drain(cx, &mut client.stream, &mut moved) {
             Ok(Step::Finished) => return Poll::Ready(true),
             Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
-            Ok(Step::AwaitsSource | Step::AwaitsSink) => {}
+            Ok(Step::AwaitsSource | Step::AwaitsSink | Step::Held) => {}
             Err(_) => return Poll::Ready(false),
         }
         if moved.read > read {

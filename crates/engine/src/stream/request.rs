@@ -4,15 +4,17 @@ use std::task::Poll;
 
 use base::buffer::Buffer;
 use conn::flow::{Flow, Trailers};
+use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
 use wire::h1::{self, Parse, Scan};
-use wire::http::Head;
+use wire::http::{Head, PART};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
+use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::refuse::{drain, finish, keeps_client, refuse, send_page};
-use crate::stream::{conclude, dispatch, page, tally};
+use crate::stream::{conclude, content, dispatch, filter, page, tally};
 use crate::worker::SharedFacts;
 
 /// What becomes of the client's connection.
@@ -51,26 +53,51 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         let facts = &mut *facts.borrow_mut();
         facts.timings.start = client.since;
         facts.start_date = client.since_date;
+        facts.first = client.served == 0;
+        facts.client_streams = client.served;
         if !client.input.is_empty() {
             facts.timings.first_byte = Some(rt::now());
         }
     }
-    match receive(session, client, &facts).await {
-        Received::Head => tally::request(session),
+    let received = receive(session, client, &facts).await;
+    if !matches!(received, Received::Nothing | Received::Silence) {
+        facts.borrow_mut().number = session.worker.shared.number_stream();
+    }
+    match received {
+        Received::Head => {
+            let proxy = session.proxy();
+            filter::begin(session, &facts);
+            conclude::log_step(session, &facts, Some(&client.stream), Origin::Accept);
+            if !proxy.rules.request_content.is_empty() {
+                let Client { stream, timer, .. } = client;
+                let inspected = rt::boxed(content::http_request(session, stream, timer, &facts, proxy)).await;
+                if let Err(outcome) = inspected {
+                    // Nobody knows of a request yet.
+                    facts.borrow_mut().forget_request();
+                    return dispatch::cut(session, facts, outcome);
+                }
+            }
+            tally::request(session);
+        }
         Received::Nothing | Received::Silence => {
             session.end(facts);
             return Next::Close;
         }
         Received::Failed { outcome, status } => {
             tally::request(session);
+            conclude::learn_destination(session, &client.stream);
             finish(&facts, outcome, i32::from(status));
-            return refuse(session, client, facts, status).await;
+            return rt::boxed(refuse(session, client, facts, status)).await;
         }
     }
-    if is_monitor(session.proxy(), &facts) {
-        return monitor(session, client, facts).await;
+    if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
+        let facts = facts.borrow();
+        facts.captures.borrow_mut().take_request(plan, &facts.request);
     }
-    conclude::log_request(session, &facts, &client.stream);
+    if is_monitor(session.proxy(), &facts) {
+        return rt::boxed(monitor(session, client, facts)).await;
+    }
+    conclude::log_step(session, &facts, Some(&client.stream), Origin::Request);
     dispatch::dispatch(session, client, facts).await
 }
 
@@ -158,20 +185,11 @@ fn parse(client: &mut Client, facts: &mut Facts, limits: &h1::Limits, scan: &mut
     Some(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
 }
 
-/// Whether a head leaves the room that `tune.maxrewrite` keeps free, by the measure that HAProxy takes: every field
-/// counts 8 bytes on top of its name and value, and the whole message 116.
+/// Whether a head leaves the room that `tune.maxrewrite` keeps free, by the measure that HAProxy takes.
 pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
-    const FIELD: usize = 8;
+    /// What a message without fields measures at most, beside its text.
     const MESSAGE: usize = 116;
-    let extra = FIELD * head.field_count() + MESSAGE;
-    if consumed + extra <= room {
-        return true;
-    }
-    let fields: usize = head.fields().map(|(name, value)| name.len() + value.len()).sum();
-    let status = if head.status() == 0 { 0 } else { head.status().ilog10() as usize + 1 };
-    let line = head.method().len() + head.target().len() + status + head.reason().len();
-    // 20 for the start line, 8 for the version, 1 for the end; two entries more than fields; 40 in all.
-    20 + 8 + 1 + line + fields + FIELD * (head.field_count() + 2) + 40 <= room
+    consumed + PART * head.field_count() + MESSAGE <= room || head.measure() <= room
 }
 
 /// The client of a fresh connection sent nothing in time.
@@ -179,9 +197,11 @@ pub async fn expired(session: &Session, client: &mut Client) {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
+        facts.number = session.worker.shared.number_stream();
         facts.timings.start = client.since;
         facts.start_date = client.since_date;
     }
+    conclude::learn_destination(session, &client.stream);
     finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     refuse(session, client, facts, 408).await;
 }
@@ -208,11 +228,11 @@ fn is_monitor(proxy: &Proxy, facts: &SharedFacts) -> bool {
 
 /// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
 fn origin_form(target: &[u8]) -> &[u8] {
-    let Some(scheme) = memchr::memmem::find(target, b"://").filter(|_| target.first() != Some(&b'/')) else {
-        return target;
-    };
-    let authority = &target[scheme + 3..];
-    memchr::memchr(b'/', authority).map_or(b"/", |path| &authority[path..])
+    match wire::http::target::path(target) {
+        Some(at) if at == target.len() => b"/",
+        Some(at) => &target[at..],
+        None => target,
+    }
 }
 
 /// Answers a monitoring request; it is not logged.
@@ -220,12 +240,17 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> 
     let mut body = Flow::idle();
     let body = dispatch::start_body(client, &facts, false, Trailers::Pass, &mut body).is_ok().then_some(body);
     let answer = {
-        let request = &facts.borrow().request;
-        page::answer(session.proxy(), session, request, 200, keeps_client(session, request) && body.is_some())
+        let facts = facts.borrow();
+        let (proxy, request) = (session.proxy(), &facts.request);
+        let fails = !proxy.monitor_fail.is_empty()
+            && View::request(session, &client.stream, &facts)
+                .lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
+        let status = if fails { 503 } else { 200 };
+        page::answer(proxy, session, request, status, keeps_client(session, request) && body.is_some())
     };
     tally::monitored(session);
     session.end(facts);
-    let sent = send_page(session, client, &answer.bytes).await;
+    let sent = send_page(session, client, &answer.bytes, false).await;
     if let Some(body) = body.filter(|_| sent && answer.keep)
         && drain(session, client, body).await
     {

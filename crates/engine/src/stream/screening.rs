@@ -3,7 +3,7 @@
 
 use config::spec::{BalanceSpec, RestrictNames};
 use conn::flow::{Flow, Trailers};
-use policy::program::Proxy;
+use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -15,6 +15,14 @@ use crate::stream::http::Client;
 use crate::stream::refuse::{fail, finish, refuse};
 use crate::stream::request::Next;
 use crate::worker::SharedFacts;
+
+/// Whether a proxy looks at requests at all: most do not, and then nothing of the below is touched.
+#[inline]
+pub fn screens(proxy: &Proxy) -> bool {
+    proxy.http.restrict_names != RestrictNames::Preserve
+        || proxy.http.buffer_request
+        || proxy.backend.as_ref().is_some_and(checks_post)
+}
 
 /// Looks at a request for one proxy; `before` is the one that has done so already.
 ///
@@ -44,8 +52,11 @@ pub async fn screen(
 
 /// Whether the balance may find what it recognises the request by in its body (`balance url_param … check_post`).
 fn balances_by_body(proxy: &Proxy, request: &Head) -> bool {
-    let balance = proxy.backend.as_ref().map(|backend| &backend.balance);
-    matches!(balance, Some(BalanceSpec::UrlParam { check_post: true, .. })) && request.method() == b"POST"
+    proxy.backend.as_ref().is_some_and(checks_post) && request.method() == b"POST"
+}
+
+fn checks_post(backend: &Backend) -> bool {
+    matches!(backend.balance, BalanceSpec::UrlParam { check_post: true, .. })
 }
 
 /// False: the request must be refused.

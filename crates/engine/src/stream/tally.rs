@@ -34,13 +34,22 @@ pub fn connection(session: &Session) {
     front.connections.increment();
     front.most_sessions.note(u64::from(worker.shared.live.proxies[index].feconn()));
     front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
-    if let Some(bind) = tallies.proxies[index].binds.get(session.bind) {
+    if let Some(bind) = tallies.proxies[index].binds.get(session.bind_index()) {
         bind.connections.increment();
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
-            let running = worker.shared.counters.of(|worker| &worker.proxies[index].binds[session.bind]).running();
+            let running =
+                worker.shared.counters.of(|worker| &worker.proxies[index].binds[session.bind_index()]).running();
             bind.most_sessions.note(running);
         }
+    }
+}
+
+/// A rule has refused a connection, or the session that it was to become.
+pub fn denied(session: &Session, before_session: bool) {
+    let proxy = &session.worker.tallies().proxies[session.frontend];
+    for tally in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
+        (if before_session { &tally.denied_connections } else { &tally.denied_sessions }).increment();
     }
 }
 
@@ -52,14 +61,14 @@ pub fn session(session: &Session) {
     let front = &tallies.proxies[index].front;
     front.sessions.increment();
     front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
-    if let Some(bind) = tallies.proxies[index].binds.get(session.bind) {
+    if let Some(bind) = tallies.proxies[index].binds.get(session.bind_index()) {
         bind.sessions.increment();
     }
 }
 
 /// A session has ended.
 pub fn session_ended(session: &Session) {
-    if let Some(bind) = session.worker.tallies().proxies[session.frontend].binds.get(session.bind) {
+    if let Some(bind) = session.worker.tallies().proxies[session.frontend].binds.get(session.bind_index()) {
         bind.ended.increment();
     }
 }
@@ -185,7 +194,7 @@ impl<'a> Parties<'a> {
         });
         Self {
             front: &proxy.front,
-            bind: proxy.binds.get(session.bind),
+            bind: proxy.binds.get(session.bind_index()),
             back: facts.backend.map(|backend| &tallies.proxies[backend].back),
             server,
         }
@@ -265,6 +274,12 @@ pub fn stream(session: &Session, facts: &mut Facts) {
     }
 }
 
+/// A change of a head did not fit.
+#[cold]
+pub fn failed_rewrite(session: &Session, facts: &Facts) {
+    Parties::of(session, facts).each(|tally| tally.failed_rewrites.increment());
+}
+
 /// The class of the answer; a server is counted only for what came from it.
 #[inline]
 fn answer(parties: &Parties<'_>, facts: &Facts) {
@@ -288,6 +303,14 @@ fn outcome(parties: &Parties<'_>, facts: &Facts) {
     match (cause, phase) {
         (Cause::Normal, _) => {}
         (Cause::Internal, _) => parties.each(|tally| tally.internal_errors.increment()),
+        _ if facts.failed => parties.each(|tally| tally.internal_errors.increment()),
+        (_, Phase::Request) if facts.denied => {
+            let back = parties.back.filter(|_| facts.has_request);
+            for tally in [Some(parties.front), parties.bind, back].into_iter().flatten() {
+                tally.denied_requests.increment();
+            }
+        }
+        (_, _) if facts.denied => parties.each(|tally| tally.denied_responses.increment()),
         (_, Phase::Request) => {
             for tally in [Some(parties.front), parties.bind].into_iter().flatten() {
                 tally.request_errors.increment();

@@ -10,16 +10,20 @@ use config::spec::BalanceSpec;
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use policy::balance::Subject;
-use policy::program::Proxy;
+use policy::log_format::Origin;
+use policy::program::{Frontend, Proxy};
+use policy::sample::{Bytes, Direction};
 use rt::net::Stream;
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::orders::{Orders, OwnTimeouts};
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
+use crate::stream::evaluate::View;
 use crate::stream::private::PrivateLinks;
-use crate::stream::{conclude, tally};
+use crate::stream::{conclude, content, filter, tally};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -41,15 +45,19 @@ pub struct Limits {
 
 impl Limits {
     /// For a tunnel that an HTTP request has opened.
-    pub fn of_upgrade(frontend: &Proxy, backend: &Proxy) -> Self {
-        Self { ends_with_server: true, ..Self::of_tunnel(frontend, backend) }
+    pub fn of_upgrade(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
+        Self { ends_with_server: true, ..Self::of_session(frontend, backend, own) }
     }
 
     /// For a session in TCP mode: `timeout tunnel` supersedes the two others where it is set.
     pub fn of_tunnel(frontend: &Proxy, backend: &Proxy) -> Self {
-        let tunnel = backend.timeouts.tunnel;
-        let client = tunnel.or(frontend.timeouts.client);
-        let server = tunnel.or(backend.timeouts.server);
+        Self::of_session(frontend, backend, OwnTimeouts::default())
+    }
+
+    fn of_session(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
+        let tunnel = own.tunnel.or(backend.timeouts.tunnel);
+        let client = tunnel.or(own.client).or(frontend.timeouts.client);
+        let server = tunnel.or(own.server).or(backend.timeouts.server);
         Self {
             client,
             server,
@@ -67,15 +75,17 @@ pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
+        facts.number = session.worker.shared.number_stream();
         facts.timings.start = session.accepted;
         facts.status = 0;
         facts.start_date = session.accept_date;
     }
     tally::tcp(&session);
-    conclude::log_request(&session, &facts, &client);
+    filter::begin(&session, &facts);
+    conclude::log_step(&session, &facts, Some(&client), Origin::Accept);
     let mut timer = rt::Timer::new();
-    let outcome = connect_and_carry(&session, &mut client, early, &mut timer, &facts).await;
-    facts.borrow_mut().outcome = outcome;
+    let ended = connect_and_carry(&session, &mut client, early, &mut timer, &facts).await;
+    facts.borrow_mut().outcome = ended.err().unwrap_or_default();
     drop(client);
     conclude::conclude(&session, facts);
 }
@@ -95,22 +105,56 @@ fn recognise(session: &Session, backend: &Proxy, client: &mut Stream, early: &mu
     recogniser.hash(&Subject { source: session.source(), request: None, bytes: early.data() })
 }
 
+/// The proxy that the switching rules send a session to, or the one where no rule does.
+fn switch(session: &Session, client: &Stream, facts: &SharedFacts, own: &Frontend, data: &[u8]) -> Option<usize> {
+    if !own.switches() {
+        return own.target;
+    }
+    let facts = facts.borrow();
+    let bytes = Bytes { data, complete: true, announced: None };
+    let view = View { bytes, ..View::request(session, client, &facts) };
+    view.lend(|context| own.switch(context))
+}
+
 async fn connect_and_carry(
     session: &Session,
     client: &mut Stream,
     mut early: Buffer,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
-) -> Outcome {
+) -> Result<(), Outcome> {
     let frontend = session.proxy();
-    let target = frontend.frontend.as_ref().and_then(|frontend| frontend.target);
+    if !frontend.rules.request_content.is_empty() {
+        rt::boxed(content::request(session, client, &mut early, timer, facts, frontend)).await?;
+    }
+    let target = frontend.frontend.as_ref().and_then(|own| switch(session, client, facts, own, early.data()));
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
-        return Outcome::new(Cause::Server, Phase::Connect);
+        return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
     facts.borrow_mut().backend = Some(backend.index);
+    if backend.index != frontend.index {
+        facts.borrow().order(Orders::leave_backend);
+    }
     tally::backend(&session.worker, backend);
-    let hash = recognise(session, backend, client, &mut early);
-    let obtained = connect::Request {
+    filter::choose(session, facts, backend);
+    if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
+        rt::boxed(content::request(session, client, &mut early, timer, facts, backend)).await?;
+    }
+    let hash = match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
+        None => recognise(session, backend, client, &mut early),
+        Some((own, key)) => {
+            let known = facts.borrow();
+            let bytes = Bytes { data: early.data(), complete: true, announced: None };
+            connect::hash_of_key(View { bytes, ..View::request(session, client, &known) }, own, key)
+        }
+    };
+    let bound = {
+        let known = facts.borrow();
+        let bytes = Bytes { data: early.data(), complete: true, announced: None };
+        connect::bind(View { bytes, ..View::request(session, client, &known) }, backend)
+    };
+    let mut private = PrivateLinks::default();
+    let mut request = connect::Request {
         session,
         facts,
         proxy: backend,
@@ -118,20 +162,23 @@ async fn connect_and_carry(
         early: Some(&mut early),
         body: None,
         timer,
-        private: &mut PrivateLinks::default(),
+        private: &mut private,
         prefer: None,
         exclude: None,
         hash,
+        bound,
         fresh: true,
         first: true,
-    }
-    .obtain(None)
-    .await;
+    };
+    let obtained = match request.begin(None) {
+        Ok(target) => Ok(target),
+        Err(begun) => rt::boxed(request.obtain(begun)).await,
+    };
     let Target { slot, mut link, .. } = match obtained {
         Ok(target) => target,
-        Err(Refusal { outcome, .. }) => return outcome,
+        Err(Refusal { outcome, .. }) => return Err(outcome),
     };
-    conclude::log_answer(session, facts);
+    conclude::log_step(session, facts, None, Origin::Connect);
     let outcome = match Duplex::new(early, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
@@ -140,14 +187,26 @@ async fn connect_and_carry(
             if splices(frontend, backend, |splice| splice.response) {
                 duplex.down.splice();
             }
+            let filters = facts.borrow().filters.clone();
+            filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
+            let mut answers = Ok(true);
+            if !backend.rules.response_content.is_empty() {
+                let ends = content::Ends { client, server: &mut link.stream, timer };
+                answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
+            }
+            filter::install_both(filters.as_ref(), &mut duplex);
             let limits = Limits::of_tunnel(frontend, backend);
-            carry(duplex, client, &mut link.stream, timer, &limits, (session, facts)).await
+            match answers {
+                Ok(true) => carry(duplex, client, &mut link.stream, timer, &limits, (session, facts)).await,
+                Ok(false) => Outcome::default(),
+                Err(outcome) => outcome,
+            }
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
     drop(link);
     facts.borrow_mut().counts = Some(slot.release());
-    outcome
+    if outcome == Outcome::default() { Ok(()) } else { Err(outcome) }
 }
 
 /// The statistics get what went of a tunnel that often, and whenever much went: not with every few bytes.
@@ -195,6 +254,12 @@ struct Carriage<'a> {
 impl Carriage<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let (mut up, mut down) = (Moved::default(), Moved::default());
+        if self.duplex.held_until().is_some() {
+            // While a filter holds bytes back, nobody is late.
+            let now = rt::now();
+            self.client_side.reads(now);
+            self.server_side.reads(now);
+        }
         let step = self.duplex.poll(cx, self.client, self.server, &mut up, &mut down);
         self.note(up, down);
         match step {
@@ -228,6 +293,8 @@ impl Carriage<'_> {
         }
         if up.read > 0 || down.written > 0 {
             let facts = &mut *self.facts.borrow_mut();
+            facts.sent += up.written as u64;
+            facts.received += down.read as u64;
             facts.bytes_in += up.read as u64;
             facts.bytes_out += down.written as u64;
             if now >= self.counted + COUNTED_EVERY {
@@ -260,18 +327,21 @@ impl Carriage<'_> {
             } else {
                 (self.limits.client, self.limits.server)
             };
-            let client = client.map(|limit| self.client_side.since(!client_ended) + limit);
-            let server = server.map(|limit| self.server_side.since(!server_ended) + limit);
+            let held = self.duplex.held_until();
+            // While Weir itself holds bytes back, nobody is late.
+            let held_until = held.unwrap_or_default();
+            let client = client.map(|limit| self.client_side.since(!client_ended).max(held_until) + limit);
+            let server = server.map(|limit| self.server_side.since(!server_ended).max(held_until) + limit);
             if client.is_some_and(|deadline| now >= deadline) {
                 return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
             }
             if server.is_some_and(|deadline| now >= deadline) {
                 return Poll::Ready(Outcome::new(Cause::ServerTimeout, Phase::Data));
             }
-            self.timer.arm(match (client, server) {
-                (Some(client), Some(server)) => Some(client.min(server)),
-                (client, server) => client.or(server),
-            });
+            if held.is_some_and(|held| now >= held) {
+                return self.poll(cx);
+            }
+            self.timer.arm([client, server, held].into_iter().flatten().min());
             if self.timer.poll_expired(cx).is_pending() {
                 return Poll::Pending;
             }

@@ -183,6 +183,39 @@ fn bodies_arrive_unchanged_through_pipes() {
     conversations("option splice-auto\n option splice-request\n option splice-response", "", 200..220);
 }
 
+/// A filter that holds back a random share of what it gets, before one that limits both directions and behind it.
+const FILTERS: &str = "filter trace random-forwarding quiet\n filter bwlim-in up default-limit 3m default-period 1s\n \
+                       filter bwlim-out down default-limit 3m default-period 100 min-size 3k\n \
+                       filter trace name b random-forwarding max-fwd 9999 quiet";
+
+#[test]
+fn bodies_arrive_unchanged_through_filters() {
+    let rules = "http-request set-bandwidth-limit up\n http-response set-bandwidth-limit down";
+    conversations(&format!("{FILTERS}\n {rules}"), "", 500..510);
+    let sequence = "filter-sequence request trace\n filter-sequence response bwlim-out,trace";
+    conversations(&format!("{FILTERS}\n {sequence}\n {rules}"), "", 530..534);
+}
+
+#[test]
+fn bodies_arrive_unchanged_through_filters_that_begin_in_their_middle() {
+    let rules = "option splice-auto\n http-response set-bandwidth-limit up\n http-response set-bandwidth-limit down";
+    let limits = "filter bwlim-in up default-limit 3m default-period 1s\n \
+                  filter bwlim-out down default-limit 3m default-period 100 min-size 3k";
+    conversations(&format!("{limits}\n {rules}"), "", 540..550);
+}
+
+#[test]
+fn bodies_arrive_unchanged_through_filters_and_small_buffers() {
+    let rules = "http-request set-bandwidth-limit up\n http-response set-bandwidth-limit down";
+    conversations(&format!("{FILTERS}\n {rules}"), "tune.bufsize 2048\n tune.maxrewrite 512", 570..574);
+}
+
+#[test]
+fn bodies_arrive_unchanged_where_they_may_be_sent_again() {
+    let rules = "retry-on all-retryable-errors\n http-request set-bandwidth-limit up";
+    conversations(&format!("{FILTERS}\n {rules}"), "", 580..588);
+}
+
 fn sessions(body: &str, seeds: std::ops::Range<u64>) {
     let worlds = listen(&format!("mode tcp\n option tcplog\n {body}\n server s1 10.0.1.1:80"));
     worlds.workers(&[2]).seeds(seeds).links(any_network).run(|world| async move {
@@ -216,6 +249,14 @@ fn streams_arrive_unchanged_in_tcp_mode() {
 #[test]
 fn streams_arrive_unchanged_in_tcp_mode_through_pipes() {
     sessions("option splice-auto", 320..330);
+}
+
+#[test]
+fn streams_arrive_unchanged_in_tcp_mode_through_filters() {
+    let rules = "tcp-request content set-bandwidth-limit up\n tcp-response content set-bandwidth-limit down";
+    sessions(&format!("option splice-auto\n {FILTERS}\n {rules}"), 600..606);
+    let late = "tcp-response inspect-delay 50\n tcp-response content set-bandwidth-limit up if { res.len ge 10 }";
+    sessions(&format!("option splice-auto\n {FILTERS}\n {late}"), 620..626);
 }
 
 /// Answers of unknown length to clients of HTTP/1.0, which know no chunks.

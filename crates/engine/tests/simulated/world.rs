@@ -52,6 +52,7 @@ pub struct Worlds {
     link: fn(u64) -> Link,
     panics_allowed: bool,
     change: Option<fn(&mut Program)>,
+    tell: Option<fn(&[u8])>,
 }
 
 fn asked(name: &str) -> Option<u64> {
@@ -80,6 +81,7 @@ pub fn config(sections: &str) -> Worlds {
         link: near,
         panics_allowed: false,
         change: None,
+        tell: None,
     }
 }
 
@@ -105,6 +107,12 @@ impl Worlds {
     /// All connections go over such links, by seed.
     pub fn links(mut self, link: fn(u64) -> Link) -> Worlds {
         self.link = link;
+        self
+    }
+
+    /// What filters tell goes there.
+    pub fn telling(mut self, tell: fn(&[u8])) -> Worlds {
+        self.tell = Some(tell);
         self
     }
 
@@ -164,10 +172,12 @@ impl Worlds {
         let link = (self.link)(seed);
         let (shared, sockets) = simulation.enter(|| {
             rt::sim::network().set_default_link(link);
-            let live = Arc::new(Live::new(program));
-            let (targets, problems) = Targets::open(program, "haproxy");
+            let live = Arc::new(Live::new(program, 7));
+            let (targets, problems) = Targets::open(program, &live, "haproxy");
             assert!(problems.is_empty());
-            let shared = Arc::new(Shared::new(Arc::clone(program), live, Arc::new(targets), workers));
+            let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
+            shared.host.tell = self.tell;
+            let shared = Arc::new(shared);
             (shared, (open(program), open_runtime(program)))
         });
         let (sockets, runtime) = sockets;

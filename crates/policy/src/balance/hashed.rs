@@ -32,6 +32,12 @@ pub(super) const URL_PARAM: Row = row(
     |spec, hash| matches!(spec, BalanceSpec::UrlParam { .. }).then(|| state(hash)),
 );
 
+pub(super) const EXPRESSION: Row = row(
+    "hash",
+    "What an expression makes of the request. Requests of which it makes nothing are served in turn.",
+    |spec, hash| matches!(spec, BalanceSpec::Hash(_)).then(|| state(hash)),
+);
+
 pub(super) const HEADER: Row = row(
     "hdr",
     "The first value of a header field; with `use_domain_only` the label in front of its last dot alone. Requests without \
@@ -43,6 +49,12 @@ pub(super) const RDP_COOKIE: Row = row(
     "rdp-cookie",
     "The cookie that a Remote Desktop client sends first. Clients without it are served in turn.",
     |spec, hash| matches!(spec, BalanceSpec::RdpCookie { .. }).then(|| state(hash)),
+);
+
+pub(super) const LOG_HASH: Row = row(
+    "log-hash",
+    "What converters make of a log line: lines with the same key go to the same server. Only in `mode log`.",
+    |spec, hash| matches!(spec, BalanceSpec::LogHash(_)).then(|| state(hash)),
 );
 
 fn state(hash: &HashSpec) -> State {

@@ -29,7 +29,8 @@ pub struct Recogniser {
 impl Recogniser {
     /// For what the configuration says; `None` where the algorithm does not hash.
     pub fn new(by: &BalanceSpec, hash: &HashSpec) -> Option<Self> {
-        let hashes = matches!(by, BalanceSpec::Source | BalanceSpec::RdpCookie { .. }) || by.needs_http();
+        let elsewhere = matches!(by, BalanceSpec::LogHash(_) | BalanceSpec::Hash(_));
+        let hashes = matches!(by, BalanceSpec::Source | BalanceSpec::RdpCookie { .. }) || elsewhere || by.needs_http();
         let by_default = hash.function.is_none() && hash.method == HashMethod::Consistent;
         hashes.then(|| Self {
             by: by.clone(),
@@ -53,6 +54,12 @@ impl Recogniser {
             _ => return None,
         };
         Some(if self.avalanche { hash::avalanche(hash) } else { hash })
+    }
+
+    /// The hash of a key that was found elsewhere.
+    pub fn of_key(&self, key: &[u8]) -> u32 {
+        let hash = self.number(key);
+        if self.avalanche { hash::avalanche(hash) } else { hash }
     }
 
     fn number(&self, key: &[u8]) -> u32 {

@@ -16,6 +16,7 @@ mod random;
 mod ring;
 mod roundrobin;
 mod static_rr;
+mod sticky;
 #[cfg(test)]
 mod tests;
 
@@ -85,9 +86,12 @@ pub const TABLE: &[Row] = &[
     hashed::SOURCE,
     hashed::URI,
     hashed::URL_PARAM,
+    hashed::EXPRESSION,
     hashed::HEADER,
     random::ROW,
     hashed::RDP_COOKIE,
+    hashed::LOG_HASH,
+    sticky::ROW,
 ];
 
 /// The row and a fresh state for what a configuration asks for.
@@ -107,6 +111,7 @@ pub enum State {
     Mapped(hashed::Mapped),
     Ring(ring::Ring),
     Random(random::Random),
+    Sticky(sticky::Sticky),
 }
 
 macro_rules! dispatch {
@@ -119,6 +124,7 @@ macro_rules! dispatch {
             State::Mapped($algorithm) => $call,
             State::Ring($algorithm) => $call,
             State::Random($algorithm) => $call,
+            State::Sticky($algorithm) => $call,
         }
     };
 }

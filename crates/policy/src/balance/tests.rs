@@ -2,6 +2,7 @@
 //! table: shares by weight, full servers, the server to avoid, weights that change.
 
 use super::*;
+use config::span::{Span, Spanned};
 use config::spec::UriSpec;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -231,6 +232,9 @@ const SPECS: &[BalanceSpec] = &[
     BalanceSpec::Random { draws: 1 },
     BalanceSpec::Random { draws: 2 },
     BalanceSpec::Random { draws: 5 },
+    BalanceSpec::LogHash(Spanned { value: String::new(), span: Span { file: 0, line: 0, start: 0, end: 0 } }),
+    BalanceSpec::Hash(Spanned { value: String::new(), span: Span { file: 0, line: 0, start: 0, end: 0 } }),
+    BalanceSpec::Sticky,
 ];
 
 /// Client number `number`.
@@ -281,7 +285,7 @@ fn shares_follow_the_weights() {
             let total: u32 = weights.iter().sum();
             let count = total * 400;
             let found = shares(&mut Farm::new(spec, weights), spec, count);
-            if *spec == BalanceSpec::First {
+            if matches!(spec, BalanceSpec::First | BalanceSpec::Sticky) {
                 let first = weights.iter().position(|weight| *weight > 0).unwrap();
                 assert_eq!(found[first], count);
                 continue;
@@ -332,7 +336,7 @@ fn the_server_to_avoid_is_taken_only_when_no_other_can_be() {
                 let mut farm = Farm::new(spec, &[2, 3, 1]);
                 let pick = Pick { avoid: Some(avoid), ..client(number) };
                 // A map says where a key belongs, also to whom has failed there.
-                let mapped = spec.needs_http() || matches!(spec, BalanceSpec::Source | BalanceSpec::RdpCookie { .. });
+                let mapped = find(spec, &HashSpec::default()).0.hashes;
                 let unavoided = Farm::new(spec, &[2, 3, 1]).pass(client(number));
                 let found = farm.pass(pick);
                 assert!(if mapped { found == unavoided } else { found != Some(avoid) }, "{spec:?}");

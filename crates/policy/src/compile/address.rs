@@ -1,16 +1,13 @@
 //! Addresses as written into addresses to use.
 
 use super::Compiler;
-use crate::program::{BindAddress, LogAddress, ServerAddress, ServerPort};
+use crate::program::{BindAddress, LogAddress, SYSLOG, ServerAddress, ServerPort};
 use config::spec::{AddressSpec, Family, HostSpec, InitialAddress, PortSpec};
 use config::text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes of an abstract name that fills the whole field: `sun_path` without the NUL in front.
 const ABSTRACT_LENGTH: usize = 107;
-
-/// The port of syslog.
-const SYSLOG: u16 = 514;
 
 impl Compiler<'_> {
     /// The address of a host. The error is the name that has none.

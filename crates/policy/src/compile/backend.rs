@@ -1,35 +1,84 @@
 //! The server side of a proxy: servers, balance, retries.
 
 use super::Compiler;
-use crate::balance::{self, Recogniser};
+use super::names::SpecNames;
+use crate::balance::Recogniser;
+use crate::check::Check;
+use crate::expression::Expression;
 use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort};
+use crate::rule::ServerChoice;
+use crate::sample::Place;
 use base::hash::{avalanche, xxh32};
 use config::diagnostic::Form;
-use config::spec::{HashKey, Mode, ProxySpec, ServerSpec, Spec};
+use config::spec::{BalanceSpec, HashKey, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
 use config::text;
 use std::net::IpAddr;
 use std::time::Duration;
 
 impl Compiler<'_> {
-    pub(super) fn backend(&mut self, written: &ProxySpec) -> Backend {
+    pub(super) fn backend(&mut self, spec: &Spec, proxy: usize, written: &ProxySpec, choice: ServerChoice) -> Backend {
+        let check = self.check(spec, proxy, written);
         let servers = written.servers.iter().enumerate();
-        let servers = servers.filter_map(|(index, server)| self.server(written, index, server)).collect();
+        let bufsize = spec.global.tune.bufsize;
+        let names = &self.names(spec, Some(proxy));
+        let servers = servers
+            .filter_map(|(index, server)| self.server(names, (written, &check), index, server, bufsize))
+            .collect();
+        if written.kind == ProxyKind::Backend {
+            // Only checks ask for it; what is wrong with it is told all the same.
+            let _ = self.unique_id(spec, proxy, written);
+        }
         Backend {
             servers,
+            log_key: self.log_key(spec, proxy, written),
+            hash_key: self.hash_key(spec, proxy, written),
             balance: written.balance.clone(),
             hash: written.hash,
             recogniser: Recogniser::new(&written.balance, &written.hash),
+            choice,
             allbackups: written.allbackups,
             retries: written.retries,
-            redispatch: redispatch(written),
+            redispatch: Redispatch::from_interval(written.options.redispatch),
             http_reuse: written.http_reuse,
             abortonclose: written.options.abortonclose.unwrap_or(written.mode == Mode::Http),
             limits: BackendLimits::new(&written.limits, written.mode),
             fullconn: written.fullconn.unwrap_or(0),
+            check,
         }
     }
 
-    fn server(&mut self, proxy: &ProxySpec, index: usize, written: &ServerSpec) -> Option<Server> {
+    /// The expression of `balance hash`.
+    fn hash_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Expression> {
+        let BalanceSpec::Hash(text) = &written.balance else { return None };
+        let place = Place::ServerChoice;
+        match Expression::parse_all(&text.value, place, &self.names(spec, Some(index))) {
+            Ok(expression) if expression.fetch().refusal(place).is_none() => Some(expression),
+            Ok(_) => {
+                let message = format!(
+                    "error detected while parsing 'balance hash' expression '{}' which requires information that is \
+                     not available here.",
+                    text.value
+                );
+                self.alert(text.span, Form::Bare, message);
+                None
+            }
+            Err(error) => {
+                let why = error.message;
+                let message = format!("failed to parse 'balance hash' expression '{}' in : {why}.", text.value);
+                self.alert_with_hint(text.span, Form::Bare, message, error.hint);
+                None
+            }
+        }
+    }
+
+    fn server(
+        &mut self,
+        names: &SpecNames<'_>,
+        (proxy, check): (&ProxySpec, &Check),
+        index: usize,
+        written: &ServerSpec,
+        bufsize: Option<u32>,
+    ) -> Option<Server> {
         let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
         let (address, resolved) =
             match self.initial_address(&written.address.value, &written.connecting.initial_address) {
@@ -39,10 +88,15 @@ impl Compiler<'_> {
                     return None;
                 }
             };
-        let connecting = self.connecting(proxy, written, &address, &head);
+        let connecting = self.connecting(names, proxy, written, &address, &head);
+        let check = self.server_check((proxy, check), written, &address, &connecting);
         let place = place(written, &address);
+        let log = match proxy.mode {
+            Mode::Log => Some(self.log_server(proxy, written, &address, bufsize)?),
+            Mode::Tcp | Mode::Http => None,
+        };
         // Zero means "no limit" for both.
-        let limit = |written: Option<u32>| written.filter(|limit| *limit > 0);
+        let limit = |written: Option<u32>| written.filter(|limit| *limit > 0 && log.is_none());
         // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
         let minconn = limit(written.limits.minconn);
         let maxconn = limit(written.maxconn).max(minconn);
@@ -69,6 +123,8 @@ impl Compiler<'_> {
             max_reuse: written.connecting.max_reuse,
             redirect: written.connecting.redirect.as_deref().map(|prefix| text::to_bytes(prefix).into()),
             connecting,
+            log,
+            check,
         })
     }
 }
@@ -94,25 +150,16 @@ fn place(written: &ServerSpec, address: &ServerAddress) -> u32 {
     }
 }
 
-/// HAProxy heeds the interval only where leaving the server breaks something: where a hash chose it.
-fn redispatch(written: &ProxySpec) -> Redispatch {
-    match Redispatch::from_interval(written.options.redispatch) {
-        Redispatch::Every(_) | Redispatch::FromLast(_) if !balance::find(&written.balance, &written.hash).0.hashes => {
-            Redispatch::Every(1)
-        }
-        redispatch => redispatch,
-    }
-}
-
 /// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, rounded
 /// up, at least 1.
 pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
     for index in 0..proxies.len() {
         let name = &proxies[index].name;
         let leads_here = |(proxy, written): &(&Proxy, &ProxySpec)| {
-            let mut names = written.use_backend.iter().chain(&written.default_backend);
+            let rules = written.rules.switching.iter().filter_map(|line| line.words.first()).map(|word| &word.text);
+            let mut names = rules.chain(written.default_backend.as_ref().map(|target| &target.value));
             let itself = proxy.frontend.as_ref().is_some_and(|frontend| frontend.target == Some(index));
-            itself || names.any(|target| *target.value == **name)
+            itself || names.any(|target| **target == **name)
         };
         let fronts = proxies.iter().zip(&spec.proxies).filter(leads_here);
         let total: u64 =

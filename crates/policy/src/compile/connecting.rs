@@ -1,10 +1,12 @@
 //! How connections to servers are made. Must never open anything.
 
 use super::Compiler;
-use crate::log_format::{FormatErrorKind, LogFormat};
+use super::names::SpecNames;
+use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
     Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, Source,
 };
+use crate::sample::Place;
 use config::diagnostic::Form;
 use config::span::Span;
 use config::spec::{
@@ -18,6 +20,7 @@ impl Compiler<'_> {
     /// `head` stands in front of what is wrong: `'server b/s' : `.
     pub(super) fn connecting(
         &mut self,
+        names: &SpecNames<'_>,
         proxy: &ProxySpec,
         server: &ServerSpec,
         address: &ServerAddress,
@@ -27,7 +30,7 @@ impl Compiler<'_> {
         // Both together mean the server's alone.
         let source = written.source.as_ref().or(proxy.connecting.source.as_ref());
         let source = source.and_then(|source| self.source(source, server.span, head));
-        let header = self.header(&written.proxy_header, head);
+        let header = self.header(&written.proxy_header, names, head);
         let namespace = written.namespace.as_ref().map(|name| match name.value.as_str() {
             "*" => Namespace::Told,
             wanted => {
@@ -119,25 +122,24 @@ impl Compiler<'_> {
         })
     }
 
-    fn header(&mut self, written: &ProxyHeaderSpec, head: &str) -> Option<ProxyHeader> {
+    fn header(&mut self, written: &ProxyHeaderSpec, names: &SpecNames<'_>, head: &str) -> Option<ProxyHeader> {
         let mut fields = Vec::new();
         for field in &written.fields {
-            match LogFormat::compile(&field.format.value) {
+            match LogFormat::for_rule(&field.format.value, Purpose::Text, Place::ServerSource, names) {
                 Ok(format) => {
                     let text = field.format.value.as_str().into();
                     fields.push(ProxyField { kind: field.kind, text, format });
                 }
-                Err(error) if error.kind == FormatErrorKind::Expression => {
-                    let message =
-                        format!("{head}a sample expression in 'set-proxy-v2-tlv-fmt' is not supported yet by Weir.");
-                    self.alert(field.format.span, Form::Parsing, message);
+                Err(error) => {
+                    let message = format!("{head}{error}");
+                    self.alert_with_hint(field.format.span, Form::Parsing, message, error.hint());
                 }
-                Err(error) => self.alert(field.format.span, Form::Parsing, format!("{head}{error}")),
             }
         }
         (written.v1 || written.v2).then(|| ProxyHeader {
             binary: written.v2,
             checksum: written.checksum,
+            unique_id: written.unique_id,
             fields: fields.into(),
         })
     }

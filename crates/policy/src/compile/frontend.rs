@@ -2,12 +2,18 @@
 
 use super::listening::{reception, shards, with_unix_defaults};
 use super::{Compiler, address};
+use crate::capture::{CapturePlan, Slot};
+use crate::condition::Condition;
 use crate::processors::group_sizes;
-use crate::program::{Bind, Frontend, FrontendLimits, Global, Runtime, RuntimeSocket};
-use config::diagnostic::Form;
-use config::span::Spanned;
-use config::spec::{BindSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
+use crate::program::{Bind, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
+use crate::rule::{Switch, Target};
+use config::diagnostic::{Diagnostic, Form};
+use config::spec::{BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
+use config::text;
 use std::time::Duration;
+
+/// `maxconn` of a relay of log lines.
+const DEFAULT_RELAY_MAXCONN: u32 = 10;
 
 /// What an address depends on beside its own words.
 #[derive(Clone, Copy)]
@@ -22,7 +28,14 @@ struct Line<'a> {
 }
 
 impl Compiler<'_> {
-    pub(super) fn frontend(&mut self, spec: &Spec, index: usize, written: &ProxySpec, global: &Global) -> Frontend {
+    pub(super) fn frontend(
+        &mut self,
+        spec: &Spec,
+        index: usize,
+        written: &ProxySpec,
+        global: &Global,
+        (mut switching, force_switching): (Vec<Switch>, Vec<Condition>),
+    ) -> Frontend {
         let maxconn = written.maxconn.filter(|maxconn| *maxconn > 0).unwrap_or(global.maxconn);
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
         let ids = bind_ids(&written.binds);
@@ -33,7 +46,61 @@ impl Compiler<'_> {
         let binds = binds.collect();
         let limits = FrontendLimits::new(&written.limits);
         let reception = reception(written);
-        Frontend { binds, maxconn, limits, backlog, target: self.target(spec, index, written), reception }
+        if force_switching.is_empty() {
+            switching.retain(|switch| !switch.closed);
+        }
+        let last = switching.iter().position(|switch| switch.condition.is_none() && !switch.closed);
+        let named = switching.iter().any(|switch| matches!(switch.target, Target::Named(..)));
+        let unconditional = last.and_then(|last| match switching[last].target {
+            Target::Proxy(proxy) if !named => {
+                switching.truncate(last);
+                Some(proxy)
+            }
+            // A name that leads nowhere leads to the default, not to a rule behind it.
+            Target::Proxy(_) | Target::Named(..) => {
+                switching.truncate(last + 1);
+                None
+            }
+        });
+        let target = unconditional.or_else(|| self.target(spec, index, written));
+        let closed = target.filter(|target| spec.proxies[*target].disabled || spec.proxies[*target].unpublished);
+        Frontend {
+            binds,
+            maxconn,
+            limits,
+            backlog,
+            switching: switching.into(),
+            target: target.filter(|_| closed.is_none()),
+            closed_target: closed.filter(|_| !force_switching.is_empty()),
+            force_switching: force_switching.into(),
+            captures: self.captures(spec, written),
+            unique_id: self.unique_id(spec, index, written),
+            reception,
+        }
+    }
+
+    /// What is kept for the log.
+    fn captures(&mut self, spec: &Spec, written: &ProxySpec) -> Option<CapturePlan> {
+        let captures = &written.captures;
+        let slot = |slot: &CaptureSlotSpec| Slot {
+            field: slot.name.as_deref().map(|name| text::to_bytes(name).to_ascii_lowercase().into()),
+            length: slot.length,
+        };
+        let most = spec.global.tune.http_cookielen.map_or(64, |bytes| bytes as usize).saturating_sub(1);
+        let cookie = captures.cookie.as_ref().map(|(name, length)| {
+            if *length > most {
+                let message =
+                    format!("truncating capture length to {most} bytes for frontend '{}'.", written.name.value);
+                self.out.push(Diagnostic::warning(written.span, message).with_form(Form::Bare));
+            }
+            (text::to_bytes(name).into_owned().into(), (*length).min(most))
+        });
+        let plan = CapturePlan {
+            request: captures.request.iter().map(slot).collect(),
+            response: captures.response.iter().map(slot).collect(),
+            cookie,
+        };
+        (plan != CapturePlan::default()).then_some(plan)
     }
 
     /// The sockets of the runtime API; a message about one begins like its line.
@@ -59,6 +126,33 @@ impl Compiler<'_> {
             max_payload: written.max_payload.unwrap_or(128 * 1024) as usize,
             counts_maxima: !written.without_maxima,
         }
+    }
+
+    /// The relays of log lines.
+    pub(super) fn log_forwards(&mut self, spec: &Spec, threads: u32) -> Vec<LogForward> {
+        let forwards = spec.sections.log_forwards.iter().enumerate().map(|(index, written)| {
+            let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
+            let backlog = written.backlog.unwrap_or(maxconn);
+            let line = Line { owner: ("frontend", &written.name.value), backlog, threads, global: &spec.global };
+            let mut binds = |written: &[BindSpec]| {
+                let binds = written.iter().zip(bind_ids(written)).enumerate();
+                binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line)).collect()
+            };
+            let (binds, datagrams) = (binds(&written.binds), binds(&written.datagrams));
+            LogForward {
+                index,
+                name: written.name.value.as_str().into(),
+                binds,
+                datagrams,
+                maxconn,
+                timeout: written.timeout_client.filter(|millis| *millis > 0).map(Duration::from_millis),
+                lines_only: written.lines_only,
+                unparsed: written.unparsed,
+                host: written.host,
+                targets: self.relay_targets(&written.logs, spec),
+            }
+        });
+        forwards.collect()
     }
 
     fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
@@ -97,19 +191,10 @@ impl Compiler<'_> {
         })
     }
 
-    /// The backend that gets a frontend's requests: the first `use_backend`, else `default_backend`, else itself. That
-    /// its mode fits was checked with the text.
+    /// The backend that gets the requests that no rule sends elsewhere: `default_backend`, else the proxy itself. That its
+    /// mode fits was checked with the text; whether it is disabled was not.
     fn target(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<usize> {
-        // Rules that lead to a backend that is disabled or unpublished are passed over.
-        let is_open = |name: &&Spanned<String>| {
-            let is_it = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;
-            spec.proxies.iter().find(is_it).is_none_or(|proxy| !proxy.disabled && !proxy.unpublished)
-        };
-        let mut rules = written.use_backend.iter().chain(&written.default_backend);
-        if rules.clone().next().is_some() && !rules.clone().any(|name| is_open(&name)) {
-            return None;
-        }
-        let Some(name) = rules.find(is_open) else {
+        let Some(name) = &written.default_backend else {
             return (written.kind == ProxyKind::Listen).then_some(index);
         };
         let is_named = |proxy: &ProxySpec| proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value;

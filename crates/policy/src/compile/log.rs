@@ -1,13 +1,19 @@
 //! `log` lines, what lines look like, and the rings they go to.
 
+use super::names::SpecNames;
 use super::{Compiler, address};
-use crate::log_format::LogFormat;
-use crate::program::{LogAddress, LogLines, LogTarget, Ring, RingServer, Sample};
-use config::diagnostic::Form;
+use crate::expression::Conversion;
+use crate::log_format::{LogFormat, Purpose};
+use crate::program::{
+    LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample, ServerAddress,
+    UniqueId,
+};
+use crate::sample::{Place, Type};
+use config::diagnostic::{Diagnostic, Form};
 use config::span::Spanned;
 use config::spec::{
-    AddressSpec, GlobalSpec, LogFormatSpec, LogLevel, LogProtocol, LogSpec, LogTargetSpec, ProxySpec, RingSpec,
-    SyslogFormat,
+    AddressSpec, BalanceSpec, GlobalSpec, LogFormatSpec, LogLevel, LogProtocol, LogSpec, LogStep, LogTargetSpec, Mode,
+    ProxyKind, ProxySpec, RingSpec, ServerSpec, SocketKind, Spec, SyslogFormat,
 };
 use std::time::Duration;
 
@@ -15,11 +21,24 @@ use std::time::Duration;
 const RING_SIZE: u32 = 16_384;
 
 impl Compiler<'_> {
-    pub(super) fn logs(&mut self, written: &[LogSpec], global: &GlobalSpec) -> Vec<LogTarget> {
-        written.iter().filter_map(|log| self.log(log, global)).collect()
+    pub(super) fn logs(&mut self, written: &[LogSpec], spec: &Spec) -> Vec<LogTarget> {
+        written.iter().filter_map(|log| self.log(log, spec)).collect()
     }
 
-    fn log(&mut self, written: &LogSpec, global: &GlobalSpec) -> Option<LogTarget> {
+    /// Likewise for a relay: in which form each message goes, `None` being its own.
+    pub(super) fn relay_targets(&mut self, written: &[LogSpec], spec: &Spec) -> Vec<(LogTarget, Option<SyslogFormat>)> {
+        let targets = written.iter().filter_map(|log| {
+            let target = self.log(log, spec)?;
+            let of_ring = match &target.address {
+                LogAddress::Ring(index) => self.rings.get(*index).and_then(|ring| ring.format),
+                _ => None,
+            };
+            Some((target, of_ring.or(log.format)))
+        });
+        targets.collect()
+    }
+
+    fn log(&mut self, written: &LogSpec, spec: &Spec) -> Option<LogTarget> {
         let address = match &written.target {
             LogTargetSpec::Descriptor(fd) => LogAddress::Descriptor(*fd),
             LogTargetSpec::Address(address) => match self.log_address(address) {
@@ -35,6 +54,10 @@ impl Compiler<'_> {
                 LogAddress::Ring(self.rings.iter().position(|ring| *ring.name == *name.value)?)
             }
             LogTargetSpec::Stream(address) => self.stream_target(address, written)?,
+            // Likewise backends, and those in another mode.
+            LogTargetSpec::Backend(name) => LogAddress::Backend(spec.proxies.iter().position(|proxy| {
+                proxy.mode == Mode::Log && proxy.kind != ProxyKind::Frontend && proxy.name.value == name.value
+            })?),
         };
         let format = match &address {
             LogAddress::Ring(index) => self.rings.get(*index).and_then(|ring| ring.format),
@@ -43,7 +66,8 @@ impl Compiler<'_> {
         Some(LogTarget {
             address,
             length: written.length as usize,
-            format: format.or(written.format).unwrap_or_else(|| default_format(global)),
+            format: format.or(written.format).unwrap_or_else(|| default_format(&spec.global)),
+            profile: self.profile(written, spec),
             sample: written.sample.as_ref().map(|(ranges, size)| Sample { ranges: ranges.clone(), size: *size }),
             facility: written.facility,
             max_level: written.max_level,
@@ -61,6 +85,7 @@ impl Compiler<'_> {
         if known.is_none() {
             self.rings.push(Ring {
                 name: "".into(),
+                description: "".into(),
                 format: None,
                 maxlen: u16::MAX.into(),
                 size: RING_SIZE as usize,
@@ -72,6 +97,60 @@ impl Compiler<'_> {
         Some(LogAddress::Ring(index))
     }
 
+    /// How a server of a backend in `mode log` gets its lines: over TCP through a ring of its own.
+    pub(super) fn log_server(
+        &mut self,
+        proxy: &ProxySpec,
+        written: &ServerSpec,
+        address: &ServerAddress,
+        bufsize: Option<u32>,
+    ) -> Option<LogServer> {
+        // The language has refused other families.
+        let (AddressSpec::Inet { kind, .. }, Some(address)) = (&written.address.value, address.of_syslog()) else {
+            return None;
+        };
+        if *kind == SocketKind::Datagram {
+            return Some(LogServer::Datagrams);
+        }
+        let name = format!("{}/{}", proxy.name.value, written.name.value).into_boxed_str();
+        let or_seconds = |millis: Option<u64>, seconds| {
+            millis.filter(|millis| *millis > 0).map_or(Duration::from_secs(seconds), Duration::from_millis)
+        };
+        let file = self.shared.files.get(proxy.span.file as usize).map_or("", String::as_str);
+        let line = proxy.span.line;
+        self.rings.push(Ring {
+            description: format!("created from log backend declared into '{file}' at line {line}").into(),
+            format: None,
+            maxlen: u16::MAX.into(),
+            size: written.log.bufsize.or(bufsize).unwrap_or(RING_SIZE) as usize,
+            connect_timeout: or_seconds(proxy.timeouts.connect, 1),
+            server_timeout: or_seconds(proxy.timeouts.server, 5),
+            servers: vec![RingServer {
+                name: written.name.value.as_str().into(),
+                address,
+                protocol: written.log.protocol,
+            }],
+            name,
+        });
+        Some(LogServer::Ring(self.rings.len() - 1))
+    }
+
+    /// The converters of `balance log-hash`.
+    pub(super) fn log_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Conversion> {
+        let BalanceSpec::LogHash(converters) = &written.balance else { return None };
+        match Conversion::parse(&converters.value, Type::Str, Place::Log, &self.names(spec, Some(index))) {
+            Ok(conversion) => Some(conversion),
+            Err(error) => {
+                let message = format!(
+                    "log backend '{}': failed to initialize: {} (from converter list argument in \"balance log-hash\").",
+                    written.name.value, error.message
+                );
+                self.alert_with_hint(converters.span, Form::Bare, message, error.hint);
+                None
+            }
+        }
+    }
+
     pub(super) fn rings(&mut self, written: &[RingSpec], global: &GlobalSpec) {
         for ring in written {
             let servers = ring
@@ -81,7 +160,9 @@ impl Compiler<'_> {
                 .collect();
             self.rings.push(Ring {
                 name: ring.name.as_str().into(),
-                format: Some(ring.format.unwrap_or_else(|| default_format(global))),
+                description: ring.description.as_deref().unwrap_or(&ring.name).into(),
+                // As HAProxy 3.5 does; its manual says so of two formats.
+                format: Some(ring.format.unwrap_or(SyslogFormat::Raw)),
                 maxlen: ring.maxlen as usize,
                 size: ring.size.or(global.tune.bufsize).unwrap_or(RING_SIZE) as usize,
                 connect_timeout: Duration::from_millis(ring.timeout_connect),
@@ -109,25 +190,89 @@ impl Compiler<'_> {
         None
     }
 
-    pub(super) fn log_lines(&mut self, written: &ProxySpec) -> LogLines {
+    pub(super) fn log_lines(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> LogLines {
         let lines = &written.log_lines;
+        let names = &self.names(spec, Some(index));
         let format = match &written.log_format {
-            LogFormatSpec::Custom(text) => self.format("log-format", text),
+            LogFormatSpec::Custom(text) => self.format("log-format", text, names),
             _ => None,
         };
         LogLines {
             format: format.unwrap_or_else(|| LogFormat::predefined(&written.log_format, written.mode)),
-            error: lines.error.as_ref().and_then(|text| self.format("error-log-format", text)),
-            structured_data: lines.structured_data.as_ref().and_then(|text| self.format("log-format-sd", text)),
+            error: lines.error.as_ref().and_then(|text| self.format("error-log-format", text, names)),
+            structured_data: lines.structured_data.as_ref().and_then(|text| self.format("log-format-sd", text, names)),
+            // `option logasap` says when as well, and wins.
+            steps: lines.steps.filter(|_| !lines.as_soon_as_possible),
             dontlog_normal: lines.dontlog_normal,
             separate_errors: lines.separate_errors,
             as_soon_as_possible: lines.as_soon_as_possible,
         }
     }
 
+    /// The profile of a `log` line. HAProxy takes one that does not exist for none, without a word.
+    fn profile(&mut self, written: &LogSpec, spec: &Spec) -> Option<usize> {
+        let wanted = written.profile.as_ref()?;
+        let found = spec.sections.log_profiles.iter().position(|profile| profile.name == wanted.value);
+        let said = |out: &[Diagnostic]| out.iter().any(|known| known.span == Some(wanted.span));
+        if found.is_none() && !said(self.out) {
+            let message = format!("log : there is no log-profile '{}', lines stay as they are.", wanted.value);
+            self.out.push(Diagnostic::warning(wanted.span, message));
+        }
+        found
+    }
+
+    /// The `log-profile` sections.
+    pub(super) fn profiles(&mut self, spec: &Spec) -> Box<[LogProfile]> {
+        let names = &self.names(spec, None);
+        let mut profiles = Vec::new();
+        for written in &spec.sections.log_profiles {
+            let mut steps = [const { None }; LogStep::COUNT];
+            for step in &written.steps {
+                let format = step.format.as_ref().and_then(|text| self.profile_format(text, names));
+                let data = step.structured_data.as_ref().and_then(|text| self.profile_format(text, names));
+                steps[step.step as usize] = Some(ProfileStep { drop: step.drop, format, structured_data: data });
+            }
+            let tag = written.tag.as_deref().map(Into::into);
+            profiles.push(LogProfile { name: written.name.as_str().into(), tag, steps });
+        }
+        profiles.into()
+    }
+
+    fn profile_format(&mut self, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
+        match LogFormat::for_log(&text.value, names) {
+            Ok(format) => Some(format),
+            Err(error) => {
+                let message = format!("failed to parse logformat: {error}.");
+                self.alert_with_hint(text.span, Form::LateParsing, message, error.hint());
+                None
+            }
+        }
+    }
+
+    /// How the requests of a proxy are named. A backend's format is for checks alone.
+    pub(super) fn unique_id(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<UniqueId> {
+        let text = written.log_lines.unique_id.as_ref()?;
+        let place = match written.kind {
+            ProxyKind::Backend => Place::BackRequestHead,
+            ProxyKind::Frontend | ProxyKind::Listen => Place::FrontRequestHead,
+        };
+        let names = &self.names(spec, Some(index));
+        match LogFormat::for_rule(&text.value, Purpose::Identifier, place, names) {
+            Ok(format) => {
+                let name = written.log_lines.unique_id_header.as_deref();
+                Some(UniqueId { format, header: name.map(|name| name.to_ascii_lowercase().into_bytes().into()) })
+            }
+            Err(error) => {
+                let message = format!("failed to parse unique-id : {error}.");
+                self.alert_with_hint(text.span, Form::LateParsing, message, error.hint());
+                None
+            }
+        }
+    }
+
     /// Compiles the format that a keyword takes. `None`: it is wrong, which has been said.
-    fn format(&mut self, keyword: &str, text: &Spanned<String>) -> Option<LogFormat> {
-        match LogFormat::compile(&text.value) {
+    fn format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
+        match LogFormat::for_log(&text.value, names) {
             Ok(format) => Some(format),
             Err(error) => {
                 let message = format!("failed to parse {keyword} : {error}.");

@@ -3,27 +3,44 @@
 
 mod address;
 mod backend;
+mod check;
 mod connecting;
 mod errors;
+mod filter;
 mod frontend;
 mod http;
 mod limits;
 mod listening;
 mod log;
+mod names;
+mod rules;
 #[cfg(test)]
 pub(crate) mod tests;
+mod userlist;
+mod variables;
 
 pub use limits::Limits;
+use names::SpecNames;
 
-use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
-use config::diagnostic::{Diagnostic, Form};
+use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, TokenLimits};
+use crate::sample::{Probes, Transport, Value};
+use crate::variable::VariableSizes;
+use base::moment::WallTime;
+use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
-use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec};
+use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec, TuneSpec};
 use config::text;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::h1::Spelling;
+
+/// Reads a file by its name.
+pub type ReadFile = fn(&str) -> std::io::Result<Vec<u8>>;
+
+/// Looks the address of a host up.
+pub type FindHost = fn(&str) -> Option<IpAddr>;
 
 /// Looks names up.
 pub trait Resolver {
@@ -43,10 +60,56 @@ pub trait Resolver {
         None
     }
 
+    /// What reads the files that ACLs and maps name: all of a file, or why it cannot be read.
+    fn file_reader(&self) -> ReadFile {
+        |_| Err(std::io::ErrorKind::NotFound.into())
+    }
+
+    /// What looks up the hosts that ACLs name.
+    fn host_finder(&self) -> FindHost {
+        |_| None
+    }
+
+    /// The names of the configuration's files, by number.
+    fn file_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What expressions may ask for that are evaluated now.
+    fn probes(&self) -> &dyn Probes {
+        &Nothing
+    }
+
+    /// The date.
+    fn wall(&self) -> WallTime {
+        WallTime::default()
+    }
+
     /// Whether there is a network namespace of that name which may be opened.
     fn has_namespace(&mut self, name: &str) -> bool {
         let _ = name;
         true
+    }
+}
+
+/// Nothing can be asked.
+struct Nothing;
+
+impl Probes for Nothing {
+    fn source(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+
+    fn transport(&self, _: Transport) -> Option<Value<'static>> {
+        None
     }
 }
 
@@ -57,11 +120,11 @@ pub fn compile(
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
-    let mut compiler =
-        Compiler { resolver, out, guids: listening::Guids::written(spec), failed: false, rings: Vec::new() };
+    let mut compiler = Compiler::new(spec, resolver, out);
     compiler.rings(&spec.sections.rings, &spec.global);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
+    let variables = compiler.variables(spec, global.bufsize);
     let spelling = http::spelling(&spec.global);
     let mut servers = 0;
     let mut proxies: Vec<Proxy> = spec
@@ -77,11 +140,55 @@ pub fn compile(
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);
+    let log_forwards = compiler.log_forwards(spec, global.nbthread);
+    let userlists = compiler.userlists(spec);
+    for (proxy, list) in compiler.shared.asked.take() {
+        if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
+            proxies[proxy].slow_userlists.push(list);
+        }
+    }
+    let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
-    let (failed, rings) = (compiler.failed, compiler.rings);
-    let program =
-        Program { global, proxies: proxies.into_iter().map(Arc::new).collect(), rings, namespaces, servers, runtime };
+    let Compiler { failed, rings, shared, .. } = compiler;
+    for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
+        let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
+        let message =
+            format!("regex '{pattern}' cannot be matched in linear time: PCRE2 matches it, with a limit on its steps.");
+        out.push(Diagnostic::new(Severity::Diag, span, message));
+    }
+    let lists = shared.lists.take().finish();
+    let keys = shared.keys.take();
+    let program = Program {
+        global,
+        proxies: proxies.into_iter().map(Arc::new).collect(),
+        rings,
+        log_forwards,
+        profiles,
+        userlists,
+        namespaces,
+        servers,
+        runtime,
+        variables,
+        names: shared.known.take(),
+        files: shared.files.iter().map(|name| name.as_str().into()).collect(),
+        lists,
+        keys,
+    };
     (!failed).then_some(program)
+}
+
+/// Tells what is wrong with the expressions, rules and formats of a specification that cannot be served: it is known to
+/// have errors elsewhere, which stand in `out`.
+pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) {
+    let mut compiler = Compiler::new(spec, resolver, out);
+    compiler.doubts = compiler.out.iter().filter(|known| known.is_alert()).filter_map(|known| known.span).collect();
+    let _ = compiler.profiles(spec);
+    for (index, proxy) in spec.proxies.iter().enumerate() {
+        let _ = compiler.rules(spec, index, proxy);
+        let _ = compiler.check(spec, index, proxy);
+        let _ = compiler.log_lines(spec, index, proxy);
+        let _ = compiler.unique_id(spec, index, proxy);
+    }
 }
 
 /// What compiling needs at hand.
@@ -93,9 +200,19 @@ struct Compiler<'a> {
     failed: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.
     rings: Vec<Ring>,
+    /// What all expressions share.
+    shared: names::Shared,
+    /// Where the specification is known to be wrong: what is missing from there is no news.
+    doubts: Rc<[Span]>,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
+    fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
+        let shared = names::Shared { files: resolver.file_names().into(), ..names::Shared::default() };
+        let guids = listening::Guids::written(spec);
+        Self { resolver, out, guids, failed: false, rings: Vec::new(), shared, doubts: Rc::default() }
+    }
+
     /// Reports an error, unless one was reported about the same words before.
     fn alert(&mut self, span: Span, form: Form, message: String) {
         self.alert_with_hint(span, form, message, None);
@@ -110,6 +227,27 @@ impl Compiler<'_> {
         }
     }
 
+    /// Names as the expressions of a proxy see them.
+    fn names<'s>(&self, spec: &'s Spec, proxy: Option<usize>) -> SpecNames<'s> {
+        let mut names = SpecNames::new(spec, proxy, self.resolver.file_reader(), self.shared.clone());
+        names.doubts = Rc::clone(&self.doubts);
+        names.find_host = Some(self.resolver.host_finder());
+        names
+    }
+
+    fn sizes(tune: &TuneSpec) -> VariableSizes {
+        let written = &tune.variables;
+        let bytes = |size: Option<u64>| size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        VariableSizes {
+            global: bytes(written.global),
+            process: bytes(written.process),
+            session: bytes(written.session),
+            transaction: bytes(written.transaction),
+            message: bytes(written.message),
+            check: bytes(written.check),
+        }
+    }
+
     fn global(&mut self, spec: &Spec, limits: &Limits) -> Global {
         let written = &spec.global;
         let tune = &written.tune;
@@ -121,6 +259,7 @@ impl Compiler<'_> {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
             rates: written.rates,
+            tokens: TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
             strict_limits: written.strict_limits.unwrap_or(true),
@@ -150,10 +289,13 @@ impl Compiler<'_> {
             pipesize: tune.pipesize,
             nosplice: written.nosplice,
             reject_privileged_ports: written.machine.reject_privileged_ports,
+            variables: Self::sizes(tune),
             hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
+            spread_checks: written.checks.spread.unwrap_or(0),
+            max_spread_checks: written.checks.longest_spread.map(Duration::from_millis),
             grace: written.grace.map(Duration::from_millis),
             close_spread: written.lifetime.close_spread,
-            logs: self.logs(&written.logs, written),
+            logs: self.logs(&written.logs, spec),
             log_tag: written.log_tag.as_deref().map(Into::into),
             log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
             node: written.node.as_deref().map(Into::into),
@@ -168,25 +310,31 @@ impl Compiler<'_> {
         global: &Global,
         spelling: Option<&Arc<Spelling>>,
     ) -> Proxy {
+        let compiled = self.rules(spec, index, written);
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
         Proxy {
+            slow_userlists: Vec::new(),
             index,
             name: written.name.value.as_str().into(),
             id: written.id,
             kind: written.kind,
             mode: written.mode,
             disabled: written.disabled,
-            frontend: is_front.then(|| self.frontend(spec, index, written, global)),
-            backend: is_back.then(|| self.backend(written)),
+            frontend: is_front
+                .then(|| self.frontend(spec, index, written, global, (compiled.switching, compiled.force_switching))),
+            backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),
+            rules: compiled.rules,
+            filters: filter::filters(&written.filters, &written.name.value),
             timeouts: timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,
             http: http::http(written, spelling),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
+            monitor_fail: compiled.monitor_fail.into(),
             errors: errors::pages(&written.error_files),
-            logs: self.logs(&written.logs, &spec.global),
-            log_lines: self.log_lines(written),
+            logs: self.logs(&written.logs, spec),
+            log_lines: self.log_lines(spec, index, written),
             log_tag: written.log_tag.as_deref().map(Into::into),
         }
     }

@@ -1,7 +1,7 @@
 //! Specifications by hand, what they compile to, and what is said about those that do not.
 
 use super::*;
-use crate::program::{Redispatch, ServerAddress, ServerPort};
+use crate::program::{ServerAddress, ServerPort};
 use config::diagnostic::Severity;
 use config::span::Spanned;
 use config::spec::*;
@@ -23,6 +23,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         span: span(1),
         kind,
         name: at(name.to_owned(), 1),
+        check: Default::default(),
         id: 2,
         mode: Mode::Http,
         disabled: false,
@@ -39,7 +40,9 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         unpublished: false,
         guid: None,
         default_backend: None,
-        use_backend: Vec::new(),
+        captures: config::spec::CapturesSpec::default(),
+        rules: Default::default(),
+        filters: Default::default(),
         timeouts: TimeoutsSpec::default(),
         retries: 3,
         http_reuse: HttpReuse::default(),
@@ -102,6 +105,8 @@ pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
         pool_max_conn: None,
         pool_purge_delay: 5_000,
         connecting: ConnectingSpec::default(),
+        log: ServerLogSpec::default(),
+        check: Default::default(),
     }
 }
 
@@ -117,6 +122,7 @@ fn log_line(target: LogTargetSpec) -> LogSpec {
         length: 1_024,
         format: None,
         sample: None,
+        profile: None,
         facility: 16,
         max_level: LogLevel::Debug,
         min_level: None,
@@ -124,7 +130,7 @@ fn log_line(target: LogTargetSpec) -> LogSpec {
 }
 
 /// Knows one name.
-struct Names;
+pub(crate) struct Names;
 
 impl Resolver for Names {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String> {
@@ -155,6 +161,12 @@ pub(crate) fn refused(spec: &Spec) -> Vec<(u32, String)> {
     out.into_iter().map(|diagnostic| (diagnostic.span.map_or(0, |span| span.line), diagnostic.message)).collect()
 }
 
+/// `use_backend` without a condition.
+fn switch(name: &str) -> config::spec::RuleLineSpec {
+    let word = config::document::Word { text: name.to_owned(), ..Default::default() };
+    config::spec::RuleLineSpec { words: vec![word], ..Default::default() }
+}
+
 #[test]
 fn a_frontend_leads_to_the_first_use_backend_then_the_default_then_itself() {
     let mut front = frontend("f");
@@ -166,7 +178,7 @@ fn a_frontend_leads_to_the_first_use_backend_then_the_default_then_itself() {
         compiled(spec).proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|front| front.target).collect()
     };
     assert_eq!(targets(&written), [Some(2), Some(3), None]);
-    written.proxies[0].use_backend = vec![at("a".to_owned(), 6), at("b".to_owned(), 7)];
+    written.proxies[0].rules.switching = vec![switch("a"), switch("b")];
     written.proxies[3].default_backend = Some(at("a".to_owned(), 8));
     assert_eq!(targets(&written), [Some(1), Some(1), None]);
 }
@@ -249,7 +261,7 @@ fn fullconn_is_a_tenth_of_what_may_come() {
     let mut first = frontend("f");
     (first.maxconn, first.default_backend) = (Some(300), Some(at("b".to_owned(), 9)));
     let mut second = frontend("g");
-    (second.maxconn, second.use_backend) = (Some(191), vec![at("a".to_owned(), 9), at("b".to_owned(), 9)]);
+    (second.maxconn, second.rules.switching) = (Some(191), vec![switch("a"), switch("b")]);
     let mut written = backend("c");
     written.fullconn = Some(123);
     let program = compiled(&spec(vec![first, second, backend("a"), backend("b"), written, backend("unused")]));
@@ -271,20 +283,6 @@ fn defaults_depend_on_the_mode_and_zero_means_unlimited() {
     assert_eq!((backends[2].servers[0].maxconn, backends[2].servers[0].maxqueue), (None, None));
     let timeouts = program.proxies[2].timeouts;
     assert_eq!((timeouts.queued(), timeouts.server), (Some(Duration::from_secs(4)), None));
-}
-
-#[test]
-fn the_interval_of_redispatch_counts_where_a_hash_chooses() {
-    let redispatch = |balance: BalanceSpec, interval| {
-        let mut back = backend("b");
-        (back.balance, back.options.redispatch) = (balance, interval);
-        compiled(&spec(vec![back])).proxies[0].backend.as_ref().unwrap().redispatch
-    };
-    assert_eq!(redispatch(BalanceSpec::Source, Some(-1)), Redispatch::FromLast(1));
-    assert_eq!(redispatch(BalanceSpec::RoundRobin, Some(-1)), Redispatch::Every(1));
-    assert_eq!(redispatch(BalanceSpec::LeastConn, Some(3)), Redispatch::Every(1));
-    assert_eq!(redispatch(BalanceSpec::RoundRobin, Some(0)), Redispatch::Never);
-    assert_eq!(redispatch(BalanceSpec::RoundRobin, None), Redispatch::Never);
 }
 
 #[test]

@@ -5,12 +5,14 @@ use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
 use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting};
 use crate::balance::Load;
+use crate::check::{Health, Report, Turn};
 use crate::program::Proxy;
 use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// How a guard holds the state that it gives its place back to: an `Arc`, or what costs less to clone, such as [`Local`]
 /// or a reference.
@@ -129,6 +131,11 @@ impl ProxyState {
         }
     }
 
+    /// The server that a log line goes to, without taking a place there; `None`: no server takes part.
+    pub fn choose(&self, request: &PickContext) -> Option<usize> {
+        self.backend.lock().choose(request)
+    }
+
     /// The server that a request is bound to, by its hash or by [`PickContext::server`]: the one to name in the log
     /// after [`Assignment::QueueFull`].
     pub fn bound_server(&self, request: &PickContext) -> Option<usize> {
@@ -139,6 +146,11 @@ impl ProxyState {
     /// less, and as HAProxy logs them.
     pub fn counts(&self, server: Option<usize>) -> Counts {
         self.backend.lock().counts(server)
+    }
+
+    /// Whether requests that are bound to a server may go there: it is not in maintenance.
+    pub fn is_usable(&self, server: usize) -> bool {
+        self.backend.lock().is_usable(server)
     }
 
     /// What is set of a server.
@@ -186,6 +198,33 @@ impl ProxyState {
         let (next, wakers) = self.backend.lock().advance(now);
         wakers.into_iter().for_each(Waker::wake);
         next
+    }
+
+    /// A check of a server begins. False: it is not to be checked, for it is in maintenance.
+    pub fn begin_check(&self, server: usize) -> bool {
+        self.backend.lock().begin_check(server)
+    }
+
+    /// A check of a server ended: what that changed, and whether it is worth a line of the log.
+    pub fn end_check(&self, server: usize, report: Report, now: Moment) -> (Turn, bool) {
+        let (turn, told, wakers) = self.backend.lock().end_check(server, report, now);
+        wakers.into_iter().for_each(Waker::wake);
+        (turn, told)
+    }
+
+    /// What the checks of a server say; `None`: it is not checked.
+    pub fn health(&self, server: usize) -> Option<Health> {
+        self.backend.lock().health(server)
+    }
+
+    /// How often no server could be used, how long in all since the start, and when that last changed.
+    pub fn outages(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
+        self.backend.lock().outages(now)
+    }
+
+    /// How long a server was not usable since the start.
+    pub fn downtime(&self, server: usize, now: Moment) -> Duration {
+        self.backend.lock().downtime(server, now)
     }
 
     /// Everything about a server.

@@ -5,6 +5,9 @@ mod backend;
 pub mod counters;
 mod entrance;
 mod gate;
+mod lists;
+mod outages;
+mod passwords;
 mod queue;
 mod ramp;
 mod rate;
@@ -17,12 +20,17 @@ mod warming;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
+pub use lists::{Change, ChangeError, ListState, ListStates, Which};
+pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
 pub use status::{Admin, ServerStatus};
 
+use crate::pattern::Key;
 use crate::program::{Program, Proxy};
+use crate::variable::{Known, Store, VariableLimits, Variables};
+use base::moment::Moment;
 use config::spec::RatesSpec;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 /// The live state of a whole program.
 #[derive(Debug)]
@@ -31,16 +39,42 @@ pub struct Live {
     pub process: Arc<ProcessState>,
     /// By proxy index.
     pub proxies: Vec<Arc<ProxyState>>,
+    /// Variables of the process (`proc`).
+    pub variables: RwLock<Store>,
+    /// How much variables may hold; `None`: what they like.
+    pub variable_limits: Option<VariableLimits>,
+    /// The names of variables, those that the runtime API has added with them.
+    pub names: RwLock<Known>,
+    /// Lists of patterns, by their place in the program.
+    pub lists: ListStates,
+    /// Passwords that were found to be right.
+    pub passwords: Passwords,
 }
 
 impl Live {
-    /// Fresh state: nothing is connected, nothing is queued.
-    pub fn new(program: &Program) -> Self {
+    /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
+    pub fn new(program: &Program, random: u64) -> Self {
+        let limits = program.global.variables.limits();
         Self {
             process: Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates)),
             proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy))).collect(),
+            variables: first_variables(program, limits.as_ref()),
+            variable_limits: limits,
+            names: RwLock::new(program.names.clone()),
+            lists: ListStates::new(&program.lists, Key::new(random)),
+            passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
         }
     }
+}
+
+/// The variables that the configuration sets.
+fn first_variables(program: &Program, limits: Option<&VariableLimits>) -> RwLock<Store> {
+    let store = RwLock::default();
+    let variables = Variables { process: Some(&store), limits, ..Variables::default() };
+    for (variable, stored) in &program.variables {
+        variables.set(variable, stored.value());
+    }
+    store
 }
 
 /// The process's connections from clients, bounded by the global `maxconn`.
@@ -92,11 +126,26 @@ pub struct PickContext {
     pub random: u64,
     /// The server to avoid while another one will do: the one that failed, on a redispatch.
     pub exclude: Option<usize>,
-    /// The server it has to be: a retry on the same server, later persistence. Ignored when that server is disabled.
+    /// The server it has to be: `use-server`, later persistence. Ignored when that server is disabled.
     pub server: Option<usize>,
+    /// It has to be that server even when that is disabled (`force-persist`, `option persist`).
+    pub forced: bool,
+    /// Its place among those that wait.
+    pub priority: Priority,
     /// The server it had better be: the one that the session has a connection to. Ignored where the balance binds
     /// requests to servers, and where that server does not take part.
     pub prefer: Option<Preference>,
+}
+
+/// What a request's place among those that wait depends on (`set-priority-class`, `set-priority-offset`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Priority {
+    /// Lower classes go first.
+    pub class: i16,
+    /// Milliseconds that it counts as later than it came.
+    pub offset: i32,
+    /// When it came.
+    pub now: Moment,
 }
 
 /// A server that a request prefers (`option prefer-last-server`).

@@ -1,7 +1,8 @@
-//! Requests that wait: a backend's queue and one for each server, in order of arrival, as linked lists through one
-//! slab, so that a request leaves its queue in constant time wherever it stands. Must never lock or wake.
+//! Requests that wait: a backend's queue and one for each server, in order of priority and arrival, as linked lists
+//! through one slab, so that a request leaves its queue in constant time wherever it stands. Must never lock or wake.
 
-use super::QueuePositions;
+use super::{Priority, QueuePositions};
+use std::collections::BTreeMap;
 use std::task::Waker;
 
 /// Index in the slab.
@@ -9,8 +10,18 @@ pub(super) type WaiterId = u32;
 
 const NONE: WaiterId = u32::MAX;
 
+/// A request's place in any order of those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    class: i16,
+    /// Milliseconds: when it came, and its offset.
+    due: i64,
+    /// Order of arrival in the backend.
+    arrival: u64,
+}
+
 /// Which queue a request stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// The backend's: any server will do.
     Backend,
@@ -46,8 +57,7 @@ enum Phase {
 struct Waiter {
     phase: Phase,
     place: Place,
-    /// Order of arrival in the backend.
-    arrival: u64,
+    rank: Rank,
     previous: WaiterId,
     next: WaiterId,
     /// `granted` of the queue when the request joined it.
@@ -70,20 +80,31 @@ pub(super) struct Waiters {
     entries: Vec<Waiter>,
     free: WaiterId,
     arrivals: u64,
+    /// When the last one came that has no offset: clocks of workers differ by a little, and that is no priority.
+    latest: i64,
+    /// All that wait, by queue and rank: as long as one of them had to go before another that came earlier.
+    ranked: Option<BTreeMap<(Place, Rank), WaiterId>>,
 }
 
 impl Waiters {
     pub(super) const fn new() -> Self {
-        Self { entries: Vec::new(), free: NONE, arrivals: 0 }
+        Self { entries: Vec::new(), free: NONE, arrivals: 0, latest: i64::MIN, ranked: None }
     }
 
-    /// Adds a new request at the end of `queue`, which is the one of `place`.
-    pub(super) fn join(&mut self, queue: &mut Queue, place: Place) -> WaiterId {
+    /// Adds a new request to `queue`, which is the one of `place`: behind all that rank before it.
+    pub(super) fn join(&mut self, queue: &mut Queue, place: Place, priority: Priority) -> WaiterId {
         self.arrivals += 1;
+        let mut due = i64::try_from(priority.now.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
+        if priority.offset == 0 {
+            self.latest = self.latest.max(due);
+            due = self.latest;
+        }
+        let due = due.saturating_add(priority.offset.into());
+        let rank = Rank { class: priority.class, due, arrival: self.arrivals };
         let waiter = Waiter {
             phase: Phase::Waiting(None),
             place,
-            arrival: self.arrivals,
+            rank,
             previous: NONE,
             next: NONE,
             joined_at: queue.granted,
@@ -100,13 +121,29 @@ impl Waiters {
                 (self.entries.len() - 1) as WaiterId
             }
         };
-        self.link_behind(queue, queue.tail, id);
+        let behind = self.before(queue, place, rank);
+        self.link_behind(queue, behind, id);
         id
     }
 
-    /// When the first of `queue` arrived.
-    pub(super) fn first_arrival(&self, queue: &Queue) -> Option<u64> {
-        self.entries.get(queue.head as usize).map(|waiter| waiter.arrival)
+    /// The last of `queue` that ranks before a request that is about to join it.
+    fn before(&mut self, queue: &Queue, place: Place, rank: Rank) -> WaiterId {
+        if self.entries.get(queue.tail as usize).is_none_or(|last| last.rank < rank) {
+            return queue.tail;
+        }
+        let entries = &self.entries;
+        let ranked = self.ranked.get_or_insert_with(|| {
+            let (queued, ids) = (|waiter: &Waiter| matches!(waiter.phase, Phase::Waiting(_)), 0_u32..);
+            let waiting = entries.iter().zip(ids).filter(|(waiter, _)| queued(waiter) && waiter.rank != rank);
+            waiting.map(|(waiter, id)| ((waiter.place, waiter.rank), id)).collect()
+        });
+        let first = Rank { class: i16::MIN, due: i64::MIN, arrival: 0 };
+        ranked.range((place, first)..(place, rank)).next_back().map_or(NONE, |(_, id)| *id)
+    }
+
+    /// The rank of the first of `queue`.
+    pub(super) fn first_rank(&self, queue: &Queue) -> Option<Rank> {
+        self.entries.get(queue.head as usize).map(|waiter| waiter.rank)
     }
 
     /// The queue that a request stands in, while it does.
@@ -130,7 +167,7 @@ impl Waiters {
         }
     }
 
-    /// Moves every request of `from` to the backend's queue `to`, each behind those that arrived before it.
+    /// Moves every request of `from` to the backend's queue `to`, each behind those that rank before it.
     pub(super) fn move_all(&mut self, from: &mut Queue, to: &mut Queue) {
         let mut behind = NONE;
         while from.head != NONE {
@@ -139,9 +176,9 @@ impl Waiters {
             self.add_position(from, id);
             let waiter = &mut self.entries[id as usize];
             (waiter.place, waiter.joined_at) = (Place::Backend, to.granted);
-            let arrival = waiter.arrival;
+            let rank = waiter.rank;
             let mut next = if behind == NONE { to.head } else { self.entries[behind as usize].next };
-            while next != NONE && self.entries[next as usize].arrival < arrival {
+            while next != NONE && self.entries[next as usize].rank < rank {
                 behind = next;
                 next = self.entries[next as usize].next;
             }
@@ -207,10 +244,19 @@ impl Waiters {
         let waiter = &mut self.entries[id as usize];
         (waiter.previous, waiter.next) = (behind, next);
         queue.length += 1;
+        if let Some(ranked) = &mut self.ranked {
+            ranked.insert((waiter.place, waiter.rank), id);
+        }
     }
 
     fn unlink(&mut self, queue: &mut Queue, id: WaiterId) {
-        let Waiter { previous, next, .. } = self.entries[id as usize];
+        let Waiter { previous, next, place, rank, .. } = self.entries[id as usize];
+        if let Some(ranked) = &mut self.ranked {
+            ranked.remove(&(place, rank));
+            if ranked.is_empty() {
+                self.ranked = None;
+            }
+        }
         match self.entries.get_mut(previous as usize) {
             Some(previous) => previous.next = next,
             None => queue.head = next,

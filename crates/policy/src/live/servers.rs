@@ -5,14 +5,17 @@
 //! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
 //! - no server has a free slot while a request waits in its own queue.
 
+use super::outages::Outages;
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
 use super::warming::{self, Warming};
-use super::{Admin, Counts, PickContext, Preference, QueuePositions, ServerStatus, Setting};
+use super::{Admin, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
+use crate::check::{Health, Report, Turn};
 use crate::program;
 use base::moment::Moment;
 use std::task::Waker;
+use std::time::Duration;
 
 /// What is written of a server when requests wait or the configuration changes; its load lies apart.
 #[derive(Debug)]
@@ -26,9 +29,13 @@ struct ServerState {
     place: u32,
     admin: Admin,
     up: bool,
+    /// What its checks say; `None`: it is not checked.
+    health: Option<Box<Health>>,
     backup: bool,
     /// When it last began or ceased to be usable.
     changed: Option<Moment>,
+    /// How long it was not usable, up to the last change.
+    downtime: Duration,
     /// `slowstart`.
     warming: Warming,
     /// Its limit once it is warm.
@@ -45,7 +52,33 @@ impl ServerState {
 
     /// Whether the balance may give it requests.
     fn is_balanced(&self) -> bool {
-        self.is_usable() && self.admin != Admin::Drain && self.weight > 0
+        self.is_usable() && self.admin != Admin::Drain && self.weight > 0 && !self.is_stopping()
+    }
+
+    /// Whether its checks ask to send it nothing new.
+    fn is_stopping(&self) -> bool {
+        self.health.as_ref().is_some_and(|health| health.is_stopping())
+    }
+
+    fn new(server: &program::Server) -> Self {
+        let check = server.check.as_ref();
+        let health = check.map(|check| Box::new(Health::new(check.rise, check.fall, check.initial)));
+        Self {
+            queue: Queue::EMPTY,
+            initial_weight: server.weight,
+            weight: server.weight,
+            id: server.id,
+            place: server.place,
+            admin: if server.disabled { Admin::Maintenance } else { Admin::Ready },
+            up: health.as_ref().is_none_or(|health| health.is_up()),
+            health,
+            changed: None,
+            downtime: Duration::ZERO,
+            warming: Warming::new(server.slowstart),
+            limit: server.maxconn.unwrap_or(u32::MAX),
+            backup: server.backup,
+            candidate: false,
+        }
     }
 }
 
@@ -81,6 +114,7 @@ pub(super) struct Servers {
     servers: Vec<ServerState>,
     waiters: Waiters,
     queue: Queue,
+    outages: Outages,
 }
 
 impl Servers {
@@ -99,20 +133,7 @@ impl Servers {
                 ramps.add(index, least, most);
             }
             loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
-            servers.push(ServerState {
-                queue: Queue::EMPTY,
-                initial_weight: server.weight,
-                weight: server.weight,
-                id: server.id,
-                place: server.place,
-                admin: if server.disabled { Admin::Maintenance } else { Admin::Ready },
-                up: true,
-                changed: None,
-                warming: Warming::new(server.slowstart),
-                limit: loads[index].limit,
-                backup: server.backup,
-                candidate: false,
-            });
+            servers.push(ServerState::new(server));
         }
         let mut state = Self {
             held: 0,
@@ -128,6 +149,7 @@ impl Servers {
             servers,
             waiters: Waiters::new(),
             queue: Queue::EMPTY,
+            outages: Outages::default(),
         };
         state.rebuild();
         state.set_limits();
@@ -148,20 +170,29 @@ impl Servers {
 
     fn place(&mut self, request: &PickContext) -> Outcome {
         if let Some(server) = self.designated(request).or_else(|| self.preferred(request)) {
-            return self.take_or_queue(server);
+            return self.take_or_queue(server, request.priority);
         }
         if self.candidates == 0 {
             return Outcome::Unavailable;
         }
         match self.balance.pick(&self.pick_for(request), &self.loads) {
-            Some(server) => self.take_or_queue(server),
-            None => self.join(Place::Backend),
+            Some(server) => self.take_or_queue(server, request.priority),
+            None => self.join(Place::Backend, request.priority),
+        }
+    }
+
+    /// The server for what takes no place there.
+    pub(super) fn choose(&mut self, request: &PickContext) -> Option<usize> {
+        match self.designated(request) {
+            None if self.candidates > 0 => self.balance.pick(&self.pick_for(request), &self.loads),
+            designated => designated,
         }
     }
 
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
-        let is_enabled = |server: &usize| self.servers.get(*server).is_some_and(ServerState::is_usable);
+        let is_enabled =
+            |server: &usize| self.servers.get(*server).is_some_and(|server| request.forced || server.is_usable());
         request.server.filter(is_enabled).or(self.backup)
     }
 
@@ -211,23 +242,23 @@ impl Servers {
         self.designated(request).or(by_hash)
     }
 
-    fn take_or_queue(&mut self, server: usize) -> Outcome {
+    fn take_or_queue(&mut self, server: usize, priority: Priority) -> Outcome {
         let load = self.loads[server];
         if load.has_slot() {
             self.set_load(server, Load { served: load.served + 1, ..load });
             Outcome::Slot(server)
         } else if load.has_queue_room() {
-            self.join(Place::Server(server))
+            self.join(Place::Server(server), priority)
         } else {
             Outcome::QueueFull
         }
     }
 
-    fn join(&mut self, place: Place) -> Outcome {
+    fn join(&mut self, place: Place, priority: Priority) -> Outcome {
         self.waiting += 1;
         let waiter = match place {
-            Place::Backend => self.waiters.join(&mut self.queue, place),
-            Place::Server(server) => self.waiters.join(&mut self.servers[server].queue, place),
+            Place::Backend => self.waiters.join(&mut self.queue, place, priority),
+            Place::Server(server) => self.waiters.join(&mut self.servers[server].queue, place, priority),
         };
         self.note_queue(place);
         Outcome::Queued(waiter)
@@ -251,12 +282,13 @@ impl Servers {
         }
     }
 
-    /// The queue whose first request is next for a slot of `server`: the older one of its own and the backend's.
+    /// The queue whose first request is next for a slot of `server`: the one that ranks before the other, of its own and the
+    /// backend's.
     fn next_for(&self, server: usize) -> Option<Place> {
         let state = &self.servers[server];
-        let own = self.waiters.first_arrival(&state.queue);
+        let own = self.waiters.first_rank(&state.queue);
         let takes_any = state.candidate || self.backup == Some(server);
-        let any = if takes_any { self.waiters.first_arrival(&self.queue) } else { None };
+        let any = if takes_any { self.waiters.first_rank(&self.queue) } else { None };
         match (own, any) {
             (None, None) => None,
             (Some(own), Some(any)) if any < own => Some(Place::Backend),
@@ -317,6 +349,11 @@ impl Servers {
         None
     }
 
+    /// Whether requests that are bound to a server may go there.
+    pub(super) fn is_usable(&self, server: usize) -> bool {
+        self.servers.get(server).is_some_and(ServerState::is_usable)
+    }
+
     /// What is set of a server.
     pub(super) fn setting(&self, server: usize) -> Option<Setting> {
         self.servers
@@ -373,6 +410,49 @@ impl Servers {
         self.change_state(server, now, |state| state.admin = admin)
     }
 
+    /// A check begins. False: the server is not to be checked.
+    pub(super) fn begin_check(&mut self, server: usize) -> bool {
+        let state = self.servers.get_mut(server).filter(|state| state.admin != Admin::Maintenance);
+        let health = state.and_then(|state| state.health.as_mut());
+        health.map(|health| health.begin()).is_some()
+    }
+
+    /// A check ended: what it changed, whether it is worth a line of the log, and whose turn it is now.
+    pub(super) fn end_check(&mut self, server: usize, report: Report, now: Moment) -> (Turn, bool, Vec<Waker>) {
+        let mut found = (Turn::None, false);
+        let wakers = match self.servers.get_mut(server).and_then(|state| state.health.as_mut()) {
+            Some(health) => {
+                found = health.end(report);
+                let up = health.is_up();
+                match found.0 {
+                    Turn::None => Vec::new(),
+                    _ => self.change_state(server, now, |state| state.up = up),
+                }
+            }
+            None => Vec::new(),
+        };
+        (found.0, found.1, wakers)
+    }
+
+    /// What a server's checks say.
+    pub(super) fn health(&self, server: usize) -> Option<Health> {
+        self.servers.get(server)?.health.as_deref().cloned()
+    }
+
+    /// How often no server could be used, how long in all, and when that last changed.
+    pub(super) fn outages(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
+        self.outages.tell(now)
+    }
+
+    /// How long a server was not usable.
+    pub(super) fn downtime(&self, server: usize, now: Moment) -> Duration {
+        let Some(state) = self.servers.get(server) else { return Duration::ZERO };
+        match state.changed {
+            Some(since) if !state.is_usable() => state.downtime + now.saturating_since(since),
+            _ => state.downtime,
+        }
+    }
+
     pub(super) fn set_up(&mut self, server: usize, up: bool, now: Moment) -> Vec<Waker> {
         self.change_state(server, now, |state| state.up = up)
     }
@@ -382,6 +462,9 @@ impl Servers {
             let was_usable = state.is_usable();
             change(state);
             if was_usable != state.is_usable() {
+                if let (false, Some(since)) = (was_usable, state.changed) {
+                    state.downtime += now.saturating_since(since);
+                }
                 state.changed = Some(now);
             }
             match (was_usable, state.is_usable()) {
@@ -392,6 +475,7 @@ impl Servers {
             let limit = state.limit;
             self.set_server_limit(server, limit);
             self.rebuild();
+            self.outages.note(self.candidates == 0 && self.backup.is_none(), now);
         }
         self.fill_free_slots()
     }
@@ -417,6 +501,7 @@ impl Servers {
         Some(ServerStatus {
             admin: state.admin,
             up: state.up,
+            stopping: state.is_stopping(),
             changed: state.changed,
             weight: state.weight,
             initial_weight: state.initial_weight,
@@ -505,13 +590,4 @@ impl Servers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Servers;
-    use std::mem::offset_of;
-
-    #[test]
-    fn what_every_request_writes_fits_into_the_cache_line_of_the_lock() {
-        // The lock itself takes eight bytes in front.
-        assert!(8 + offset_of!(Servers, loads) <= 64, "{}", offset_of!(Servers, loads));
-    }
-}
+mod tests;

@@ -23,6 +23,8 @@ pub struct ServerStatus {
     pub admin: Admin,
     /// What its checks say; true without any.
     pub up: bool,
+    /// Its checks say that it wants no new clients.
+    pub stopping: bool,
     /// When it last began or ceased to be usable; `None`: never since the start.
     pub changed: Option<Moment>,
     /// Its weight, without regard to `slowstart`.

@@ -1,7 +1,7 @@
 //! What an alias is, and the list of the tables that define them (configuration manual, section 8.2.6). Each family has
 //! a file: a function and a row per alias. Must never know a format.
 
-use super::escape::Flags;
+use super::printer::Printer;
 use super::record::Record;
 use super::{connection, http, process, timer};
 
@@ -72,8 +72,8 @@ pub struct Alias {
     pub at_end: bool,
     /// What it tells.
     pub doc: &'static str,
-    /// Appends it.
-    pub render: fn(&Record<'_>, Flags, &mut Vec<u8>),
+    /// Prints it.
+    pub render: fn(&Record<'_>, &mut Printer<'_>),
 }
 
 impl PartialEq for Alias {

@@ -327,7 +327,6 @@ fn broken_formats_are_refused_in_haproxys_words() {
         ("%(n", 3, "truncated custom name at position 3"),
         ("%(n:foo)ci", 4, "unexpected output type 'foo' at position 4. Supported types are: str, sint, bool, raw"),
         ("%[src]", 1, "sample expressions are not supported yet by Weir, at position 1"),
-        ("%{+json}o %(a)ci", 7, "encoding 'json' is not supported, at position 7"),
     ] {
         let error = LogFormat::compile(format).map(|_| ()).unwrap_err();
         assert_eq!((error.to_string().as_str(), error.at), (wanted, at), "{format}");
@@ -489,4 +488,67 @@ fn predefined_formats() {
     assert_eq!(predefined(LogFormatSpec::HttpClf, Mode::Tcp, &record), line(LogFormat::TCP_CLF, &record));
     let unix = Record { client: Endpoint::Unix(1), destination: Endpoint::Unix(1), ..record };
     assert_eq!(predefined(LogFormatSpec::Default, Mode::Http, &unix), "Connect to unix:1 (http-in/HTTP)");
+}
+
+/// Everything under an encoding: what has a name is told, what HAProxy 3.5 was seen to print of the same values.
+#[test]
+fn encodings_tell_what_has_a_name() {
+    for (format, wanted) in [
+        ("pre %{+json}o text %ci %(a)ci text2 %(b)cp post", r#"{"a": "10.0.1.2", "b": 33317}"#),
+        (
+            "%{+json}o %(x-_9)ms %()ci %(t)t %(s)Ts",
+            r#"{"x-_9": 655, "t": "06/Feb/2009:13:14:14.655", "s": 1233922454}"#,
+        ),
+        (
+            "%{+json,+X}o %(ci)ci %(cp)cp %(s)Ts %(m)ms",
+            r#"{"ci": "0A000102", "cp": "8225", "s": "498C2996", "m": "28F"}"#,
+        ),
+        (
+            "%{+json}o %(hr)hr %(hrl)hrl",
+            r#"{"hr": "{1wt.eu||a #7Bb#7Cc#7D}", "hrl": ["1wt.eu", "-", "a #7Bb#7Cc#7D"]}"#,
+        ),
+        (
+            "%{+json,+Q,+E}o %(r)r %(hrl)hrl",
+            r#"{"r": "GET /index.html?a=b HTTP/1.1", "hrl": ["1wt.eu", "", "a #7Bb#7Cc#7D"]}"#,
+        ),
+        (
+            "%{+json}o %(a:str)ST %(b:bool)ST %(c:raw)ci %(d:sint)HM %(e:raw)ST",
+            r#"{"a": "200", "b": true, "c": "10.0.1.2", "d": "GET", "e": 200}"#,
+        ),
+        ("%{+json}o %(a){-json}ci %(b){+cbor}ci", r#"{"a": "10.0.1.2", "b": "10.0.1.2"}"#),
+        ("%{+json}o %(a)ci %{-json}o %(e)ci", "\"10.0.1.2\" 10.0.1.2"),
+        (
+            "x %{+json}ci|%{+json}ST|%{+json}hsl|%{+cbor}ST|%{+cbor}ts|%{+cbor}ms",
+            r#"x "10.0.1.2"|200|["nginx"]|18C8|622D2D|19028F"#,
+        ),
+        ("%{+cbor}o x", "BFFF"),
+        (
+            "%{+cbor}o %(a:str)ST %(b:bool)ST %(f)ft %(s)s %(ci)ci",
+            "BF616118C86162F561667F67687474702D696EFF61736473727631626369683 1302E302E312E32FF",
+        ),
+        (
+            "%{+cbor}o %(q)HQ %(hs)hs %(hrl)hrl",
+            "BF61717F643F613D62FF6268737F617B656E67696E78617DFF6368726C9F7F663177742E6575FF7F612DFF7F62612063233742616263233743616363233744FFFFFF",
+        ),
+        ("%{+cbor,+X}o %(rt)rt", "BF6272746430303044FF"),
+    ] {
+        let wanted = if wanted.starts_with("BF") { wanted.replace(' ', "") } else { wanted.to_owned() };
+        assert_eq!(line(format, &record()), wanted, "{format}");
+    }
+    let nothing = Record { status: -1, partial: true, redispatched: true, ..Record::default() };
+    for (format, wanted) in [
+        (
+            "%{+json}o %(bi)bi %(bp)bp %(CC)CC %(ID)ID %(hr)hr %(hsl)hsl %(ST)ST %(B)B %(rc)rc %(HM)HM",
+            r#"{"bi": "", "bp": "", "CC": "", "ID": "", "hr": null, "hsl": null, "ST": -1, "B": 0, "rc": 0, "HM": "<BADREQ>"}"#,
+        ),
+        (
+            "%{+cbor}o %(bi)bi %(bp)bp %(CC)CC %(hr)hr %(hsl)hsl %(ST)ST",
+            "BF626269F6626270F6624343F6626872F66368736CF662535420FF",
+        ),
+    ] {
+        assert_eq!(line(format, &nothing), wanted, "{format}");
+    }
+    let mut out = Vec::new();
+    LogFormat::compile("%{+bin,+cbor}o %(a)ci %(b)ST").unwrap().render(&record(), &mut out);
+    assert_eq!(out, b"\xbfaah10.0.1.2ab\x18\xc8\xff");
 }

@@ -3,6 +3,10 @@
 
 use super::alias::{Alias, aliases, find};
 use super::escape::Flags;
+use super::format::Purpose;
+use super::printer::Cast;
+use crate::expression::{Expression, Names};
+use crate::sample::Place;
 use config::suggest::nearest;
 use std::fmt;
 
@@ -14,7 +18,20 @@ pub enum Item {
     /// A separator: several in a row, also across items that print nothing, become one space.
     Space,
     /// A value.
-    Alias(&'static Alias, Flags),
+    Alias(&'static Alias, Style),
+    /// The sample of an expression.
+    Expression(Box<Expression>, Style),
+}
+
+/// How an item's value is printed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Style {
+    /// Its flags.
+    pub flags: Flags,
+    /// `%(name)`: what encodings call it; they leave out what has none.
+    pub name: Option<Box<str>>,
+    /// `%(name:type)`.
+    pub cast: Cast,
 }
 
 /// Why a format was refused, and where.
@@ -41,10 +58,14 @@ pub enum FormatErrorKind {
     BadName(Option<char>),
     /// An output type that does not exist.
     BadType(String),
-    /// `%[…]`.
+    /// `%[…]` where no expression may stand.
     Expression,
-    /// An encoding that is not there: `json` or `cbor`.
-    Encoding(String),
+    /// `%[…]` without its end; what was read of it.
+    Unclosed(String),
+    /// `%[…]` with an expression that is wrong; its text up to the closing bracket, and what is wrong.
+    BadExpression(String, String, Option<String>),
+    /// `%[…]` with a fetch that is of no use there.
+    Misplaced(String),
 }
 
 impl FormatError {
@@ -56,6 +77,7 @@ impl FormatError {
             }
             FormatErrorKind::NotAnItem(_) => Some("write '%%' for a percent sign".to_owned()),
             FormatErrorKind::Expression => Some("use an alias such as '%ci' instead".to_owned()),
+            FormatErrorKind::BadExpression(_, _, hint) => hint.clone(),
             _ => None,
         }
     }
@@ -86,20 +108,43 @@ impl fmt::Display for FormatError {
             FormatErrorKind::Expression => {
                 write!(f, "sample expressions are not supported yet by Weir, at position {at}")
             }
-            FormatErrorKind::Encoding(name) => write!(f, "encoding '{name}' is not supported, at position {at}"),
+            FormatErrorKind::Unclosed(text) => write!(f, "missing ']' after '{text}'"),
+            FormatErrorKind::BadExpression(text, why, _) => {
+                write!(f, "failed to parse sample expression <{text}]> : {why}")
+            }
+            FormatErrorKind::Misplaced(why) => f.write_str(why),
         }
     }
 }
 
 impl std::error::Error for FormatError {}
 
-/// Reads a whole text.
-pub fn items(text: &str) -> Result<Vec<Item>, FormatError> {
-    let mut reader = Reader { text, at: 0, items: Vec::new(), literal: Vec::new(), global: Flags::NONE };
+/// A format that was read.
+#[derive(Default)]
+pub struct Read {
+    /// Its items.
+    pub items: Vec<Item>,
+    /// The flags that `%o` has set at its end.
+    pub flags: Flags,
+}
+
+/// Where a format stands that may hold expressions.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// What names stand for.
+    pub names: &'a dyn Names,
+    /// Where it is rendered.
+    pub place: Place,
+}
+
+/// Reads a whole text for that purpose; without a site expressions are refused.
+pub fn read(text: &str, site: Option<Site<'_>>, purpose: Purpose) -> Result<Read, FormatError> {
+    let global = if purpose == Purpose::Log { Flags::MANDATORY } else { Flags::NONE };
+    let mut reader = Reader { text, site, purpose, at: 0, items: Vec::new(), literal: Vec::new(), global };
     while let Some(next) = reader.peek() {
         match next {
             '%' => reader.item()?,
-            ' ' => {
+            ' ' if purpose.merges_spaces() => {
                 reader.end_literal();
                 reader.at += 1;
                 if !matches!(reader.items.last(), Some(Item::Space)) {
@@ -110,11 +155,13 @@ pub fn items(text: &str) -> Result<Vec<Item>, FormatError> {
         }
     }
     reader.end_literal();
-    Ok(reader.items)
+    Ok(Read { items: reader.items, flags: reader.global })
 }
 
 struct Reader<'a> {
     text: &'a str,
+    site: Option<Site<'a>>,
+    purpose: Purpose,
     /// Bytes that were read.
     at: usize,
     items: Vec<Item>,
@@ -172,9 +219,7 @@ impl<'a> Reader<'a> {
             // A percent sign before anything else is dropped without a word.
             Some(_) => return Ok(()),
         }
-        if self.peek() == Some('(') {
-            self.custom_name()?;
-        }
+        let (name, cast) = if self.peek() == Some('(') { self.custom_name()? } else { Default::default() };
         let mut flags = self.global;
         if self.peek() == Some('{') {
             self.at += 1;
@@ -182,12 +227,13 @@ impl<'a> Reader<'a> {
             if self.peek().is_none() {
                 return self.error(FormatErrorKind::Truncated(arguments.to_owned()));
             }
-            flags = self.flags(arguments)?;
+            flags = self.flags(arguments);
             self.at += 1;
         }
         if self.peek() == Some('[') {
-            return self.error(FormatErrorKind::Expression);
+            return self.expression(Style { flags: self.own(flags), name, cast });
         }
+        let custom = name;
         let name = self.take_while(|letter| letter.is_ascii_alphanumeric());
         if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
             return self.error(FormatErrorKind::NoAlias(self.text[start..self.at].to_owned()));
@@ -198,7 +244,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         match find(name) {
-            Some(alias) => self.items.push(Item::Alias(alias, flags)),
+            Some(alias) => self.items.push(Item::Alias(alias, Style { flags: self.own(flags), name: custom, cast })),
             None => {
                 let kind = FormatErrorKind::UnknownAlias(name.to_owned());
                 return Err(FormatError { kind, at: self.at - name.len() });
@@ -207,27 +253,63 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `(name:type)`: means something for encodings only, but must be well formed.
-    fn custom_name(&mut self) -> Result<(), FormatError> {
+    /// `[…]`: an expression up to the bracket that its own parentheses do not enclose.
+    fn expression(&mut self, style: Style) -> Result<(), FormatError> {
+        let Some(Site { names, place }) = self.site else { return self.error(FormatErrorKind::Expression) };
+        let text = &self.rest()[1..];
+        let (expression, length) = match Expression::parse(text, place, names) {
+            Ok(found) => found,
+            Err(error) => {
+                let shown = text[..text.find(']').unwrap_or(text.len())].to_owned();
+                return self.error(FormatErrorKind::BadExpression(shown, error.message, error.hint));
+            }
+        };
+        let end = length + text[length..].len() - text[length..].trim_start_matches(' ').len();
+        if !text[end..].starts_with(']') {
+            return self.error(FormatErrorKind::Unclosed(text[..length].to_owned()));
+        }
+        if let Some(why) = expression.fetch().refusal(place) {
+            return self.error(FormatErrorKind::Misplaced(why));
+        }
+        self.at += end + 2;
+        self.end_literal();
+        self.items.push(Item::Expression(Box::new(expression), style));
+        Ok(())
+    }
+
+    /// `(name:type)`: means something for encodings only, but must be well formed. An empty name is none.
+    fn custom_name(&mut self) -> Result<(Option<Box<str>>, Cast), FormatError> {
         self.at += 1;
-        self.take_while(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
+        let name = self.take_while(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
+        let mut cast = Cast::Own;
         if self.peek() == Some(':') {
             self.at += 1;
             let kind = self.take_while(|letter| letter != ')');
-            if !matches!(kind, "str" | "sint" | "bool" | "raw") {
-                self.at -= kind.len();
-                return self.error(FormatErrorKind::BadType(kind.to_owned()));
-            }
+            cast = match kind {
+                "str" => Cast::Str,
+                "sint" => Cast::Int,
+                "bool" => Cast::Bool,
+                "raw" => Cast::Raw,
+                _ => {
+                    self.at -= kind.len();
+                    return self.error(FormatErrorKind::BadType(kind.to_owned()));
+                }
+            };
         }
         match self.peek() {
             Some(')') => self.at += 1,
             other => return self.error(FormatErrorKind::BadName(other)),
         }
-        Ok(())
+        Ok(((!name.is_empty()).then(|| name.into()), cast))
+    }
+
+    /// The flags of an item: `bin` counts for whole formats only.
+    fn own(&self, flags: Flags) -> Flags {
+        if self.global.contains(Flags::BINARY) { flags } else { flags.without(Flags::BINARY) }
     }
 
     /// The flags in force with `+Q,-E` added and removed. What is no flag is passed over, as HAProxy does.
-    fn flags(&self, arguments: &str) -> Result<Flags, FormatError> {
+    fn flags(&self, arguments: &str) -> Flags {
         let mut flags = self.global;
         for argument in arguments.split(',').map(str::trim) {
             let (name, add) = match argument.as_bytes().first() {
@@ -239,11 +321,15 @@ impl<'a> Reader<'a> {
                 "Q" => Flags::QUOTE,
                 "X" => Flags::HEX,
                 "E" => Flags::ESCAPE,
-                "json" | "cbor" if add => return self.error(FormatErrorKind::Encoding(name.to_owned())),
+                "bin" => Flags::BINARY,
+                // An identifier is text.
+                "json" | "cbor" if self.purpose == Purpose::Identifier => continue,
+                "json" => Flags::JSON,
+                "cbor" => Flags::CBOR,
                 _ => continue,
             };
             flags = if add { flags | flag } else { flags.without(flag) };
         }
-        Ok(flags)
+        flags
     }
 }

@@ -2,7 +2,8 @@
 //! in one alias what `tune.http.logurilen` hides in another.
 
 use super::alias::{Alias, Kind, Restriction};
-use super::escape::{Encoding, Flags, absent, encoded, optional, quoted, string};
+use super::escape::Classes;
+use super::printer::Printer;
 use super::record::Record;
 
 /// Stands for a request that was never received or not valid.
@@ -63,53 +64,40 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// Appends a part of the request line.
-fn part(
-    record: &Record<'_>,
-    flags: Flags,
-    out: &mut Vec<u8>,
-    select: impl for<'b> FnOnce(RequestLine<'b>) -> &'b [u8],
-) {
+/// Prints a part of the request line.
+fn part(record: &Record<'_>, out: &mut Printer<'_>, select: impl for<'b> FnOnce(RequestLine<'b>) -> &'b [u8]) {
     let text = RequestLine::of(record).map_or(BAD_REQUEST, select);
-    string(out, text, Encoding::REQUEST, flags);
+    out.text(|out| out.put(text, Classes::REQUEST));
 }
 
-fn request_line(record: &Record<'_>, flags: Flags, out: &mut Vec<u8>) {
-    let Some(line) = RequestLine::of(record) else { return string(out, BAD_REQUEST, Encoding::REQUEST, flags) };
-    quoted(out, flags, |out| {
-        encoded(out, line.method, Encoding::REQUEST, flags);
-        for part in [line.uri, line.version].into_iter().flatten() {
-            out.push(b' ');
-            encoded(out, part, Encoding::REQUEST, flags);
-        }
-    });
+fn request_line(record: &Record<'_>, out: &mut Printer<'_>) {
+    let Some(line) = RequestLine::of(record) else {
+        return out.text(|out| out.put(BAD_REQUEST, Classes::REQUEST));
+    };
+    let parts = std::iter::once(line.method).chain(line.uri).chain(line.version);
+    out.text(|out| out.put_joined(parts, Classes::REQUEST));
 }
 
 /// `{first|second}`; nothing where no capture is declared.
-fn braced(out: &mut Vec<u8>, captures: &[Option<&[u8]>], flags: Flags) {
+fn braced(captures: &[Option<&[u8]>], out: &mut Printer<'_>) {
     if captures.is_empty() {
-        return;
+        return out.nothing();
     }
-    quoted(out, flags, |out| {
+    out.text(|out| {
         for (place, capture) in captures.iter().enumerate() {
-            out.push(if place == 0 { b'{' } else { b'|' });
-            encoded(out, capture.unwrap_or_default(), Encoding::FIELD, flags);
+            out.mark(if place == 0 { b'{' } else { b'|' });
+            out.put(capture.unwrap_or_default(), Classes::FIELD);
         }
-        out.push(b'}');
+        out.mark(b'}');
     });
 }
 
 /// Each capture as a field of its own.
-fn listed(out: &mut Vec<u8>, captures: &[Option<&[u8]>], flags: Flags) {
-    for (place, capture) in captures.iter().enumerate() {
-        if place > 0 {
-            out.push(b' ');
-        }
-        match capture {
-            Some(capture) => string(out, capture, Encoding::FIELD, flags),
-            None => absent(out, flags),
-        }
+fn listed(captures: &[Option<&[u8]>], out: &mut Printer<'_>) {
+    if captures.is_empty() {
+        return out.nothing();
     }
+    out.list(captures.iter().copied());
 }
 
 const fn row(
@@ -117,7 +105,7 @@ const fn row(
     kind: Kind,
     restriction: Restriction,
     doc: &'static str,
-    render: fn(&Record<'_>, Flags, &mut Vec<u8>),
+    render: fn(&Record<'_>, &mut Printer<'_>),
 ) -> Alias {
     Alias { name, kind, restriction, at_end: false, doc, render }
 }
@@ -127,43 +115,37 @@ use Restriction::Http;
 
 /// Requests and captures.
 pub const TABLE: &[Alias] = &[
-    row("CC", String, Http, "captured cookie of the request, \"name=value\"", |record, flags, out| {
-        optional(out, record.request_cookie, Encoding::NAME, flags);
+    row("CC", String, Http, "captured cookie of the request, \"name=value\"", |record, out| {
+        out.name(record.request_cookie);
     }),
-    row("CS", String, Http, "captured cookie of the answer, \"name=value\"", |record, flags, out| {
-        optional(out, record.response_cookie, Encoding::NAME, flags);
+    row("CS", String, Http, "captured cookie of the answer, \"name=value\"", |record, out| {
+        out.name(record.response_cookie);
     }),
-    row("HM", String, Http, "method", |record, flags, out| part(record, flags, out, |line| line.method)),
-    row("HP", String, Http, "request URI without its query string", |record, flags, out| {
-        part(record, flags, out, |line| line.without_query());
+    row("HM", String, Http, "method", |record, out| part(record, out, |line| line.method)),
+    row("HP", String, Http, "request URI without its query string", |record, out| {
+        part(record, out, |line| line.without_query());
     }),
-    row("HPO", String, Http, "path alone, without host and query string", |record, flags, out| {
-        part(record, flags, out, |line| line.path());
+    row("HPO", String, Http, "path alone, without host and query string", |record, out| {
+        part(record, out, |line| line.path());
     }),
-    row("HQ", String, Http, "query string with its \"?\"", |record, flags, out| {
-        part(record, flags, out, |line| line.query());
+    row("HQ", String, Http, "query string with its \"?\"", |record, out| {
+        part(record, out, |line| line.query());
     }),
-    row("HU", String, Http, "request URI", |record, flags, out| part(record, flags, out, |line| line.uri())),
-    row("HV", String, Http, "version, \"HTTP/1.1\"", |record, flags, out| {
-        part(record, flags, out, |line| line.version());
+    row("HU", String, Http, "request URI", |record, out| part(record, out, |line| line.uri())),
+    row("HV", String, Http, "version, \"HTTP/1.1\"", |record, out| {
+        part(record, out, |line| line.version());
     }),
-    row("hr", String, Restriction::None, "captured request header fields, \"{first|second}\"", |record, flags, out| {
-        braced(out, record.request_captures, flags);
+    row("hr", String, Restriction::None, "captured request header fields, \"{first|second}\"", |record, out| {
+        braced(record.request_captures, out);
     }),
-    row("hrl", StringList, Restriction::None, "captured request header fields, one by one", |record, flags, out| {
-        listed(out, record.request_captures, flags);
+    row("hrl", StringList, Restriction::None, "captured request header fields, one by one", |record, out| {
+        listed(record.request_captures, out);
     }),
-    row(
-        "hs",
-        String,
-        Restriction::None,
-        "captured response header fields, \"{first|second}\"",
-        |record, flags, out| {
-            braced(out, record.response_captures, flags);
-        },
-    ),
-    row("hsl", StringList, Restriction::None, "captured response header fields, one by one", |record, flags, out| {
-        listed(out, record.response_captures, flags);
+    row("hs", String, Restriction::None, "captured response header fields, \"{first|second}\"", |record, out| {
+        braced(record.response_captures, out);
+    }),
+    row("hsl", StringList, Restriction::None, "captured response header fields, one by one", |record, out| {
+        listed(record.response_captures, out);
     }),
     row("r", String, Http, "request line", request_line),
 ];

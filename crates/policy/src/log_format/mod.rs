@@ -5,13 +5,16 @@
 //! line, read a clock or know a socket: whatever a line tells comes from a [`Record`].
 
 mod alias;
+mod cbor;
 mod compile;
 mod connection;
 mod date;
 mod escape;
 mod format;
 mod http;
+mod json;
 mod number;
+mod printer;
 mod process;
 mod record;
 mod timer;
@@ -21,7 +24,7 @@ pub use compile::{FormatError, FormatErrorKind};
 pub use connection::connection_error;
 pub use date::with_millis as date_with_millis;
 pub use escape::Flags;
-pub use format::LogFormat;
+pub use format::{LogFormat, Purpose};
 pub use record::{Endpoint, Origin, Record, Timers, Timings};
 
 #[cfg(test)]

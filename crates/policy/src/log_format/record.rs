@@ -2,6 +2,7 @@
 //! that has to be looked up later.
 
 use base::moment::{Moment, WallTime};
+use config::spec::LogStep;
 use std::net::SocketAddr;
 
 /// One end of a connection.
@@ -43,9 +44,25 @@ pub enum Origin {
     Connect,
     Response,
     Close,
+    /// A rule (`do-log`).
+    Rule(LogStep),
 }
 
 impl Origin {
+    /// What a profile calls it.
+    pub const fn step(self) -> LogStep {
+        match self {
+            Self::Unspecified => LogStep::Any,
+            Self::SessionError | Self::SessionKilled => LogStep::Error,
+            Self::Accept => LogStep::Accept,
+            Self::Request => LogStep::Request,
+            Self::Connect => LogStep::Connect,
+            Self::Response => LogStep::Response,
+            Self::Close => LogStep::Close,
+            Self::Rule(step) => step,
+        }
+    }
+
     /// As the manual writes it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,6 +74,7 @@ impl Origin {
             Self::Connect => "txn_connect",
             Self::Response => "txn_response",
             Self::Close => "txn_close",
+            Self::Rule(step) => LogStep::NAMES[step as usize].0,
         }
     }
 }

@@ -59,3 +59,17 @@ pub enum BindAddress {
         kind: SocketKind,
     },
 }
+
+/// The port of syslog (RFC 5426).
+pub const SYSLOG: u16 = 514;
+
+impl ServerAddress {
+    /// Where a server of log lines listens: at the port of syslog where none is written. `None`: no line can go there.
+    pub fn of_syslog(&self) -> Option<SocketAddr> {
+        match *self {
+            Self::Inet { ip, port: ServerPort::Exact(port) } => Some(SocketAddr::new(ip, port)),
+            Self::Inet { ip, port: ServerPort::Offset(_) } => Some(SocketAddr::new(ip, SYSLOG)),
+            _ => None,
+        }
+    }
+}

@@ -82,6 +82,8 @@ pub struct ProxyHeader {
     pub binary: bool,
     /// `proxy-v2-options crc32c`.
     pub checksum: bool,
+    /// `proxy-v2-options unique-id`.
+    pub unique_id: bool,
     /// `set-proxy-v2-tlv-fmt`.
     pub fields: Box<[ProxyField]>,
 }

@@ -1,6 +1,6 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
-use super::{GlobalHttp, LogTarget};
+use super::{GlobalHttp, LogTarget, TokenLimits};
 use config::spec::{CloseSpread, MultiQueue, RatesSpec};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub struct Global {
     pub logurilen: usize,
     /// What holds for HTTP.
     pub http: GlobalHttp,
+    /// Which encrypted tokens are decrypted.
+    pub tokens: TokenLimits,
     /// `tune.maxaccept`: connections that a worker accepts in a row; `usize::MAX` for "no limit".
     pub maxaccept: usize,
     /// `tune.listener.multi-queue`: which worker gets a connection.
@@ -67,8 +69,14 @@ pub struct Global {
     pub nosplice: bool,
     /// `harden.reject-privileged-ports.tcp`: clients with a source port below 1024 are not served.
     pub reject_privileged_ports: bool,
+    /// `tune.vars.*`.
+    pub variables: crate::variable::VariableSizes,
     /// `hard-stop-after`.
     pub hard_stop_after: Option<Duration>,
+    /// `spread-checks`: per cent of an interval that is added or taken away.
+    pub spread_checks: u32,
+    /// `max-spread-checks`.
+    pub max_spread_checks: Option<Duration>,
     /// `grace`.
     pub grace: Option<Duration>,
     /// `close-spread-time`.

@@ -5,6 +5,7 @@ use config::spec::{ForwardedSpec, RestrictNames, StatusCodes};
 use std::net::IpAddr;
 use std::sync::Arc;
 use wire::h1::Spelling;
+use wire::http::Head;
 
 /// A field that tells servers an address: `option forwardfor`, `option originalto`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,4 +69,21 @@ pub struct GlobalHttp {
     pub keep_insecure_transfer_encoding: bool,
     /// `tune.http.cookielen`, bytes of a captured cookie at most.
     pub cookielen: usize,
+}
+
+impl Http {
+    /// Whether a client speaks to Weir as to a proxy: with a whole URL, where `option http-use-proxy-header` is on.
+    pub fn asks_as_proxy(&self, request: &Head) -> bool {
+        self.use_proxy_header && !matches!(request.target(), [b'/' | b'*', ..])
+    }
+
+    /// The field in which a request says who asks: a proxy is told in one of its own.
+    pub fn credentials<'a>(&self, request: &'a Head) -> Option<&'a [u8]> {
+        request.first(self.credentials_field(request))
+    }
+
+    /// Its name.
+    pub fn credentials_field(&self, request: &Head) -> &'static [u8] {
+        if self.asks_as_proxy(request) { b"proxy-authorization" } else { b"authorization" }
+    }
 }

@@ -1,7 +1,7 @@
 //! Where log lines go, resolved (configuration manual, section 4.2 "log").
 
 use crate::log_format::LogFormat;
-use config::spec::{LogLevel, LogProtocol, SyslogFormat};
+use config::spec::{LogLevel, LogProtocol, LogStep, LogSteps, SyslogFormat};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +19,17 @@ pub enum LogAddress {
     Descriptor(i32),
     /// Index of a ring in [`super::Program::rings`].
     Ring(usize),
+    /// Index of a backend in `mode log` in [`super::Program::proxies`].
+    Backend(usize),
+}
+
+/// How a server in `mode log` gets its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogServer {
+    /// As datagrams.
+    Datagrams,
+    /// Over a connection, through that ring of [`super::Program::rings`].
+    Ring(usize),
 }
 
 /// `sample <ranges>:<size>`: out of every `size` lines, those whose number (from 1) is in one of the ranges.
@@ -35,6 +46,8 @@ pub struct Sample {
 pub struct Ring {
     /// Its name; empty for `log tcp@…`.
     pub name: Box<str>,
+    /// `description`; its name where none was written.
+    pub description: Box<str>,
     /// `format`, which its lines take whatever the `log` line says; `None`: each line's own.
     pub format: Option<SyslogFormat>,
     /// `maxlen`: bytes of a line at most.
@@ -69,12 +82,57 @@ pub struct LogLines {
     pub error: Option<LogFormat>,
     /// `log-format-sd`.
     pub structured_data: Option<LogFormat>,
+    /// `log-steps`; `None`: once, when the format can be filled in.
+    pub steps: Option<LogSteps>,
     /// `option dontlog-normal`: only what went wrong is logged.
     pub dontlog_normal: bool,
     /// `option log-separate-errors`: what went wrong is logged at level err.
     pub separate_errors: bool,
     /// `option logasap`: lines are written once the answer's head is there.
     pub as_soon_as_possible: bool,
+}
+
+/// A `log-profile` (section 8.3.5).
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogProfile {
+    /// Its name.
+    pub name: Box<str>,
+    /// `log-tag`.
+    pub tag: Option<Box<str>>,
+    /// `on`, by the number of the step.
+    pub steps: [Option<ProfileStep>; LogStep::COUNT],
+}
+
+/// What a profile says of a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProfileStep {
+    /// Nothing is logged.
+    pub drop: bool,
+    /// The format; `None`: the proxy's.
+    pub format: Option<LogFormat>,
+    /// The structured data; `None`: the proxy's.
+    pub structured_data: Option<LogFormat>,
+}
+
+impl LogProfile {
+    /// What it says of a step: of that one, else of any.
+    pub fn on(&self, step: LogStep) -> Option<&ProfileStep> {
+        self.steps[step as usize].as_ref().or(self.steps[LogStep::Any as usize].as_ref())
+    }
+
+    /// Its formats.
+    pub fn formats(&self) -> impl Iterator<Item = &LogFormat> {
+        self.steps.iter().flatten().flat_map(|step| step.format.iter().chain(&step.structured_data))
+    }
+}
+
+/// `unique-id-format` and `unique-id-header` of a frontend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UniqueId {
+    /// The format.
+    pub format: LogFormat,
+    /// The name of the field that carries it to servers.
+    pub header: Option<Box<[u8]>>,
 }
 
 impl LogLines {
@@ -84,6 +142,7 @@ impl LogLines {
             format,
             error: None,
             structured_data: None,
+            steps: None,
             dontlog_normal: false,
             separate_errors: false,
             as_soon_as_possible: false,
@@ -120,6 +179,8 @@ pub struct LogTarget {
     pub length: usize,
     /// `format`; `local`, or `rfc3164` with `log-send-hostname`, where none was written.
     pub format: SyslogFormat,
+    /// `profile`: index of a profile in [`super::Program::profiles`].
+    pub profile: Option<usize>,
     /// `sample`; `None`: every line.
     pub sample: Option<Sample>,
     /// Facility number, 0 to 23.

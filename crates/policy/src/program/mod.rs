@@ -5,25 +5,38 @@
 mod address;
 mod connecting;
 mod errors;
+mod filter;
 mod global;
 mod http;
 mod limits;
 mod listening;
 mod log;
+mod log_forward;
 mod proxy;
 mod runtime;
+mod tokens;
+mod userlist;
 
-pub use address::{BindAddress, ServerAddress, ServerPort};
+pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, Source};
 pub use errors::ErrorPages;
+pub use filter::{Bandwidth, Filter, Filters, Trace};
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
-pub use log::{LogAddress, LogLines, LogMoment, LogTarget, Ring, RingServer, Sample};
+pub use log::{
+    LogAddress, LogLines, LogMoment, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample, UniqueId,
+};
+pub use log_forward::LogForward;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use runtime::{Runtime, RuntimeSocket};
+pub use tokens::TokenLimits;
+pub use userlist::{Password, User, Userlist};
 
+use crate::key::Keys;
+use crate::pattern::Lists;
+use crate::variable::{Known, Stored, Variable};
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.
@@ -35,10 +48,26 @@ pub struct Program {
     pub proxies: Vec<Arc<Proxy>>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
+    /// Relays of log lines.
+    pub log_forwards: Vec<LogForward>,
+    /// `log-profile` sections.
+    pub profiles: Box<[LogProfile]>,
+    /// Users, by list.
+    pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.
     pub namespaces: Vec<Box<str>>,
     /// Number of servers over all backends: the bound of [`Server::serial`].
     pub servers: usize,
     /// The runtime API.
     pub runtime: Runtime,
+    /// Variables of the process that the configuration sets, in order.
+    pub variables: Vec<(Variable, Stored)>,
+    /// The names of variables.
+    pub names: Known,
+    /// The names of the configuration's files.
+    pub files: Box<[Box<str>]>,
+    /// Lists of patterns: what ACLs and maps look up in.
+    pub lists: Lists,
+    /// Public keys that tokens are verified with.
+    pub keys: Keys,
 }

@@ -1,10 +1,16 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
 use super::{
-    BackendLimits, BindAddress, Connecting, ErrorPages, FrontendLimits, Http, Listening, LogLines, LogTarget,
-    Reception, ServerAddress,
+    BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
+    LogTarget, Reception, ServerAddress, UniqueId,
 };
 use crate::balance::Recogniser;
+use crate::capture::CapturePlan;
+use crate::check::{Check, ServerCheck};
+use crate::condition::Condition;
+use crate::expression::{Conversion, Expression};
+use crate::rule::{Rules, ServerChoice, Switch};
+use crate::sample::Context;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
@@ -95,6 +101,12 @@ pub struct Proxy {
     pub frontend: Option<Frontend>,
     /// What it does as a backend: `backend` and `listen`.
     pub backend: Option<Backend>,
+    /// Its rules.
+    pub rules: Rules,
+    /// Its filters.
+    pub filters: Filters,
+    /// The `userlist`s that its expressions ask and that have passwords hidden by crypt(3).
+    pub slow_userlists: Vec<usize>,
     /// `timeout …`.
     pub timeouts: Timeouts,
     /// The boolean options.
@@ -105,6 +117,8 @@ pub struct Proxy {
     pub http: Http,
     /// `monitor-uri`.
     pub monitor_uri: Option<Box<[u8]>>,
+    /// `monitor fail`: when monitoring requests are answered with 503.
+    pub monitor_fail: Box<[Condition]>,
     /// The answers to errors.
     pub errors: ErrorPages,
     /// `log` lines.
@@ -126,11 +140,36 @@ pub struct Frontend {
     pub limits: FrontendLimits,
     /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
     pub backlog: u32,
-    /// Index of the proxy that gets the requests: the first `use_backend`, else `default_backend`, else a `listen`
-    /// itself. `None`: a frontend without any, which answers 503.
+    /// `use_backend` as long as there are conditions, up to the first without one.
+    pub switching: Box<[Switch]>,
+    /// Index of the proxy that gets the requests that no rule sends elsewhere: the first `use_backend` without a
+    /// condition, else `default_backend`, else a `listen` itself. `None`: a frontend without any, which answers 503.
     pub target: Option<usize>,
+    /// The same, where that one is disabled or unpublished: for requests that are forced.
+    pub closed_target: Option<usize>,
+    /// `force-be-switch`: which requests get to backends that are disabled or unpublished.
+    pub force_switching: Box<[Condition]>,
+    /// What is kept of requests and answers for the log; `None`: nothing.
+    pub captures: Option<CapturePlan>,
+    /// How its requests are named; `None`: they are not.
+    pub unique_id: Option<UniqueId>,
     /// What it says about the connections that it takes.
     pub reception: Reception,
+}
+
+impl Frontend {
+    /// The proxy that the switching rules send a request to, or the one where no rule does.
+    pub fn switch(&self, context: &Context<'_>) -> Option<usize> {
+        let forced = self.force_switching.iter().any(|condition| condition.holds(context));
+        let taken = self.switching.iter().find_map(|rule| rule.take(context, forced));
+        taken.flatten().or(self.target).or(self.closed_target.filter(|_| forced))
+    }
+
+    /// Whether that depends on the request.
+    #[inline]
+    pub fn switches(&self) -> bool {
+        !self.switching.is_empty() || self.closed_target.is_some()
+    }
 }
 
 /// One listening address.
@@ -173,12 +212,17 @@ pub struct Backend {
     pub hash: HashSpec,
     /// What a request is recognised by, where the balance hashes.
     pub recogniser: Option<Recogniser>,
+    /// `balance hash`: what makes the key of a request.
+    pub hash_key: Option<Expression>,
+    /// `balance log-hash`: what makes the key of a line.
+    pub log_key: Option<Conversion>,
+    /// What binds requests to servers.
+    pub choice: ServerChoice,
     /// `option allbackups`: all backup servers share the work, not the first one alone.
     pub allbackups: bool,
     /// `retries`.
     pub retries: u32,
-    /// `option redispatch`: with an algorithm that binds a request to its server, as the interval says; else on every
-    /// retry, as HAProxy does whatever the interval.
+    /// `option redispatch`. Its interval counts where something binds a request to its server: a hash, or a rule.
     pub redispatch: Redispatch,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
@@ -188,6 +232,8 @@ pub struct Backend {
     pub limits: BackendLimits,
     /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
     pub fullconn: u32,
+    /// What its servers are checked with.
+    pub check: Check,
 }
 
 /// One server.
@@ -235,6 +281,10 @@ pub struct Server {
     pub redirect: Option<Box<[u8]>>,
     /// How connections to it are made.
     pub connecting: Connecting,
+    /// How it gets log lines, where its backend is in `mode log`.
+    pub log: Option<LogServer>,
+    /// How its health is checked; `None`: not at all.
+    pub check: Option<ServerCheck>,
 }
 
 impl Proxy {

@@ -1,8 +1,13 @@
 //! Addresses of sockets, of all families that Weir speaks.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
+
+/// Whether an address is one of this machine's: whether a socket can be bound to it. A few system calls.
+pub fn is_local(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
 
 /// Where a socket is bound, or its peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

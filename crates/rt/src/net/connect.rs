@@ -54,8 +54,10 @@ pub struct ConnectOptions {
     pub reset_on_close: bool,
     /// Send the first bytes with the SYN (`TCP_FASTOPEN_CONNECT`).
     pub fast_open: bool,
-    /// Firewall mark of the packets (`SO_MARK`; needs a privilege).
+    /// Firewall mark of the packets (`SO_MARK`; needs a privilege, and is left out without it).
     pub mark: Option<u32>,
+    /// Service class of the packets (`IP_TOS`, `IPV6_TCLASS`).
+    pub service_class: Option<u8>,
 }
 
 impl Default for ConnectOptions {
@@ -78,6 +80,7 @@ impl Default for ConnectOptions {
             reset_on_close: false,
             fast_open: false,
             mark: None,
+            service_class: None,
         }
     }
 }
@@ -282,11 +285,17 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
         (options.unsent_limit.map(saturate), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
         (options.send_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_SNDBUF),
         (options.receive_buffer.map(saturate), libc::SOL_SOCKET, libc::SO_RCVBUF),
-        (options.mark.map(|mark| mark as i32), libc::SOL_SOCKET, libc::SO_MARK),
     ] {
         if let Some(value) = value {
             set(level, name, value)?;
         }
+    }
+    // What the kernel does not permit leaves the packets as they are.
+    let _ = options.mark.map(|mark| set(libc::SOL_SOCKET, libc::SO_MARK, mark as i32));
+    if let Some(class) = options.service_class {
+        // A socket of IPv6 has both: it may lead to IPv4.
+        let _ = set(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
+        let _ = set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
     }
     if let Some(interface) = &options.interface {
         bind_to_interface(fd, interface)?;

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 
 use base::{Buffer, Key};
 
-use super::{Address, Socket};
+use super::listener::bind_datagram;
+use super::{Address, BindOptions, Namespace, Socket};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
@@ -77,6 +78,22 @@ impl Datagram {
         }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
         sys::socket::bind(&fd, address)?;
+        Ok(Datagram::of(Socket::Os(fd)))
+    }
+
+    /// The same with options: several processes at one address, buffer sizes, a namespace. A UNIX socket takes the place
+    /// of what is there.
+    ///
+    /// # Errors
+    /// The socket's or the file system's.
+    pub fn bind_with(address: &Address, options: &BindOptions) -> io::Result<Datagram> {
+        if sim::current_world().is_some() {
+            return Datagram::bind(address);
+        }
+        let fd = match &options.namespace {
+            Some(name) => Namespace::open(name)?.run(|| bind_datagram(address, options))??,
+            None => bind_datagram(address, options)?,
+        };
         Ok(Datagram::of(Socket::Os(fd)))
     }
 

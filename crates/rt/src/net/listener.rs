@@ -126,6 +126,7 @@ pub struct ListeningSocket {
     /// Connections that waited before the option was set on the listening socket have not inherited it.
     sets_nodelay: bool,
     pub(super) backlog: i32,
+    pub(super) no_quick_ack: bool,
     namespace: Option<String>,
     /// Another process has the same socket: what is done to it here would be done to both.
     pub(super) is_shared: AtomicBool,
@@ -158,9 +159,9 @@ impl ListeningSocket {
                 apply(&fd, options, inet.is_ipv6())?;
                 apply_to_streams(&fd, options, inet.is_ipv6())?;
                 sys::socket::bind(&fd, address)?;
-                sys::socket::listen(&fd, options.backlog)?;
+                listen(&fd, options.backlog, options.no_quick_ack)?;
             }
-            Address::Unix(path) => bind_unix(&fd, path, options)?,
+            Address::Unix(path) => bind_unix(&fd, path, options, |fd| sys::socket::listen(fd, options.backlog))?,
             Address::Abstract(_) | Address::Unnamed => {
                 sys::socket::bind(&fd, address)?;
                 sys::socket::listen(&fd, options.backlog)?;
@@ -195,6 +196,9 @@ impl ListeningSocket {
         }
         if let Address::Inet(inet) = &address {
             apply_to_streams(&fd, options, inet.is_ipv6())?;
+            if options.no_quick_ack {
+                sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)?;
+            }
         }
         let is_shared = AtomicBool::new(true);
         Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd), address, options) })
@@ -208,7 +212,7 @@ impl ListeningSocket {
             // One that was set by the other process and cannot be changed any more stays as it is.
             let _ = apply_to_streams(&fd, options, inet.is_ipv6());
         }
-        sys::socket::listen(&fd, options.backlog)?;
+        listen(&fd, options.backlog, options.no_quick_ack && !address.is_unix())?;
         Ok(ListeningSocket::new(Socket::Os(fd), address.clone(), options))
     }
 
@@ -232,8 +236,9 @@ impl ListeningSocket {
 
     fn new(socket: Socket, address: Address, options: &BindOptions) -> ListeningSocket {
         let (backlog, is_shared) = (options.backlog, AtomicBool::new(false));
+        let no_quick_ack = options.no_quick_ack && !address.is_unix();
         let namespace = options.namespace.clone();
-        ListeningSocket { socket, address, sets_nodelay: false, backlog, namespace, is_shared }
+        ListeningSocket { socket, address, sets_nodelay: false, backlog, no_quick_ack, namespace, is_shared }
     }
 
     /// Where it listens; port 0 was replaced by the port that was chosen.
@@ -254,11 +259,19 @@ impl fmt::Debug for ListeningSocket {
     }
 }
 
+/// Starts to listen. The kernel then forgets what it was told of acknowledgements, so that comes behind.
+pub(super) fn listen(fd: &OwnedFd, backlog: i32, no_quick_ack: bool) -> io::Result<()> {
+    sys::socket::listen(fd, backlog)?;
+    if no_quick_ack {
+        sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)?;
+    }
+    Ok(())
+}
+
 fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
     let set = |level, name, value: i32| sys::socket::set_option(fd.as_raw_fd(), level, name, value);
     let flag = |on: bool| on.then_some(1);
     let v6only = options.v6only.filter(|_| v6).map(i32::from);
-    let quick_ack = options.no_quick_ack.then_some(0);
     let millis = |time: Duration| saturate(time.as_millis());
     let seconds = |time: Duration| saturate(time.as_secs().max(1));
     for (value, level, name) in [
@@ -267,7 +280,6 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
         (v6only, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
         (flag(options.nodelay), libc::IPPROTO_TCP, libc::TCP_NODELAY),
         (options.defer_accept.map(seconds), libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
-        (quick_ack, libc::IPPROTO_TCP, libc::TCP_QUICKACK),
         (options.mss.map(saturate), libc::IPPROTO_TCP, libc::TCP_MAXSEG),
         (options.user_timeout.map(millis), libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
         (options.fast_open.map(saturate), libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
@@ -316,8 +328,37 @@ fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result
     Ok(())
 }
 
-/// Listens under a name of our own, sets the file's owner and mode, and moves it to its place.
-fn bind_unix(fd: &OwnedFd, path: &Path, options: &BindOptions) -> io::Result<()> {
+/// Binds a datagram socket; of the options those count that are not about connections.
+pub(super) fn bind_datagram(address: &Address, options: &BindOptions) -> io::Result<OwnedFd> {
+    let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
+    match address {
+        Address::Inet(inet) => {
+            let BindOptions { v6only, reuse_port, receive_buffer, transparent, interface, .. } = options.clone();
+            let only = BindOptions {
+                v6only,
+                reuse_port,
+                receive_buffer,
+                transparent,
+                interface,
+                nodelay: false,
+                ..BindOptions::default()
+            };
+            apply(&fd, &only, inet.is_ipv6())?;
+            sys::socket::bind(&fd, address)?;
+        }
+        Address::Unix(path) => bind_unix(&fd, path, options, |_| Ok(()))?,
+        Address::Abstract(_) | Address::Unnamed => sys::socket::bind(&fd, address)?,
+    }
+    Ok(fd)
+}
+
+/// Binds under a name of our own, sets the file's owner and mode, and moves it to its place once it is open.
+fn bind_unix(
+    fd: &OwnedFd,
+    path: &Path,
+    options: &BindOptions,
+    open: impl Fn(&OwnedFd) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     // A name that is too long with its ending is bound in place: for a moment nobody listens then.
@@ -335,7 +376,7 @@ fn bind_unix(fd: &OwnedFd, path: &Path, options: &BindOptions) -> io::Result<()>
         if let Some(mode) = options.mode {
             fs::set_permissions(&temporary, Permissions::from_mode(mode))?;
         }
-        sys::socket::listen(fd, options.backlog)?;
+        open(fd)?;
         fs::rename(&temporary, path)
     };
     prepare().inspect_err(|_| {

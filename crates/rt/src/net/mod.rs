@@ -16,7 +16,7 @@ mod socket;
 mod stream;
 mod tcp_info;
 
-pub use address::Address;
+pub use address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
 pub use datagram::{Datagram, Family};
 pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use super::listener::listen;
 use super::{Address, ListeningSocket, Socket};
 use crate::sys;
 
@@ -37,7 +38,7 @@ impl ListeningSocket {
         if matches!(self.address, Address::Abstract(_)) {
             sys::socket::bind(fd, &self.address)?;
         }
-        sys::socket::listen(fd, self.backlog)
+        listen(fd, self.backlog, self.no_quick_ack)
     }
 
     /// From now on another process has this socket, too, so that it is not paused any more.

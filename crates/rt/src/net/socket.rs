@@ -46,6 +46,15 @@ impl Socket {
         }
     }
 
+    /// Drops up to `most` bytes of what has come; 0 at the end, `None` when there is nothing yet.
+    #[inline]
+    pub(crate) fn discard(&self, most: usize) -> io::Result<Option<usize>> {
+        match self {
+            Socket::Os(fd) => sys::socket::discard(fd.as_raw_fd(), most),
+            Socket::Sim(socket) => socket.receive(&mut vec![0; most.min(64 * 1024)]),
+        }
+    }
+
     /// Whether there is something to receive (data, the end or an error), without taking it.
     pub(crate) fn has_something(&self) -> bool {
         match self {
@@ -120,6 +129,19 @@ impl Socket {
             Socket::Os(fd) => sys::socket::set_option(fd.as_raw_fd(), level, name, value),
             Socket::Sim(_) => Ok(()),
         }
+    }
+
+    /// Makes closing tell the peer nothing: the kernel forgets the connection (`TCP_REPAIR`), and where it may not, sends a
+    /// reset that the first router drops. With a number of `hops`: a reset that lives so long.
+    pub(crate) fn forget(&self, hops: Option<u8>) -> io::Result<()> {
+        if hops.is_none() && self.set_option(libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
+            return Ok(());
+        }
+        let hops = i32::from(hops.unwrap_or(1));
+        if self.set_option(libc::IPPROTO_IP, libc::IP_TTL, hops).is_err() {
+            self.set_option(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, hops)?;
+        }
+        self.set_linger_zero()
     }
 
     /// Makes closing reset the connection instead of ending it in order.

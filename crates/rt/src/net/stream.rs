@@ -2,6 +2,8 @@
 //!
 //! It tries before it waits, and is watched from the first time that it must wait; it must never block.
 
+mod transfer;
+
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::marker::PhantomData;
@@ -35,6 +37,9 @@ pub struct Stream {
     key: Key,
     of_one_worker: PhantomData<*const ()>,
 }
+
+/// A body of so many bytes is moved behind its head: that costs less than the kernel takes for a second piece.
+const FEW: usize = 512;
 
 /// What a task waits for.
 #[derive(Clone, Copy)]
@@ -119,6 +124,29 @@ impl Stream {
         })
     }
 
+    /// Drops up to `most` of the bytes that have come without copying them (`MSG_TRUNC`), and tells how many; 0 is the
+    /// end of the stream. For TCP alone: a UNIX socket has no such way.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn poll_discard(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let room = most.max(1);
+                if let Some(count) = note_read(source, room, self.socket.discard(room))? {
+                    worker.spend_bytes(count);
+                    return Poll::Ready(Ok(count));
+                }
+            }
+            self.wait(worker, source, context, Want::Read)?;
+            Poll::Pending
+        })
+    }
+
     /// Reads without waiting: `None` when there is nothing yet. Nobody is woken when there is.
     ///
     /// # Errors
@@ -127,8 +155,8 @@ impl Stream {
         self.with_source(|_, source| if source.may_read() { read(&self.socket, source, buffer) } else { Ok(None) })
     }
 
-    /// Writes both buffers, `head` first, with one call, and consumes what was written. Either may be empty; when both
-    /// are, the answer is 0 at once. `more` tells the kernel that more data or a close follows at once (`MSG_MORE`).
+    /// Writes both buffers, `head` first, with one call, and consumes what was written; a short body may move into `head`
+    /// before. Either may be empty; when both are, the answer is 0 at once. `more` tells the kernel that more data or a close follows at once (`MSG_MORE`).
     ///
     /// # Errors
     /// The socket's.
@@ -140,6 +168,9 @@ impl Stream {
         body: &mut Buffer,
         more: bool,
     ) -> Poll<io::Result<usize>> {
+        if !head.is_empty() && (1..=FEW).contains(&body.len()) && head.push(body.data()) {
+            body.clear();
+        }
         let (in_head, in_body) = (head.len(), body.len());
         let written = match (in_head, in_body) {
             (0, 0) => return Poll::Ready(Ok(0)),
@@ -308,6 +339,14 @@ impl Stream {
         self.socket.set_linger_zero()
     }
 
+    /// Closing it will tell the peer nothing, or with a number of `hops`: a reset that lives so long.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
+        self.socket.forget(hops)
+    }
+
     /// Wakes a reader only when `bytes` are there (`SO_RCVLOWAT`), or the end. 1 is the normal state. Whoever raises it
     /// must lower it by a timer: a sender that pauses below the mark is never read otherwise.
     ///
@@ -337,6 +376,24 @@ impl Stream {
     /// The socket's.
     pub fn set_keepalive(&mut self, on: bool) -> io::Result<()> {
         self.socket.set_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, i32::from(on))
+    }
+
+    /// Marks packets for the firewall and the choice of routes (`SO_MARK`).
+    ///
+    /// # Errors
+    /// The socket's; it needs a privilege.
+    pub fn set_mark(&self, mark: u32) -> io::Result<()> {
+        self.socket.set_option(libc::SOL_SOCKET, libc::SO_MARK, mark as i32)
+    }
+
+    /// Sets the service class of packets (`IP_TOS`, `IPV6_TCLASS`).
+    ///
+    /// # Errors
+    /// The socket's; one of another family has no such option.
+    pub fn set_service_class(&self, class: u8) -> io::Result<()> {
+        let v4 = self.socket.set_option(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
+        let v6 = self.socket.set_option(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
+        v4.or(v6)
     }
 
     /// Acknowledges at once, or lets acknowledgements wait for data to go with (`TCP_QUICKACK`).
@@ -381,6 +438,16 @@ impl Stream {
         let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
         let smaller = size.saturating_sub(connect::saturate(by)).max(1);
         self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_MAXSEG, smaller)
+    }
+
+    /// Bytes of a full segment to the peer. A system call.
+    ///
+    /// # Errors
+    /// The socket's; one that is not TCP has no segments.
+    pub fn segment_size(&self) -> io::Result<usize> {
+        let descriptor = self.socket.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+        let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
+        Ok(usize::try_from(size).unwrap_or(0))
     }
 
     /// The address of the other end. A system call.
@@ -451,44 +518,6 @@ impl Stream {
     pub(super) fn expect_anything(&mut self) {
         self.with_source(|_, source| (source.read, source.write) = (Readiness::Unknown, Readiness::Unknown));
     }
-
-    /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
-    pub(super) fn poll_receive_by(
-        &mut self,
-        context: &Context<'_>,
-        room: usize,
-        receive: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        self.with_source(|worker, source| {
-            if source.may_read() {
-                if !worker.may_spend(context) {
-                    return Poll::Pending;
-                }
-                let received = receive(&self.socket)?;
-                match received {
-                    // A splice may move less than there is: only an answer of "nothing" drains.
-                    Some(count) => {
-                        source.has_read(room, room);
-                        worker.spend_bytes(count);
-                        return Poll::Ready(Ok(count));
-                    }
-                    None => source.has_read(0, room.max(1)),
-                }
-            }
-            self.wait(worker, source, context, Want::Read)?;
-            Poll::Pending
-        })
-    }
-
-    /// Writes by other means than `poll_write`: `send` moves bytes into the socket, of `offered` ones.
-    pub(super) fn poll_send_by(
-        &mut self,
-        context: &Context<'_>,
-        offered: usize,
-        send: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        self.poll_send(context, offered, send)
-    }
 }
 
 #[cold]
@@ -504,13 +533,18 @@ fn read(socket: &Socket, source: &mut Source, buffer: &mut Buffer) -> io::Result
     if room == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no room to read into"));
     }
-    let received = socket.receive(place)?;
+    let received = note_read(source, room, socket.receive(place))?;
+    buffer.advance(received.unwrap_or(0));
+    Ok(received)
+}
+
+/// Records what a read into room for `room` bytes says about readiness.
+#[inline]
+fn note_read(source: &mut Source, room: usize, received: io::Result<Option<usize>>) -> io::Result<Option<usize>> {
+    let received = received?;
     match received {
-        Some(count) => {
-            buffer.advance(count);
-            // The end of the stream stays readable: a short read is one of some bytes.
-            source.has_read(if count == 0 { room } else { count }, room);
-        }
+        // The end of the stream stays readable: a short read is one of some bytes.
+        Some(count) => source.has_read(if count == 0 { room } else { count }, room),
         None => source.read = Readiness::Drained,
     }
     Ok(received)

@@ -62,6 +62,15 @@ impl SimSocket {
         SimSocket { world: SharedWorld::clone(world), node }
     }
 
+    pub(crate) fn alarm(world: &SharedWorld) -> SimSocket {
+        let node = lock(world).add_node(Kind::Alarm(Moment::MAX));
+        SimSocket { world: SharedWorld::clone(world), node }
+    }
+
+    pub(crate) fn set_alarm(&self, at: Moment) {
+        self.with(|world, node| world.set_alarm(node, at));
+    }
+
     pub(crate) fn accept(&self) -> io::Result<Option<(SimSocket, Address)>> {
         let accepted = self.with(World::accept)?;
         Ok(accepted.map(|(node, from)| (SimSocket { world: SharedWorld::clone(&self.world), node }, from)))
@@ -161,7 +170,7 @@ impl Drop for SimSocket {
             Some(Kind::Stream(_)) => world.close_stream(node),
             Some(Kind::Listener(_)) => world.close_listener(node),
             Some(Kind::Datagram(_)) => world.close_datagram(node),
-            Some(Kind::Signals) => drop(world.nodes.remove(node)),
+            Some(Kind::Signals | Kind::Alarm(_)) => drop(world.nodes.remove(node)),
             None => {}
         });
     }

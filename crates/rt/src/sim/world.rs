@@ -62,6 +62,8 @@ pub(super) enum Kind {
     Listener(Backlog),
     Datagram(Mailslot),
     Signals,
+    /// Expires at that moment.
+    Alarm(Moment),
 }
 
 struct Watched {
@@ -89,6 +91,8 @@ pub(super) enum Happening {
     Reset { to: Key },
     /// The peer has read: there is room to write again.
     Room { at: Key },
+    /// An alarm may have expired.
+    Alarm { at: Key },
     /// A datagram arrives.
     Datagram { to: Address, from: Address, bytes: Vec<u8> },
 }
@@ -177,7 +181,7 @@ impl World {
             Happening::Data { to, from, bytes } => self.data_arrives(to, from, bytes),
             Happening::End { to } => self.end_arrives(to),
             Happening::Reset { to } => self.reset_arrives(to),
-            Happening::Room { at } => self.trigger(at),
+            Happening::Room { at } | Happening::Alarm { at } => self.trigger(at),
             Happening::Datagram { to, from, bytes } => self.datagram_arrives(&to, from, bytes),
         }
     }
@@ -246,7 +250,16 @@ impl World {
             Some(Kind::Datagram(slot)) if !slot.is_empty() => Events::READABLE.with(Events::WRITABLE),
             Some(Kind::Datagram(_)) => Events::WRITABLE,
             Some(Kind::Signals) if !self.signals.is_empty() => Events::READABLE,
-            Some(Kind::Listener(_) | Kind::Signals) | None => Events::NONE,
+            Some(Kind::Alarm(at)) if *at <= self.now => Events::READABLE,
+            Some(Kind::Listener(_) | Kind::Signals | Kind::Alarm(_)) | None => Events::NONE,
+        }
+    }
+
+    /// Sets an alarm.
+    pub(super) fn set_alarm(&mut self, node: Key, at: Moment) {
+        if let Some(found) = self.nodes.get_mut(node) {
+            found.kind = Kind::Alarm(at);
+            self.schedule(at, Happening::Alarm { at: node });
         }
     }
 

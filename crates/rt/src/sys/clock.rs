@@ -1,6 +1,6 @@
 //! The kernel's clocks and its random numbers.
 //!
-//! Only a driver may call this, once a turn.
+//! Only a driver may call this: once a turn, and where somebody measures within one.
 
 use base::{Moment, WallTime};
 

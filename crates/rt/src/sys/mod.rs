@@ -3,6 +3,7 @@
 //! Nothing here may keep state or decide anything.
 
 pub(crate) mod address;
+pub(crate) mod alarm;
 pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod event;

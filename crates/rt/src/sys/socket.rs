@@ -100,6 +100,15 @@ pub(crate) fn receive(fd: RawFd, place: &mut [u8], flags: i32) -> io::Result<Opt
     })
 }
 
+/// Drops up to `most` bytes of what a TCP socket has received, without copying them; 0 at the end of the stream.
+#[inline]
+pub(crate) fn discard(fd: RawFd, most: usize) -> io::Result<Option<usize>> {
+    // SAFETY: with MSG_TRUNC, TCP moves bytes nowhere: no place is needed for them.
+    attempt(|| unsafe {
+        libc::syscall(libc::SYS_recvfrom, fd, NOWHERE, most, libc::MSG_TRUNC, NOWHERE, NOWHERE) as libc::ssize_t
+    })
+}
+
 #[inline]
 pub(crate) fn send(fd: RawFd, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
     let flags = send_flags(more);

@@ -137,3 +137,15 @@ pub(crate) fn base_address() -> usize {
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut base).cast()) };
     base
 }
+
+/// Has the processor fetch a cache line, where it can be asked to. Any address will do.
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program could see, and does not fail on any address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch(address.cast(), std::arch::x86_64::_MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

@@ -65,6 +65,25 @@ fn streams_inherit_timeout_algorithm_and_the_kept_packet() {
     });
 }
 
+/// Listening makes the kernel forget an option that was set before.
+#[test]
+fn acknowledgements_wait_for_the_answer_where_the_listener_says_so() {
+    on_one_worker(|| async {
+        for no_quick_ack in [true, false] {
+            let options = BindOptions { no_quick_ack, ..BindOptions::default() };
+            let socket = Arc::new(ListeningSocket::bind(&any_port(), &options).unwrap());
+            for _ in 0..2 {
+                let listening = socket.as_descriptor().unwrap();
+                assert_eq!(option(&listening, libc::IPPROTO_TCP, libc::TCP_QUICKACK), i32::from(!no_quick_ack));
+                socket.pause().unwrap();
+                socket.resume().unwrap();
+            }
+            let (stream, _client) = accepted(options).await;
+            assert_eq!(option(&stream, libc::IPPROTO_TCP, libc::TCP_QUICKACK), i32::from(!no_quick_ack));
+        }
+    });
+}
+
 #[test]
 fn closing_resets_where_the_listener_says_so() {
     on_one_worker(|| async {

@@ -47,6 +47,28 @@ fn more_than_the_kernel_buffers_flows_through() {
 }
 
 #[test]
+fn bytes_are_dropped_unseen_up_to_where_they_are_wanted() {
+    on_one_worker(|| async {
+        const MANY: usize = 5_000_000;
+        let socket = listen();
+        serve(socket.clone(), |socket| {
+            rt::spawn(rt::Class::Normal, 0, async move {
+                let mut stream = Stream::adopt(socket);
+                write_all(&mut stream, &vec![b'x'; MANY]).await.unwrap();
+                write_all(&mut stream, b"wanted").await.unwrap();
+            });
+        });
+        let mut stream = connect(socket.local_address()).await;
+        let mut left = MANY;
+        while left > 0 {
+            left -= poll_fn(|context| stream.poll_discard(context, left)).await.unwrap();
+        }
+        assert_eq!(read_to_end(&mut stream).await.unwrap(), b"wanted");
+        assert_eq!(poll_fn(|context| stream.poll_discard(context, 1)).await.unwrap(), 0, "the end");
+    });
+}
+
+#[test]
 fn a_request_with_its_end_is_read_to_the_end() {
     on_one_worker(|| async {
         for registered_before in [false, true] {

@@ -291,3 +291,15 @@ fn futures_use_the_memory_of_those_before() {
         }
     });
 }
+
+#[test]
+fn an_alarm_comes_and_is_set_anew() {
+    on_one_worker(|| async {
+        let mut alarm = rt::Alarm::new().unwrap();
+        for _ in 0..3 {
+            let moment = rt::read_clock() + Duration::from_micros(300);
+            poll_fn(|context| alarm.poll_at(context, moment)).await.unwrap();
+            assert!(rt::now() >= moment);
+        }
+    });
+}

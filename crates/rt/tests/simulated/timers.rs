@@ -142,3 +142,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_alarm_is_met_to_the_microsecond_and_can_be_set_anew() {
+    rt::sim::run(1, 1, idle(), async {
+        let mut alarm = rt::Alarm::new().unwrap();
+        let begun = rt::now();
+        for micros in [10, 1_234, 1_235, 500_000] {
+            let moment = begun + Duration::from_micros(micros);
+            poll_fn(|context| alarm.poll_at(context, moment)).await.unwrap();
+            let late = rt::now().saturating_since(moment);
+            assert!(rt::now() >= moment && late < Duration::from_micros(5), "{micros}: {late:?}");
+        }
+        // What was asked for before is forgotten.
+        let mut polls = 0;
+        let (early, late) = (rt::now() + Duration::from_secs(1), rt::now() + Duration::from_secs(2));
+        poll_fn(|context| {
+            polls += 1;
+            if polls == 1 {
+                assert!(alarm.poll_at(context, early).is_pending());
+            }
+            alarm.poll_at(context, late)
+        })
+        .await
+        .unwrap();
+        assert_eq!(polls, 2);
+    });
+}

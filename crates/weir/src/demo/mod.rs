@@ -64,6 +64,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         program,
         sockets: sockets.proxies,
         runtime: sockets.runtime,
+        relays: sockets.relays,
         host: Host::default(),
         machine: Machine::default(),
         starter: None,

@@ -123,7 +123,11 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         return Err(Refused);
     }
     let mut found = Vec::new();
-    let mut resolver = crate::resolve::SystemResolver { ipv4_only: settings.ipv4_only };
+    let mut resolver = crate::resolve::SystemResolver {
+        ipv4_only: settings.ipv4_only,
+        files: Vec::new(),
+        surroundings: crate::resolve::Surroundings::default(),
+    };
     let program = policy::compile(&loaded.spec, &mut resolver, &policy::Limits::default(), &mut found);
     let Some(program) = program else {
         messages.report(&found, &Sources::default());

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &["base", "wire", "config", "rt", "policy", "conn"]),
     ("lua", &["base", "wire", "config", "rt", "policy", "conn", "engine"]),
     ("tools", &["base", "wire", "rt", "conn"]),
-    ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua"]),
+    ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua", "tools"]),
     ("testkit", &["base", "wire", "rt"]),
     // Drives the finished program from outside.
     ("cases", &[]),

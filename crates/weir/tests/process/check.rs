@@ -73,6 +73,96 @@ fn every_error_is_told_at_once_and_the_last_line_sums_up() {
 }
 
 #[test]
+fn rules_and_formats_are_looked_at_whatever_else_is_wrong() {
+    let folder = Folder::new();
+    let text = "backend app\n    server one 300.0.0.1:2\n    server two 127.0.0.1:2 chek\nfrontend web\n    bind 127.0.0.1:1\n    \
+                acl a srrc 1\n    http-request deny if a\n    use_backend lost if { pathh /x }\n    http-request set-var(txn.a) \
+                srv_is_up(app/one)\n    log-format %[nope]\n    default_backend lost\n";
+    let file = folder.write("bad.cfg", &format!("defaults\n    foo\n{}{text}", &DEFAULTS["defaults\n".len()..]));
+    let found = line(&format!("-c -f {file}"));
+    let wanted = [
+        "unknown keyword 'foo'",
+        "'chek'",
+        "unknown fetch method 'srrc'",
+        "unknown fetch method 'pathh'",
+        "unable to find required use_backend: 'lost'",
+        "unknown fetch method 'nope'",
+    ];
+    let at: Vec<Option<usize>> = wanted.iter().map(|part| found.stderr.find(part)).collect();
+    assert!(at.iter().all(Option::is_some) && at[..4].is_sorted(), "{at:?}\n{}", found.stderr);
+    // What only follows from another error is not told.
+    assert!(!found.stderr.contains("no such ACL") && !found.stderr.contains("find server"), "{}", found.stderr);
+}
+
+/// Lines of a frontend, and what is said about them: the end of it with its severity.
+const REMARKS: &[(&str, &str)] = &[
+    (
+        "http-request deny\nhttp-request allow",
+        "W previous 'http-request' action is final and has no condition attached",
+    ),
+    ("http-request deny if TRUE\nhttp-request allow", ""),
+    ("use_backend app if TRUE\nhttp-request deny", "W a 'http-request' rule placed after a 'use_backend' rule will"),
+    ("http-request deny\ntcp-request content accept", "W a 'tcp-request content' rule placed after an 'http-request'"),
+    ("tcp-request content accept\nhttp-request deny", ""),
+    ("acl a path -7", "A '-7' is not a valid ACL option. Please use '--' before any pattern"),
+    ("acl a path -- -7", ""),
+    ("acl a path_beg -m end x", "W original matching method 'path_beg' was overwritten and will not be applied"),
+    ("acl a path_beg,lower x", "W original matching method 'path_beg' was overwritten"),
+    ("acl a path_beg -m beg x", ""),
+    ("acl a path", "W no pattern to match against were provided"),
+    ("acl a path -i", ""),
+    (
+        "acl a status 200\nhttp-request deny if a",
+        "W acl 'a' will never match because it only involves keywords that are",
+    ),
+    (
+        "acl a status 200\nacl a path /\nhttp-request deny if a",
+        "W acl 'a' involves keyword 'status' which is incompatible",
+    ),
+    ("http-request deny if { status 200 }", "W anonymous acl will never match because it uses keyword 'status' which"),
+    ("redirect location / if { status 200 }", "W anonymous acl will never match because it uses keyword 'status'"),
+    ("use_backend app if { req.len gt 0 }", "W Proxy 'web': L6 sample fetches ignored on HTTP proxies (declared at"),
+    ("http-request set-header a %[req.len]", "W L6 sample fetch <req.len> ignored in HTTP log-format string."),
+    ("acl or path /", "A acl name 'or' will never match."),
+    ("acl Or path /", "A acl name 'Or' will never match. 'or' is used"),
+    ("acl", "A 'acl' expects a name and an expression."),
+    ("acl a req.hdr_cnt(x) 5:3", "A '5:3' is not a valid number range."),
+    ("acl a path,nope x", "A ACL keyword 'path' : unknown converter 'nope'."),
+    ("acl a bin(00) -m bool", "A matching method 'bool' cannot be used with fetch keyword 'bin'."),
+    ("acl a src localhost", ""),
+    ("acl a src -n localhost", "A 'localhost' is not a valid IPv4 or IPv6 address."),
+    ("acl a req.body,json_query('$.a') x", "A matching method must be specified first (using '-m')"),
+    ("mode tcp\nhttp-request deny", "W 'http-request' rules ignored for frontend 'web' as they require HTTP mode."),
+    ("mode tcp\nhttp-response deny", "W 'http-response' rules ignored for frontend 'web' as they require HTTP mode."),
+    ("mode tcp\nredirect location /", "W 'redirect' rules ignored for frontend 'web' as they require HTTP mode."),
+];
+
+#[test]
+fn what_haproxy_remarks_is_remarked() {
+    let folder = Folder::new();
+    for (lines, wanted) in REMARKS {
+        let tcp = if lines.contains("mode tcp") { "    mode tcp\n" } else { "" };
+        let text = format!(
+            "{DEFAULTS}backend app\n{tcp}    server one 127.0.0.1:2\nfrontend web\n    bind 127.0.0.1:1\n{lines}\n"
+        );
+        let found = line(&format!("-c -f {}", folder.write("remarks.cfg", &text)));
+        let (severity, message) = wanted.split_at(wanted.len().min(1));
+        let expected = match severity {
+            "A" => (Some(1), "[ALERT]"),
+            "W" => (Some(0), "[WARNING]"),
+            _ => (Some(0), ""),
+        };
+        assert_eq!(found.code(), expected.0, "{lines}\n{}", found.stderr);
+        assert!(
+            found.stderr.contains(message.trim()) && found.stderr.contains(expected.1),
+            "{lines}\n{}",
+            found.stderr
+        );
+        assert_eq!(found.stderr.is_empty(), wanted.is_empty(), "{lines}\n{}", found.stderr);
+    }
+}
+
+#[test]
 fn missing_files_are_named() {
     for flags in ["-c", "", "-c --"] {
         let named = if flags.ends_with("--") { "/nowhere/a /nowhere/b" } else { "-f /nowhere/a -f /nowhere/b" };

@@ -11,6 +11,7 @@ mod crowd;
 mod demonstration;
 mod exhaustion;
 mod handover;
+mod manual;
 mod master;
 mod namespaces;
 mod networks;

@@ -113,6 +113,20 @@ impl ChunkDecoder {
         if self.state == State::Data { self.remaining } else { 0 }
     }
 
+    /// Leaves out the next `count` bytes, at most [`ChunkDecoder::remaining_in_chunk`]: whoever drops a body need not
+    /// bring its payload here. Tells how many were left out.
+    #[inline]
+    pub fn skip(&mut self, count: u64) -> u64 {
+        let skipped = count.min(self.remaining_in_chunk());
+        if skipped > 0 {
+            self.remaining -= skipped;
+            if self.remaining == 0 {
+                self.state = State::DataCr;
+            }
+        }
+        skipped
+    }
+
     /// Moves the payload in `data` to its front. Every byte is used, whatever it is a part of, up to the end of the
     /// body; `trailers` holds the trailers then. After an error the decoder must not be used.
     pub fn decode_in_place(&mut self, data: &mut [u8], trailers: &mut Fields) -> Result<Decoded, ChunkError> {

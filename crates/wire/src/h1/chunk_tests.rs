@@ -165,3 +165,16 @@ fn sizes_are_written_in_capital_digits() {
         assert_eq!(chunk_header(length, &mut [0; 18]), line);
     }
 }
+
+#[test]
+fn payload_may_be_left_out_and_nothing_else() {
+    let mut decoder = ChunkDecoder::new();
+    assert_eq!(decoder.skip(5), 0, "there is no chunk");
+    let decode = |decoder: &mut ChunkDecoder, text: &[u8]| {
+        decoder.decode_in_place(&mut text.to_vec(), &mut Fields::new()).map(|decoded| (decoded.payload, decoded.state))
+    };
+    assert_eq!(decode(&mut decoder, b"a\r\nxyz"), Ok((3, ChunkState::More)));
+    assert_eq!((decoder.skip(4), decoder.remaining_in_chunk()), (4, 3));
+    assert_eq!((decoder.skip(100), decoder.remaining_in_chunk()), (3, 0));
+    assert_eq!(decode(&mut decoder, b"\r\n0\r\n\r\n"), Ok((0, ChunkState::End)));
+}

@@ -70,6 +70,11 @@ impl Fields {
         self.text.capacity() + self.list.capacity() * size_of::<Field>()
     }
 
+    /// Bytes of text that were written, those of removed and replaced fields included.
+    pub(crate) fn written(&self) -> usize {
+        self.used
+    }
+
     /// How many fields there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -181,8 +186,14 @@ impl Fields {
         }
     }
 
+    /// The value of the field at `index`, if it is of that lower-case name.
+    pub fn value_if(&self, index: usize, name: &[u8]) -> Option<&[u8]> {
+        let field = self.list.get(index)?;
+        (self.name_of(field) == name).then(|| self.value_of(field))
+    }
+
     /// Gives the field at `index` another value in its place.
-    pub(crate) fn set_value(&mut self, index: usize, value: &[u8]) {
+    pub fn set_value(&mut self, index: usize, value: &[u8]) {
         let Some(old) = self.list.get(index).copied() else { return };
         let name_length = (old.value - old.start) as usize - 2;
         self.reserve(name_length + value.len() + 4);

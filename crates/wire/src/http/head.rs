@@ -5,6 +5,9 @@
 
 use super::{ConnectionOptions, Fields, Framing, Method, Name, Version};
 
+/// What a part of a head takes on top of its text, by HAProxy's measure.
+pub const PART: usize = 8;
+
 /// A stretch of the head's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -189,6 +192,24 @@ impl Head {
     /// none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         self.fields.replace(name, value);
+    }
+
+    /// The room that the head takes by HAProxy's measure: 8 bytes for each part on top of its text, 28 for the start line
+    /// and its version, 40 for the message.
+    pub fn measure(&self) -> usize {
+        let fields: usize = self.fields().map(|(name, value)| name.len() + value.len()).sum();
+        let status = if self.status == 0 { 0 } else { self.status.ilog10() as usize + 1 };
+        let line = self.method().len() + self.target().len() + status + self.reason().len();
+        // 20 for the start line, 8 for the version, 1 for the end; two parts more than fields; 40 in all.
+        20 + 8 + 1 + line + fields + PART * (self.field_count() + 2) + 40
+    }
+
+    /// Whether it stays within `room` by that measure when so many bytes of it go and so many come.
+    #[inline]
+    pub fn has_room(&self, removed: usize, added: usize, room: usize) -> bool {
+        // Nothing is measured that all the text that was ever written could not exceed.
+        self.fields.written() + PART * (self.field_count() + 2) + 80 + added <= room
+            || self.measure().saturating_sub(removed) + added <= room
     }
 
     /// Changes a request's method. Spaces and control characters in it are left out; nothing changes when nothing is

@@ -9,9 +9,10 @@ pub(crate) mod head;
 mod method;
 pub(crate) mod name;
 mod status;
+pub mod target;
 
 pub use fields::Fields;
-pub use head::Head;
+pub use head::{Head, PART};
 pub use method::Method;
 pub use name::Name;
 pub use status::reason;

@@ -111,7 +111,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         return;
     };
     let place = context.holder.describe();
-    let addresses = read_addresses(word, "bind", &place, context.around, &mut context.report);
+    let addresses = read_addresses(word, "bind", &place, &AddressRules::BIND, context.around, &mut context.report);
     context.draft.gaps.bind |= addresses.incomplete;
     let mut draft = BindDraft::default();
     let mut bind = BindContext {
@@ -132,6 +132,40 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     );
     let span = line.whole();
     context.draft.spec.binds.extend(addresses.found.into_iter().map(|place| draft.clone().at(span, place)));
+}
+
+/// Reads a `bind` or `dgram-bind` line of a section of relays: none, one or several addresses.
+pub(crate) fn read_relay(
+    line: &Line,
+    earlier: &[BindSpec],
+    around: Surroundings<'_>,
+    out: &mut Report<'_>,
+) -> Vec<BindSpec> {
+    // HAProxy says nothing of a line without an address.
+    let Some(word) = line.words.get(1) else { return Vec::new() };
+    let is_stream = line.keyword() == "bind";
+    let rules = if is_stream { AddressRules::BIND } else { AddressRules::DGRAM_BIND };
+    let name = format!("{} {}", line.keyword(), word.text);
+    let addresses = read_addresses(word, &name, "section 'log-forward'", &rules, around, out);
+    let mut draft = BindDraft::default();
+    let sockets = addresses.found.len();
+    let mut bind = BindContext { draft: &mut draft, sockets, around, earlier, errors: Vec::new() };
+    let mut unread = read_options(&mut bind, line, 2);
+    let errors = bind.errors;
+    if !is_stream {
+        // What is about connections means nothing here.
+        unread.not_yet.clear();
+        unread.tuning.clear();
+    }
+    for (word, span, known) in std::mem::take(&mut unread.unknown) {
+        let message = format!("unknown keyword '{word}' in 'log-forward' section{}", did_you_mean(known));
+        let mut diagnostic = Diagnostic::alert(span, message);
+        diagnostic.hint = known.map(|known| format!("write '{known}'"));
+        out.push(diagnostic);
+    }
+    report(&Head { option: format!("'{name}' : "), unknown: String::new(), end: "" }, errors, &unread, out);
+    let span = line.whole();
+    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
 }
 
 impl BindDraft {
@@ -170,13 +204,14 @@ fn read_addresses(
     word: &Word,
     name: &str,
     place: &str,
+    rules: &AddressRules,
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) -> Addresses {
     let mut addresses = Addresses { found: Vec::new(), incomplete: false };
     let list = word.text.strip_suffix(',').unwrap_or(&word.text);
     for (_, part) in address::split_list(list) {
-        match address::parse(part, &AddressRules::BIND, around.environment) {
+        match address::parse(part, rules, around.environment) {
             Ok(spec) => expand(spec, part, &mut addresses.found),
             Err(AddressError::NotSupported { .. }) => {
                 addresses.incomplete = true;
@@ -298,7 +333,7 @@ pub(crate) fn read_global(
     out: &mut Report<'_>,
 ) -> Vec<BindSpec> {
     let Some(word) = line.words.get(words) else { return Vec::new() };
-    let addresses = read_addresses(word, name, "section 'global'", around, out);
+    let addresses = read_addresses(word, name, "section 'global'", &AddressRules::BIND, around, out);
     let mut draft = BindDraft::default();
     let mut bind =
         BindContext { draft: &mut draft, sockets: addresses.found.len(), around, earlier, errors: Vec::new() };

@@ -3,7 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
-use crate::keyword::argument::{leading_number, lenient};
+use crate::keyword::argument::{leading_number, lenient, milliseconds};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -24,8 +24,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("maxcomprate", "<number>", "Kilobytes a second to compress at most."),
     not_yet("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced."),
     not_yet("maxzlibmem", "<number>", "Megabytes that zlib may use."),
-    not_yet("spread-checks", "<0..50>", "Percentage by which health checks are spread in time."),
-    not_yet("max-spread-checks", "<time>", "Longest shift that spread-checks may cause."),
+    supported("spread-checks", "<0..50>", "Percentage by which health checks are spread in time.", spread_checks),
+    supported(
+        "max-spread-checks",
+        "<time>",
+        "Time over which the first checks of a backend are spread at most.",
+        max_spread_checks,
+    ),
     tuning("nogetaddrinfo", "", "Resolve names at start-up with gethostbyname only; Weir asks the system's resolver."),
     tuning("noktls", "", "Never let the kernel encrypt; Weir never does."),
     tuning("noepoll", "", "Do not use epoll; Weir has no other poller on Linux."),
@@ -103,4 +108,21 @@ fn maxsslrate(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn maxpipes(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.maxpipes = bound(context, line, context.spec.maxpipes);
+}
+
+fn spread_checks(context: &mut GlobalContext<'_>, line: &Line) {
+    let known = context.spec.checks.spread.is_some();
+    let Some(word) = once(context, line, known) else { return };
+    match u32::try_from(lenient(word, line.keyword(), &mut context.report)) {
+        Ok(share @ 0..=50) => context.spec.checks.spread = Some(share),
+        _ => context.report.alert(word.span, "'spread-checks' needs a positive value in range 0..50."),
+    }
+}
+
+fn max_spread_checks(context: &mut GlobalContext<'_>, line: &Line) {
+    let missing = "'max-spread-checks' expects an integer argument (0..50).";
+    let unexpected = "unsupported character '%c' in 'max-spread-checks' (wants an integer delay).";
+    let word = line.words.get(1);
+    let time = milliseconds(word, line, "max-spread-checks", missing, unexpected, &mut context.report);
+    context.spec.checks.longest_spread = time;
 }

@@ -16,6 +16,7 @@ mod rights;
 mod runtime;
 mod sockets;
 mod tls;
+mod tokens;
 mod tune;
 mod vendor;
 
@@ -70,6 +71,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Logs", rows: log::TABLE },
     Family { title: "Tuning", rows: tune::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
+    Family { title: "Tokens", rows: tokens::TABLE },
     Family { title: "HTTP/1 and statuses", rows: http1::TABLE },
     Family { title: "HTTP/1 and HTTP/2", rows: http2::TABLE },
     Family { title: "QUIC", rows: quic::TABLE },

@@ -4,6 +4,7 @@ use super::{GlobalContext, GlobalKeyword, lifetime, not_yet, removed, supported,
 use crate::document::Line;
 use crate::keyword::argument::{milliseconds, only};
 use crate::keyword::paths::default_path;
+use crate::spec::SetVariableSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -59,8 +60,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("setenv", "<name> <value>", "Sets an environment variable.", environment),
     supported("unsetenv", "<name>...", "Removes environment variables.", environment),
     supported("resetenv", "[<name>...]", "Removes all environment variables but the ones named.", environment),
-    not_yet("set-var", "<variable> <expression>", "Sets a process-wide variable at start-up."),
-    not_yet("set-var-fmt", "<variable> <format>", "Sets a process-wide variable at start-up from a log format."),
+    supported("set-var", "<variable> <expression>", "Sets a process-wide variable at start-up.", set_variable),
+    supported(
+        "set-var-fmt",
+        "<variable> <format>",
+        "Sets a process-wide variable at start-up from a log format.",
+        set_variable,
+    ),
     not_yet("external-check", "[preserve-env]", "Allows health checks that run a program."),
     supported(
         "close-spread-time",
@@ -186,6 +192,20 @@ fn delay(context: &mut GlobalContext<'_>, line: &Line) -> Option<u64> {
         &format!("unexpected character '%c' in argument to <{name}>."),
         &mut context.report,
     )
+}
+
+fn set_variable(context: &mut GlobalContext<'_>, line: &Line) {
+    let (keyword, is_format) = (line.keyword(), line.keyword() == "set-var-fmt");
+    match line.arguments() {
+        [name, value @ ..] if !value.is_empty() => {
+            context.spec.variables.push(SetVariableSpec { name: name.clone(), is_format, value: value.to_vec() });
+        }
+        _ => {
+            let what = if is_format { "a format string" } else { "a sample expression" };
+            let message = format!("'{keyword}' requires a process-wide variable name ('proc.<name>') and {what}.");
+            context.report.alert(line.span(1), message);
+        }
+    }
 }
 
 /// The reader has applied these while it read, since later lines may use the variables.

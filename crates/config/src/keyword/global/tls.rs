@@ -14,8 +14,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("ocsp-update.maxdelay", "<number>", "Longest time between two OCSP updates, in seconds."),
     not_yet("ocsp-update.mindelay", "<number>", "Shortest time between two OCSP updates, in seconds."),
     not_yet("ocsp-update.mode", "{ on | off }", "Whether OCSP answers are updated by default."),
-    not_yet("jwt.decrypt_alg_list", "<list>", "Algorithms that JWT decryption accepts for keys."),
-    not_yet("jwt.decrypt_enc_list", "<list>", "Algorithms that JWT decryption accepts for content."),
     not_yet("ssl-default-bind-ciphers", "<ciphers>", "Ciphers of listeners up to TLS 1.2."),
     not_yet("ssl-default-bind-ciphersuites", "<ciphersuites>", "Cipher suites of listeners from TLS 1.3 on."),
     not_yet(

@@ -93,12 +93,27 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "How many streams multiplexed connections get, relative to maxconn.",
     ),
-    not_yet("tune.vars.check-max-size", "<size>", "Memory for the variables of one health check."),
-    not_yet("tune.vars.global-max-size", "<size>", "Memory for all variables together."),
-    not_yet("tune.vars.proc-max-size", "<size>", "Memory for process-wide variables."),
-    not_yet("tune.vars.reqres-max-size", "<size>", "Memory for the variables of one request or response."),
-    not_yet("tune.vars.sess-max-size", "<size>", "Memory for the variables of one session."),
-    not_yet("tune.vars.txn-max-size", "<size>", "Memory for the variables of one transaction."),
+    supported("tune.vars.check-max-size", "<size>", "Memory for the variables of one health check.", vars_size),
+    supported("tune.vars.global-max-size", "<size>", "Memory for all variables together.", vars_size),
+    supported(
+        "tune.vars.proc-max-size",
+        "<size>",
+        "Memory for process-wide variables, and all others with them.",
+        vars_size,
+    ),
+    supported("tune.vars.reqres-max-size", "<size>", "Memory for the variables of one request or response.", vars_size),
+    supported(
+        "tune.vars.sess-max-size",
+        "<size>",
+        "Memory for the variables of one session, and of its transaction.",
+        vars_size,
+    ),
+    supported(
+        "tune.vars.txn-max-size",
+        "<size>",
+        "Memory for the variables of one transaction, its request and its response.",
+        vars_size,
+    ),
     tuning(
         "tune.applet.zero-copy-forwarding",
         "{ on | off }",
@@ -233,6 +248,30 @@ fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -
 fn max_payload(context: &mut GlobalContext<'_>, line: &Line) {
     let size = size(context, line);
     context.spec.runtime.max_payload = size.or(context.spec.runtime.max_payload);
+}
+
+/// A number of bytes without a unit; 0 means that there is no limit.
+fn vars_size(context: &mut GlobalContext<'_>, line: &Line) {
+    let keyword = line.keyword();
+    let Some(word) = line.words.get(1) else {
+        context.report.alert(line.span(1), format!("{keyword}: '' is an invalid size"));
+        return;
+    };
+    let Ok(size) = word.text.parse::<i64>() else {
+        let message = format!("{keyword}: '{}' is an invalid size", word.text);
+        context.report.push(Diagnostic::alert(word.span, message).with_hint("write a number of bytes, without a unit"));
+        return;
+    };
+    let size = u64::try_from(size).ok().filter(|size| *size > 0);
+    let vars = &mut context.spec.tune.variables;
+    match keyword.split('.').nth(2).and_then(|name| name.split('-').next()) {
+        Some("check") => vars.check = size,
+        Some("global") => vars.global = size,
+        Some("proc") => vars.process = size,
+        Some("reqres") => vars.message = size,
+        Some("sess") => vars.session = size,
+        _ => vars.transaction = size,
+    }
 }
 
 fn unsent_client(context: &mut GlobalContext<'_>, line: &Line) {

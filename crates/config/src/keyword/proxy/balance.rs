@@ -1,10 +1,11 @@
 //! Choice of a server.
 
-use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{leading_number, lenient, limit, only};
 use crate::keyword::place::places::{BACK, BACK_SECTION};
+use crate::span::Spanned;
 use crate::spec::{BalanceSpec, HttpReuse, UriSpec};
 use crate::suggest;
 
@@ -19,7 +20,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Sharing of idle server connections between clients.",
         http_reuse,
     ),
-    not_yet(BACK_SECTION, "use-server", "<server> [{ if | unless } <condition>]", "Sends requests to one server."),
+    supported(
+        BACK_SECTION,
+        "use-server",
+        "<server> { if | unless } <condition>",
+        "Sends requests to one server.",
+        use_server,
+    ),
     not_yet(
         BACK,
         "load-server-state-from-file",
@@ -29,9 +36,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(BACK, "server-state-file-name", "[ { use-backend-name | <file> } ]", "That file."),
 ];
 
-/// Algorithms that HAProxy knows and Weir does not yet.
-const ALGORITHMS_NOT_YET: &[&str] = &["hash", "log-hash", "sticky"];
-
 fn balance(context: &mut ProxyContext<'_>, line: &Line) {
     let name = line.text(1);
     let read = match name {
@@ -40,6 +44,9 @@ fn balance(context: &mut ProxyContext<'_>, line: &Line) {
         "leastconn" => Ok(BalanceSpec::LeastConn),
         "first" => Ok(BalanceSpec::First),
         "source" => Ok(BalanceSpec::Source),
+        "sticky" => Ok(BalanceSpec::Sticky),
+        "log-hash" => log_hash(line),
+        "hash" => hash(line),
         "uri" => uri(line),
         "url_param" => url_param(line),
         "rdp-cookie" => Ok(BalanceSpec::RdpCookie { name: "mstshash".to_owned() }),
@@ -111,6 +118,25 @@ fn url_param(line: &Line) -> Result<BalanceSpec, Wrong> {
     }
 }
 
+/// What is wrong with the expression itself is told when it is compiled.
+fn hash(line: &Line) -> Result<BalanceSpec, Wrong> {
+    let Some(word) = line.words.get(2) else {
+        return Err((2, "balance hash requires a sample expression.".to_owned()));
+    };
+    match line.text(3) {
+        "" => Ok(BalanceSpec::Hash(Spanned::new(word.text.clone(), word.span))),
+        extra => Err((3, format!("balance hash takes no other argument (got '{extra}')."))),
+    }
+}
+
+/// What is wrong with the converters themselves is told when they are compiled.
+fn log_hash(line: &Line) -> Result<BalanceSpec, Wrong> {
+    match line.words.get(2) {
+        Some(word) => Ok(BalanceSpec::LogHash(Spanned::new(word.text.clone(), word.span))),
+        None => Err((2, "balance log-hash requires a converter list.".to_owned())),
+    }
+}
+
 fn header(line: &Line) -> Result<BalanceSpec, Wrong> {
     let Some(name) = in_parentheses(line.text(1)) else {
         return Err((1, "balance hdr requires an http header field name.".to_owned()));
@@ -127,13 +153,20 @@ fn header(line: &Line) -> Result<BalanceSpec, Wrong> {
 }
 
 fn unknown_algorithm(context: &mut ProxyContext<'_>, line: &Line, name: &str) {
-    if ALGORITHMS_NOT_YET.contains(&name) {
-        let place = context.holder.describe();
-        context.report.not_yet(line.span(1), &format!("balance {name}"), &place);
-        return;
-    }
-    let names =
-        ["roundrobin", "static-rr", "leastconn", "first", "source", "random", "uri", "url_param", "hdr", "rdp-cookie"];
+    let names = [
+        "roundrobin",
+        "static-rr",
+        "leastconn",
+        "first",
+        "source",
+        "random",
+        "uri",
+        "url_param",
+        "hdr",
+        "rdp-cookie",
+        "log-hash",
+        "sticky",
+    ];
     let mut diagnostic = Diagnostic::alert(
         line.span(1),
         "balance only supports 'roundrobin', 'static-rr', 'leastconn', 'source', 'uri', 'url_param', 'hash', \
@@ -169,6 +202,15 @@ fn retries(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(word) = only(line, missing, &mut context.report) else { return };
     let value = lenient(word, "retries", &mut context.report);
     context.draft.spec.retries = u32::try_from(value.max(0)).unwrap_or(u32::MAX);
+}
+
+fn use_server(context: &mut ProxyContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        context.report.alert(line.span(1), "'use-server' expects a server name.");
+    } else if condition_line(context, line, 2, "use-server").is_some() {
+        let line = context.around.rule_line(line, 1);
+        context.draft.spec.rules.use_server.push(line);
+    }
 }
 
 fn http_reuse(context: &mut ProxyContext<'_>, line: &Line) {

@@ -1,29 +1,55 @@
-//! Scripts of health checks.
+//! Scripts of health checks. What their steps do is the business of "policy"; here they are known by name.
 
-use super::{ProxyKeyword, not_yet};
+use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK};
+use crate::spec::RuleLineSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    not_yet(BACK, "http-check comment", "<text>", "Text logged if the next step fails."),
-    not_yet(BACK, "http-check connect", "[<option>...]", "Opens a connection."),
-    not_yet(BACK, "http-check disable-on-404", "", "A 404 drains the server."),
-    not_yet(BACK, "http-check expect", "[<option>...] [!] <match> <pattern>", "What the answer must be."),
-    not_yet(BACK, "http-check send", "[<option> <value>]...", "Request to send."),
-    not_yet(BACK, "http-check send-state", "", "Tells the server its state."),
-    not_yet(BACK, "http-check set-var", "<expression>", "Sets a variable."),
-    not_yet(BACK, "http-check set-var-fmt", "<format>", "Sets a variable from a log format."),
-    not_yet(BACK, "http-check unset-var", "", "Removes a variable."),
-    not_yet(BACK, "tcp-check comment", "<text>", "Text logged if the next step fails."),
-    not_yet(BACK, "tcp-check connect", "[<option>...]", "Opens a connection."),
-    not_yet(BACK, "tcp-check expect", "[<option>...] [!] <match> <pattern>", "What must be received."),
-    not_yet(BACK, "tcp-check send", "<text>", "Text to send."),
-    not_yet(BACK, "tcp-check send-lf", "<format>", "Text to send, from a log format."),
-    not_yet(BACK, "tcp-check send-binary", "<hexadecimal>", "Bytes to send."),
-    not_yet(BACK, "tcp-check send-binary-lf", "<format>", "Bytes to send, from a log format."),
-    not_yet(BACK, "tcp-check set-var", "<expression>", "Sets a variable."),
-    not_yet(BACK, "tcp-check set-var-fmt", "<format>", "Sets a variable from a log format."),
-    not_yet(BACK, "tcp-check unset-var", "", "Removes a variable."),
+    supported(BACK, "http-check comment", "<text>", "Text logged if the next step fails.", http),
+    supported(BACK, "http-check connect", "[<option>...]", "Opens a connection.", http),
+    supported(BACK, "http-check disable-on-404", "", "A 404 drains the server.", disable_on_404),
+    supported(BACK, "http-check expect", "[<option>...] [!] <match> <pattern>", "What the answer must be.", http),
+    supported(BACK, "http-check send", "[<option> <value>]...", "Request to send.", http),
+    supported(BACK, "http-check send-state", "", "Tells the server its state.", send_state),
+    supported(BACK, "http-check set-var", "(<variable>) <expression>", "Sets a variable.", http),
+    supported(BACK, "http-check set-var-fmt", "(<variable>) <format>", "Sets a variable from a log format.", http),
+    supported(BACK, "http-check unset-var", "(<variable>)", "Removes a variable.", http),
+    supported(BACK, "tcp-check comment", "<text>", "Text logged if the next step fails.", tcp),
+    supported(BACK, "tcp-check connect", "[<option>...]", "Opens a connection.", tcp),
+    supported(BACK, "tcp-check expect", "[<option>...] [!] <match> <pattern>", "What must be received.", tcp),
+    supported(BACK, "tcp-check send", "<text>", "Text to send.", tcp),
+    supported(BACK, "tcp-check send-lf", "<format>", "Text to send, from a log format.", tcp),
+    supported(BACK, "tcp-check send-binary", "<hexadecimal>", "Bytes to send.", tcp),
+    supported(BACK, "tcp-check send-binary-lf", "<format>", "Bytes to send, from a log format.", tcp),
+    supported(BACK, "tcp-check set-var", "(<variable>) <expression>", "Sets a variable.", tcp),
+    supported(BACK, "tcp-check set-var-fmt", "(<variable>) <format>", "Sets a variable from a log format.", tcp),
+    supported(BACK, "tcp-check unset-var", "(<variable>)", "Removes a variable.", tcp),
     not_yet(ANY, "external-check command", "<command>", "Program that checks servers."),
     not_yet(ANY, "external-check path", "<path>", "PATH of that program."),
 ];
+
+fn http(context: &mut ProxyContext<'_>, line: &Line) {
+    let line = context.around.rule_line(line, 1);
+    add(&mut context.draft.spec.check.http, line);
+}
+
+fn tcp(context: &mut ProxyContext<'_>, line: &Line) {
+    let line = context.around.rule_line(line, 1);
+    add(&mut context.draft.spec.check.tcp, line);
+}
+
+/// A proxy's own rules take the place of those that it inherited.
+fn add(rules: &mut Vec<RuleLineSpec>, line: RuleLineSpec) {
+    rules.retain(|known| !known.inherited);
+    rules.push(line);
+}
+
+fn disable_on_404(context: &mut ProxyContext<'_>, line: &Line) {
+    context.draft.spec.check.disable_on_404 |= !context.report.too_many(line, 2, "http-check");
+}
+
+fn send_state(context: &mut ProxyContext<'_>, line: &Line) {
+    context.draft.spec.check.send_state |= !context.report.too_many(line, 2, "http-check");
+}

@@ -6,9 +6,9 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse,
-    HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind, ProxyLimitsSpec, ProxySpec,
-    ReceptionSpec, SectionsSpec, TimeoutsSpec,
+    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, FiltersSpec, GlobalSpec,
+    HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
+    ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -86,7 +86,9 @@ impl ProxyDraft {
             unpublished: false,
             guid: None,
             default_backend: None,
-            use_backend: Vec::new(),
+            rules: RulesSpec::default(),
+            filters: FiltersSpec::default(),
+            captures: CapturesSpec::default(),
             timeouts: TimeoutsSpec::default(),
             retries: 3,
             http_reuse: HttpReuse::default(),
@@ -102,6 +104,7 @@ impl ProxyDraft {
             log_lines: LogLinesSpec::default(),
             log_tag: None,
             connecting: ConnectingDefaultsSpec::default(),
+            check: CheckSpec::default(),
         };
         Self {
             spec,
@@ -125,6 +128,8 @@ impl ProxyDraft {
         draft.spec.name = name;
         draft.spec.span = span;
         draft.gaps.bind = false;
+        draft.spec.rules.inherit();
+        draft.spec.check.inherit();
         draft.inherited = self.spec.timeouts;
         draft
     }
@@ -153,18 +158,21 @@ impl ProxyDraft {
             .collect();
         if let Some(chosen) = self.format {
             self.spec.log_format = match (chosen.format, self.spec.mode) {
-                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp) => LogFormatSpec::Tcp,
-                (LogFormatSpec::HttpClf, Mode::Tcp) => LogFormatSpec::TcpClf,
+                (LogFormatSpec::Http | LogFormatSpec::Https, Mode::Tcp | Mode::Log) => LogFormatSpec::Tcp,
+                (LogFormatSpec::HttpClf, Mode::Tcp | Mode::Log) => LogFormatSpec::TcpClf,
                 (format, _) => format,
             };
         }
-        if self.spec.mode == Mode::Tcp {
+        if self.spec.mode != Mode::Http {
             self.spec.forwardfor = None;
             self.spec.http = HttpSpec::default();
             self.spec.monitor_uri = None;
             if self.spec.balance.needs_http() {
                 self.spec.balance = BalanceSpec::RoundRobin;
             }
+        }
+        if self.spec.mode != Mode::Log && matches!(self.spec.balance, BalanceSpec::LogHash(_)) {
+            self.spec.balance = BalanceSpec::RoundRobin;
         }
         self.spec
     }

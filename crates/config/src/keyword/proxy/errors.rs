@@ -1,7 +1,8 @@
 //! Answers of the proxy itself.
 
 use super::draft::Pages;
-use super::{ProxyContext, ProxyKeyword, not_yet, removed, supported};
+use super::rules::{Stage, warn_of_order};
+use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, removed, supported};
 use crate::document::Line;
 use crate::keyword::argument::only;
 use crate::keyword::error_page;
@@ -14,7 +15,13 @@ use crate::text;
 pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "errorfile", "<status> <file>", "File that holds the whole answer for a status.", errorfile),
     supported(FRONT, "monitor-uri", "<uri>", "URI that is answered with 200 on the spot.", monitor_uri),
-    not_yet(FRONT_SECTION, "monitor fail", "{ if | unless } <condition>", "When monitor-uri answers 503 instead."),
+    supported(
+        FRONT_SECTION,
+        "monitor fail",
+        "{ if | unless } <condition>",
+        "When monitor-uri answers 503 instead.",
+        monitor_fail,
+    ),
     supported(ANY, "errorfiles", "<section> [<status>...]", "Takes answers from an http-errors section.", errorfiles),
     supported(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
     supported(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
@@ -89,6 +96,13 @@ fn errorfiles(context: &mut ProxyContext<'_>, line: &Line) {
         }
     }
     context.draft.pages.push(Pages::Section { name: Spanned::new(name.text.clone(), name.span), statuses });
+}
+
+fn monitor_fail(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(condition) = condition_line(context, line, 2, "monitor fail") {
+        warn_of_order(context, line, Stage::MonitorFail);
+        context.draft.spec.rules.monitor_fail.push(condition);
+    }
 }
 
 fn monitor_uri(context: &mut ProxyContext<'_>, line: &Line) {

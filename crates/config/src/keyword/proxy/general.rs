@@ -4,6 +4,7 @@ use super::{ProxyContext, ProxyKeyword, group, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{lenient, limit, only};
+use crate::keyword::place::Section;
 use crate::keyword::place::places::{ANY, BACK_FULLCONN, FRONT, FRONT_MAXCONN, NO_DEFAULTS};
 use crate::keyword::{guid_error, option};
 use crate::span::Spanned;
@@ -39,7 +40,13 @@ fn mode(context: &mut ProxyContext<'_>, line: &Line) {
     match text {
         "tcp" => context.draft.spec.mode = Mode::Tcp,
         "http" => context.draft.spec.mode = Mode::Http,
-        "log" | "spop" | "haterm" => {
+        "log" if context.holder.section == Section::Frontend => {
+            context.draft.gaps.mode = true;
+            let message = "mode syslog is only applicable on proxies with backend capability.";
+            context.report.alert(line.span(1), message);
+        }
+        "log" => context.draft.spec.mode = Mode::Log,
+        "spop" | "haterm" => {
             context.draft.gaps.mode = true;
             let place = context.holder.describe();
             context.report.not_yet(line.span(1), &format!("mode {text}"), &place);

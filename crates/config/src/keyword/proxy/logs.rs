@@ -2,13 +2,14 @@
 
 use super::draft::ChosenFormat;
 use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use crate::diagnostic::Diagnostic;
 use crate::document::Line;
-use crate::keyword::format;
 use crate::keyword::log_line;
 use crate::keyword::negation::Negation;
-use crate::keyword::place::places::{ANY, FRONT_DECLARE, FRONT_DIRECTIVE, FRONT_SECTION, FRONT_WILL};
+use crate::keyword::place::places::{ANY, FRONT_DIRECTIVE, FRONT_WILL};
 use crate::span::Spanned;
-use crate::spec::LogFormatSpec;
+use crate::spec::{LogFormatSpec, LogStep, LogSteps};
+use crate::suggest::nearest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -29,18 +30,9 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Log format of connections that failed early.",
         error_log_format,
     ),
-    not_yet(FRONT_WILL, "log-steps", "<step>[,<step>...]", "When log lines are written."),
-    not_yet(ANY, "unique-id-format", "<format>", "Format of the unique id of a request."),
-    not_yet(ANY, "unique-id-header", "<name>", "Header that carries the unique id."),
-    not_yet(FRONT_SECTION, "capture cookie", "<name> len <length>", "Logs a cookie."),
-    not_yet(FRONT_SECTION, "capture request header", "<name> len <length>", "Logs a header of the request."),
-    not_yet(FRONT_SECTION, "capture response header", "<name> len <length>", "Logs a header of the response."),
-    not_yet(
-        FRONT_DECLARE,
-        "declare capture",
-        "{ request | response } len <length>",
-        "Reserves a place for something to be logged.",
-    ),
+    supported(FRONT_WILL, "log-steps", "{ all | <step>[,<step>...] }", "When log lines are written.", log_steps),
+    supported(ANY, "unique-id-format", "<format>", "Format of the unique id of a request.", unique_id_format),
+    supported(ANY, "unique-id-header", "<name>", "Header that carries the unique id.", unique_id_header),
     not_yet(ANY, "email-alert from", "<address>", "Sender of mails about servers."),
     not_yet(ANY, "email-alert level", "<level>", "Least severe message worth a mail."),
     not_yet(ANY, "email-alert mailers", "<section>", "Mail servers to use."),
@@ -86,6 +78,56 @@ fn error_log_format(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
+fn log_steps(context: &mut ProxyContext<'_>, line: &Line) {
+    // Without an argument it says nothing.
+    let Some(word) = line.words.get(1) else { return };
+    if word.text == "all" {
+        context.draft.spec.log_lines.steps = Some(LogSteps::ALL);
+        return;
+    }
+    // Every line adds to those before it.
+    let mut steps = context.draft.spec.log_lines.steps.unwrap_or_default();
+    // A comma at the end is forgiven.
+    for name in word.text.strip_suffix(',').unwrap_or(&word.text).split(',') {
+        let Some(step) = LogStep::named(name).filter(|step| step.is_of_streams()) else {
+            let known: Vec<&str> =
+                LogStep::NAMES.iter().filter(|(_, step)| step.is_of_streams()).map(|(name, _)| *name).collect();
+            let expected = known.join(", ");
+            let message = format!("invalid log step name ({name}). Expected values are: {expected}");
+            let mut diagnostic = Diagnostic::alert(word.span, message);
+            diagnostic.hint = nearest(name, known).map(|known| format!("write '{known}'"));
+            context.report.push(diagnostic);
+            return;
+        };
+        steps.add(step);
+    }
+    context.draft.spec.log_lines.steps = Some(steps);
+}
+
+fn unique_id_format(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(text) = format_text(context, line) {
+        context.draft.spec.log_lines.unique_id = Some(text);
+    }
+}
+
+fn unique_id_header(context: &mut ProxyContext<'_>, line: &Line) {
+    let Some(word) = line.words.get(1) else {
+        context.report.alert(line.span(1), "unique-id-header expects an argument.");
+        return;
+    };
+    // HAProxy takes any text; a field of that name would make every request invalid.
+    if !word.text.bytes().all(is_token) {
+        context.report.alert(word.span, format!("unique-id-header : '{}' is no name of a header field.", word.text));
+        return;
+    }
+    context.draft.spec.log_lines.unique_id_header = Some(word.text.clone());
+}
+
+/// Whether a byte may stand in the name of a field (RFC 9110, section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 /// The one argument of a line that takes a format. What is wrong in the format itself is told when it is compiled.
 fn format_text(context: &mut ProxyContext<'_>, line: &Line) -> Option<Spanned<String>> {
     let name = line.keyword();
@@ -96,11 +138,6 @@ fn format_text(context: &mut ProxyContext<'_>, line: &Line) -> Option<Spanned<St
     if let Some(extra) = line.words.get(2) {
         let message = format!("{name} expects only one argument, don't forget to escape spaces!");
         context.report.alert(extra.span, message);
-        return None;
-    }
-    if let Some(expression) = format::expression(&word.text) {
-        let place = context.holder.describe();
-        context.report.not_yet(word.span, &format!("%[{expression}"), &place);
         return None;
     }
     Some(Spanned::new(word.text.clone(), word.span))

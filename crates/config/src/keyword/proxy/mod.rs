@@ -2,6 +2,7 @@
 //! its family's file.
 
 mod balance;
+mod capture;
 mod checks;
 mod connecting;
 mod draft;
@@ -29,6 +30,7 @@ use super::{Surroundings, elsewhere};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;
+use crate::spec::RuleLineSpec;
 use crate::suggest;
 
 /// What a proxy keyword works on.
@@ -82,6 +84,16 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
     Keyword::new(places::ANY, name, usage, doc, Status::Removed(sentence))
 }
 
+/// The condition of a line that makes no sense without one: it begins at the word at `at`.
+fn condition_line(context: &mut ProxyContext<'_>, line: &Line, at: usize, name: &str) -> Option<RuleLineSpec> {
+    if matches!(line.text(at), "if" | "unless") {
+        return Some(context.around.rule_line(line, at));
+    }
+    let message = format!("'{name}' requires either 'if' or 'unless' followed by a condition.");
+    context.report.alert(line.span(at), message);
+    None
+}
+
 /// Every keyword of a proxy.
 pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "General", rows: general::TABLE },
@@ -95,6 +107,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Timeouts", rows: timeouts::TABLE },
     Family { title: "Errors and monitoring", rows: errors::TABLE },
     Family { title: "Logs", rows: logs::TABLE },
+    Family { title: "Captures", rows: capture::TABLE },
     Family { title: "Rules", rows: rules::TABLE },
     Family { title: "Persistence", rows: persistence::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },
@@ -127,8 +140,8 @@ const GROUPS: &[(&str, &str)] = &[
         "'tcp-check' only supports 'comment', 'connect', 'send', 'send-binary', 'expect', 'set-var-fmt(*)', \
          'set-var(*)', 'unset-var(*)'. but got '%1'",
     ),
-    ("tcp-request", "'tcp-request' expects 'inspect-delay', 'connection', or 'content' in proxy '%p' (got '%1')"),
-    ("tcp-response", "'tcp-response' expects 'inspect-delay' or 'content' in proxy '%p' (got '%1')"),
+    ("tcp-request", "'tcp-request' expects 'inspect-delay', 'connection', or 'content' in %p (got '%1')"),
+    ("tcp-response", "'tcp-response' expects 'inspect-delay' or 'content' in %p (got '%1')"),
     ("email-alert", "email-alert: unknown argument '%1'."),
     ("compression", "'compression' expects 'algo', 'type', 'direction', 'offload', 'minsize-req' or 'minsize-res'."),
     ("persist", "unknown persist method."),
@@ -190,7 +203,7 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
 fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
     let (first, second) = (line.keyword(), line.text(1));
     let sentence = match GROUPS.iter().find(|group| group.0 == first) {
-        Some(group) => group.1.replace("%1", second).replace("%p", context.name()),
+        Some(group) => group.1.replace("%1", second).replace("%p", &context.holder.describe()),
         None => format!("'{first}' does not know '{second}'."),
     };
     let members = rows(FAMILIES).filter_map(|row| row.name.strip_prefix(first)?.strip_prefix(' '));

@@ -1,20 +1,23 @@
 //! Persistence and stick tables.
 
-use super::{ProxyKeyword, not_yet};
+use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
+use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK, BACK_SECTION, STICK_TABLE};
+use crate::spec::PersistRuleSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(BACK, "cookie", "<name> [<option>...]", "Persistence by a cookie."),
     not_yet(BACK, "dynamic-cookie-key", "<key>", "Secret of dynamic cookies."),
     not_yet(ANY, "persist rdp-cookie", "[(<name>)]", "Persistence by the cookie of remote desktops."),
-    not_yet(
+    supported(
         BACK_SECTION,
         "force-persist",
         "{ if | unless } <condition>",
         "Keeps persistence to servers that are down.",
+        force_persist,
     ),
-    not_yet(BACK_SECTION, "ignore-persist", "{ if | unless } <condition>", "Skips persistence."),
+    supported(BACK_SECTION, "ignore-persist", "{ if | unless } <condition>", "Skips persistence.", ignore_persist),
     not_yet(
         BACK_SECTION,
         "stick match",
@@ -46,3 +49,17 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Table that rules keep counters and servers in.",
     ),
 ];
+
+fn force_persist(context: &mut ProxyContext<'_>, line: &Line) {
+    persist_rule(context, line, true);
+}
+
+fn ignore_persist(context: &mut ProxyContext<'_>, line: &Line) {
+    persist_rule(context, line, false);
+}
+
+fn persist_rule(context: &mut ProxyContext<'_>, line: &Line, forces: bool) {
+    if let Some(line) = condition_line(context, line, 1, if forces { "force-persist" } else { "ignore-persist" }) {
+        context.draft.spec.rules.persistence.push(PersistRuleSpec { forces, line });
+    }
+}

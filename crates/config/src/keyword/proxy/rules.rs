@@ -1,15 +1,17 @@
 //! Rules and conditions. What they do is the business of \"policy\"; here they are known by name.
 
-use super::{ProxyContext, ProxyKeyword, group, not_yet};
+use super::{ProxyContext, ProxyKeyword, group, not_yet, supported};
 use crate::document::Line;
+use crate::keyword::argument::milliseconds;
 use crate::keyword::place::places::{
     ANY, BACK_ONLY_EVERYWHERE, BACK_TCP, FILTER, FRONT, FRONT_SECTION, FRONT_TCP, NAMED, NAMED_TCP, NO_DEFAULTS,
 };
 use crate::keyword::{filter, rule};
+use crate::spec::RulesSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    not_yet(NAMED, "acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition."),
+    supported(NAMED, "acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition.", acl),
     group(
         NAMED,
         "http-request",
@@ -52,7 +54,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Rules on connections whose handshakes are done.",
         tcp_request_session,
     ),
-    not_yet(NAMED_TCP, "tcp-request inspect-delay", "<time>", "Time to wait for enough bytes to inspect."),
+    supported(
+        NAMED_TCP,
+        "tcp-request inspect-delay",
+        "<time>",
+        "Time to wait for enough bytes to inspect.",
+        request_inspect_delay,
+    ),
     group(
         BACK_TCP,
         "tcp-response content",
@@ -60,7 +68,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Rules on the first bytes of an answer.",
         tcp_response_content,
     ),
-    not_yet(BACK_TCP, "tcp-response inspect-delay", "<time>", "Time to wait for enough bytes of an answer."),
+    supported(
+        BACK_TCP,
+        "tcp-response inspect-delay",
+        "<time>",
+        "Time to wait for enough bytes of an answer.",
+        response_inspect_delay,
+    ),
     group(
         FRONT,
         "quic-initial",
@@ -68,14 +82,21 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Rules on the first packet of a QUIC connection.",
         quic_initial,
     ),
-    not_yet(
+    supported(
         NO_DEFAULTS,
         "redirect",
         "{ location | prefix | scheme } <to> [<option>...] [{ if | unless } <condition>]",
         "Redirects requests.",
+        redirect,
     ),
-    group(FILTER, "filter", "<name> [<argument>...]", "Puts a filter into the way of the data.", filter),
-    not_yet(FILTER, "filter-sequence", "{ request | response } <name>[,<name>...]", "Order of the filters."),
+    group(FILTER, "filter", "<name> [<argument>...]", "Puts a filter into the way of the data.", filter::read),
+    supported(
+        FILTER,
+        "filter-sequence",
+        "{ request | response } <name>[,<name>...]",
+        "Order of the filters.",
+        filter::read_sequence,
+    ),
     not_yet(ANY, "compression algo", "<algorithm>...", "Compression of responses."),
     not_yet(ANY, "compression algo-req", "<algorithm>", "Compression of requests."),
     not_yet(ANY, "compression algo-res", "<algorithm>...", "Compression of responses."),
@@ -91,7 +112,105 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     not_yet(FRONT_SECTION, "crt", "<file>", "Certificate of the frontend, by its former name."),
 ];
 
+/// The rules of requests in the order in which they are evaluated, and those of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(super) enum Stage {
+    Connection,
+    Session,
+    Content,
+    MonitorFail,
+    HttpRequest,
+    Redirect,
+    Switching,
+    ResponseContent,
+    HttpResponse,
+}
+
+impl Stage {
+    const REQUEST: [Self; 7] = [
+        Self::Connection,
+        Self::Session,
+        Self::Content,
+        Self::MonitorFail,
+        Self::HttpRequest,
+        Self::Redirect,
+        Self::Switching,
+    ];
+    const RESPONSE: [Self; 2] = [Self::ResponseContent, Self::HttpResponse];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "a 'tcp-request connection'",
+            Self::Session => "a 'tcp-request session'",
+            Self::Content => "a 'tcp-request content'",
+            Self::MonitorFail => "a 'monitor fail'",
+            Self::HttpRequest => "an 'http-request'",
+            Self::Redirect => "a 'redirect'",
+            Self::Switching => "a 'use_backend'",
+            Self::ResponseContent => "a 'tcp-response content'",
+            Self::HttpResponse => "an 'http-response'",
+        }
+    }
+
+    /// Whether there is a rule of it in the section itself.
+    fn is_there(self, rules: &RulesSpec) -> bool {
+        let has = |set| rules.rules.iter().any(|rule| rule.set == set && !rule.line.inherited);
+        match self {
+            Self::Connection => has(rule::TCP_REQUEST_CONNECTION),
+            Self::Session => has(rule::TCP_REQUEST_SESSION),
+            Self::Content => has(rule::TCP_REQUEST_CONTENT),
+            Self::MonitorFail => !rules.monitor_fail.is_empty(),
+            Self::HttpRequest => has(rule::HTTP_REQUEST),
+            Self::Redirect => !rules.redirects.is_empty(),
+            Self::Switching => rules.switching.iter().any(|line| !line.inherited),
+            Self::ResponseContent => has(rule::TCP_RESPONSE_CONTENT),
+            Self::HttpResponse => has(rule::HTTP_RESPONSE),
+        }
+    }
+}
+
+/// HAProxy's warning about a rule that stands behind others, but is evaluated before them.
+pub(super) fn warn_of_order(context: &mut ProxyContext<'_>, line: &Line, own: Stage) {
+    let request = Stage::REQUEST.contains(&own);
+    let stages = if request { &Stage::REQUEST[..] } else { &Stage::RESPONSE };
+    let rules = &context.draft.spec.rules;
+    let Some(other) = stages.iter().find(|stage| **stage > own && stage.is_there(rules)) else { return };
+    // HAProxy has one article for all that come too late.
+    let own = own.name().trim_start_matches("an ").trim_start_matches("a ");
+    let message = format!("a {own} rule placed after {} rule will still be processed before.", other.name());
+    context.report.warning(line.span(0), message);
+}
+
+fn acl(context: &mut ProxyContext<'_>, line: &Line) {
+    let name = line.text(1);
+    if name.is_empty() {
+        context.report.alert(line.span(0), "'acl' expects a name and an expression.");
+        return;
+    }
+    if name == "||" || name.eq_ignore_ascii_case("or") {
+        let what = "is used to express a logical disjunction within a condition.";
+        let word = name.to_ascii_lowercase();
+        context.report.alert(line.span(1), format!("acl name '{name}' will never match. '{word}' {what}"));
+        return;
+    }
+    let is_permitted = |found: &char| found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | '.' | ':');
+    if let Some(wrong) = name.chars().find(|found| !is_permitted(found)) {
+        context.report.alert(line.span(1), format!("character '{wrong}' is not permitted in acl name '{name}'."));
+        return;
+    }
+    let line = context.around.rule_line(line, 1);
+    context.draft.spec.rules.acls.push(line);
+}
+
+fn redirect(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::Redirect);
+    // The keyword is an action's name as well: words begin with it.
+    let line = context.around.rule_line(line, 0);
+    context.draft.spec.rules.redirects.push(line);
+}
+
 fn http_request(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::HttpRequest);
     rule::read(context, line, 1, rule::HTTP_REQUEST);
 }
 
@@ -104,25 +223,40 @@ fn http_after_response(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn tcp_request_connection(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::Connection);
     rule::read(context, line, 2, rule::TCP_REQUEST_CONNECTION);
 }
 
+fn request_inspect_delay(context: &mut ProxyContext<'_>, line: &Line) {
+    context.draft.spec.rules.request_inspect_delay = inspect_delay(context, line, "tcp-request");
+}
+
+fn response_inspect_delay(context: &mut ProxyContext<'_>, line: &Line) {
+    context.draft.spec.rules.response_inspect_delay = inspect_delay(context, line, "tcp-response");
+}
+
+fn inspect_delay(context: &mut ProxyContext<'_>, line: &Line, rules: &str) -> Option<u64> {
+    let place = context.holder.describe();
+    let missing = format!("'{rules} inspect-delay' expects a positive delay in milliseconds, in {place}");
+    let unexpected = format!("{missing} (unexpected character '%c')");
+    milliseconds(line.words.get(2), line, "inspect-delay", &missing, &unexpected, &mut context.report)
+}
+
 fn tcp_request_session(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::Session);
     rule::read(context, line, 2, rule::TCP_REQUEST_SESSION);
 }
 
 fn tcp_request_content(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::Content);
     rule::read(context, line, 2, rule::TCP_REQUEST_CONTENT);
 }
 
 fn tcp_response_content(context: &mut ProxyContext<'_>, line: &Line) {
+    warn_of_order(context, line, Stage::ResponseContent);
     rule::read(context, line, 2, rule::TCP_RESPONSE_CONTENT);
 }
 
 fn quic_initial(context: &mut ProxyContext<'_>, line: &Line) {
     rule::read(context, line, 1, rule::QUIC_INITIAL);
-}
-
-fn filter(context: &mut ProxyContext<'_>, line: &Line) {
-    filter::read(context, line);
 }

@@ -1,6 +1,6 @@
 //! Choice of a backend.
 
-use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, condition_line, supported};
 use crate::document::Line;
 use crate::keyword::argument::only;
 use crate::keyword::place::places::{FRONT, FRONT_ONLY_SECTION, FRONT_SECTION};
@@ -22,11 +22,12 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Sends requests to a backend.",
         use_backend,
     ),
-    not_yet(
+    supported(
         FRONT_ONLY_SECTION,
         "force-be-switch",
         "{ if | unless } <condition>",
-        "Allows choosing a backend that is not published.",
+        "Allows choosing a backend that is disabled or not published.",
+        force_switching,
     ),
 ];
 
@@ -41,30 +42,22 @@ fn use_backend(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.alert(line.span(1), "'use_backend' expects a backend name.");
         return;
     };
-    let target = Spanned::new(word.text.clone(), word.span);
-    let dynamic = word.text.contains("%[");
-    let condition = match line.text(2) {
-        "" => None,
-        "if" | "unless" => Some(line.text(2)),
-        other => {
-            context.report.alert(
-                line.span(2),
-                format!("unexpected keyword '{other}' after switching rule, only 'if' and 'unless' are allowed."),
-            );
-            return;
-        }
-    };
-    if !dynamic {
-        context.draft.targets.push(target.clone());
+    if !matches!(line.text(2), "" | "if" | "unless") {
+        let message =
+            format!("unexpected keyword '{}' after switching rule, only 'if' and 'unless' are allowed.", line.text(2));
+        context.report.alert(line.span(2), message);
+        return;
     }
-    let what = match (dynamic, condition) {
-        (true, _) => "use_backend %[...]".to_owned(),
-        (false, Some(condition)) => format!("use_backend ... {condition}"),
-        (false, None) => {
-            context.draft.spec.use_backend.push(target);
-            return;
-        }
-    };
-    let place = context.holder.describe();
-    context.report.not_yet(if dynamic { word.span } else { line.span(2) }, &what, &place);
+    // A name that is put together is looked up when a request is there.
+    if !word.text.contains('%') {
+        context.draft.targets.push(Spanned::new(word.text.clone(), word.span));
+    }
+    let line = context.around.rule_line(line, 1);
+    context.draft.spec.rules.switching.push(line);
+}
+
+fn force_switching(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(line) = condition_line(context, line, 1, "force-be-switch") {
+        context.draft.spec.rules.force_switching.push(line);
+    }
 }

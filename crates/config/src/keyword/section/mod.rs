@@ -9,7 +9,6 @@ mod crt_list;
 mod crt_store;
 mod crt_store_load;
 mod fcgi_app;
-pub(super) mod filter;
 mod healthcheck;
 mod http_errors;
 mod log_forward;
@@ -101,8 +100,8 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
     section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE),
     section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE).opened(http_errors::open, None),
-    section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE),
-    section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE),
+    section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE).opened(log_forward::open, None),
+    section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE).opened(log_profile::open, None),
     section("mailers", "<name>", "Mail servers.", mailers::TABLE),
     section("namespace_list", "", "Network namespaces.", namespace_list::TABLE).opened(namespace_list::open, None),
     section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
@@ -110,7 +109,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
         .opened(ring::open, Some("unknown statement")),
     section("traces", "", "Developers' traces.", traces::TABLE),
-    section("userlist", "<name>", "Users and groups.", userlist::TABLE),
+    section("userlist", "<name>", "Users and groups.", userlist::TABLE).opened(userlist::open, None),
     SectionRow {
         name: "program",
         usage: "<name>",
@@ -126,7 +125,6 @@ pub(crate) static TABLE: &[SectionRow] = &[
 pub(crate) static NAMES: &[SectionRow] = &[
     section("crt-list", "", "Options of a line of a crt-list file.", crt_list::TABLE),
     section("load", "", "Options of \"load\" in a crt-store section.", crt_store_load::TABLE),
-    section("filter", "", "Filters.", filter::TABLE),
     section("stick-table", "", "Arguments of \"stick-table\".", stick_table::TABLE),
     section("cookie", "", "Arguments of \"cookie\".", cookie::TABLE),
     section("spoe-agent", "<name>", "Agent section of an SPOE file.", spoe_agent::TABLE),
@@ -206,6 +204,19 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
             let mut diagnostic =
                 crate::diagnostic::Diagnostic::alert(word.span, format!("{sentence} '{}'.", word.text));
             diagnostic.hint = known.or_else(|| elsewhere::hint(&word.text, elsewhere::Where::Section));
+            report.push(diagnostic);
+        }
+        // Its first word is known, what stands behind it is not.
+        None if names.contains(&word.text.as_str()) => {
+            let second = line.text(1);
+            let message = match word.text.as_str() {
+                "option" => format!("unknown option '{second}' in {} section.", row.name),
+                first => format!("unknown keyword '{first} {second}' in {} section.", row.name),
+            };
+            let seconds = row.rows.iter().filter_map(|row| row.name.split_once(' ')).filter(|name| name.0 == word.text);
+            let known = crate::suggest::nearest(second, seconds.map(|name| name.1));
+            let mut diagnostic = crate::diagnostic::Diagnostic::alert(line.span(1), message);
+            diagnostic.hint = known.map(|known| format!("write '{} {known}'", word.text));
             report.push(diagnostic);
         }
         None => report.unknown(word, row.name, names, elsewhere::hint(&word.text, elsewhere::Where::Section)),

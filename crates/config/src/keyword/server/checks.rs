@@ -1,35 +1,47 @@
-//! Health checks (section 5.2).
+//! Health checks (section 5.2). Must never look at the proxy: what is checked with is the backend's business.
 
-use super::{ServerOption, no_op, not_yet, supported};
+use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use crate::address::AddressRules;
+use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::source;
+use crate::span::Spanned;
+use crate::spec::{InitialState, OnError};
+use crate::units::{self, TimeError};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
-    not_yet(Arity::None, "check", "", "Checks the server's health."),
-    supported(Arity::None, "no-check", "", "Undoes an inherited \"check\".", no_op),
+    supported(Arity::None, "check", "", "Checks the server's health.", check),
+    supported(Arity::None, "no-check", "", "Undoes an inherited \"check\".", no_check),
     not_yet(Arity::One, "check-alpn", "<protocols>", "Protocols that checks offer by ALPN."),
     not_yet(Arity::One, "check-pool-conn-name", "<name>", "Name that checks find idle connections by."),
     not_yet(Arity::One, "check-proto", "<name>", "Protocol of checks."),
     not_yet(Arity::None, "check-reuse-pool", "", "Checks may use idle connections."),
     supported(Arity::None, "no-check-reuse-pool", "", "Undoes an inherited \"check-reuse-pool\".", no_op),
-    not_yet(Arity::None, "check-send-proxy", "", "Checks send a PROXY header."),
-    supported(Arity::None, "no-check-send-proxy", "", "Undoes an inherited \"check-send-proxy\".", no_op),
+    supported(Arity::None, "check-send-proxy", "", "Checks send a PROXY header.", send_proxy),
+    supported(Arity::None, "no-check-send-proxy", "", "Undoes an inherited \"check-send-proxy\".", no_send_proxy),
     not_yet(Arity::One, "check-sni", "<name>", "Name that checks ask for."),
     not_yet(Arity::None, "check-sni-auto", "", "Checks take that name from the request they send."),
     not_yet(Arity::None, "no-check-sni-auto", "", "Checks do not."),
     not_yet(Arity::None, "check-ssl", "", "Checks speak TLS."),
     supported(Arity::None, "no-check-ssl", "", "Undoes an inherited \"check-ssl\".", no_op),
-    not_yet(Arity::None, "check-via-socks4", "", "Checks go through the SOCKS4 proxy."),
+    supported(Arity::None, "check-via-socks4", "", "Checks go through the SOCKS4 proxy.", via_socks4),
     not_yet(Arity::One, "healthcheck", "<name>", "Healthcheck section to check with."),
-    not_yet(Arity::One, "addr", "<address>", "Address of checks."),
-    not_yet(Arity::One, "port", "<port>", "Port of checks."),
-    not_yet(Arity::One, "inter", "<time>", "Time between two checks."),
-    not_yet(Arity::One, "fastinter", "<time>", "Time between two checks while the state is changing."),
-    not_yet(Arity::One, "downinter", "<time>", "Time between two checks while the server is down."),
-    not_yet(Arity::One, "rise", "<number>", "Good checks in a row until the server is up."),
-    not_yet(Arity::One, "fall", "<number>", "Bad checks in a row until the server is down."),
+    supported(Arity::One, "addr", "<address>", "Address of checks.", address),
+    supported(Arity::One, "port", "<port>", "Port of checks.", port),
+    supported(Arity::One, "inter", "<time>", "Time between two checks.", interval),
+    supported(Arity::One, "fastinter", "<time>", "Time between two checks while the state is changing.", fast_interval),
+    supported(Arity::One, "downinter", "<time>", "Time between two checks while the server is down.", down_interval),
+    supported(Arity::One, "rise", "<number>", "Good checks in a row until the server is up.", rise),
+    supported(Arity::One, "fall", "<number>", "Bad checks in a row until the server is down.", fall),
     not_yet(Arity::One, "observe", "{ layer4 | layer7 }", "Watches traffic as well."),
-    not_yet(Arity::One, "error-limit", "<number>", "Observed errors in a row until \"on-error\" happens."),
+    supported(
+        Arity::One,
+        "error-limit",
+        "<number>",
+        "Observed errors in a row until \"on-error\" happens.",
+        error_limit,
+    ),
     not_yet(Arity::None, "agent-check", "", "Asks an agent about the server's load."),
     supported(Arity::None, "no-agent-check", "", "Undoes an inherited \"agent-check\".", no_op),
     not_yet(Arity::One, "agent-addr", "<address>", "Address of the agent."),
@@ -37,3 +49,173 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "agent-port", "<port>", "Port of the agent."),
     not_yet(Arity::One, "agent-send", "<text>", "What to send to the agent."),
 ];
+
+fn check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.enabled = true;
+}
+
+fn no_check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.enabled = false;
+}
+
+fn send_proxy(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.send_proxy = true;
+}
+
+fn no_send_proxy(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.send_proxy = false;
+}
+
+fn via_socks4(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.via_socks4 = true;
+}
+
+fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        return context.error(keyword.span, "'addr' expects <ipv4|ipv6> as argument.");
+    };
+    match source::literal(word, &AddressRules::SOURCE, context.environment) {
+        Ok(address) => context.draft.check.address = Some(Spanned::new(address, word.span)),
+        Err(error) => context.error(word.span, format!("'addr' : {error}.")),
+    }
+}
+
+/// HAProxy takes the number's lower sixteen bits, and 0 for "none".
+fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if value.is_none() {
+        return context.error(keyword.span, "'port' expects a port number as argument.");
+    }
+    let port = context.number(keyword, value);
+    match u16::try_from(port) {
+        Ok(port) => context.draft.check.port = Some(port),
+        Err(_) => context.error(value.map_or(keyword.span, |word| word.span), "'port' expects a port number."),
+    }
+}
+
+fn interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Some(time) = delay(context, keyword, value) {
+        context.draft.check.interval = time;
+    }
+}
+
+fn fast_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.check.fast_interval = delay(context, keyword, value).or(context.draft.check.fast_interval);
+}
+
+fn down_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.check.down_interval = delay(context, keyword, value).or(context.draft.check.down_interval);
+}
+
+/// A time between two checks, milliseconds, more than none.
+fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
+    let (name, server) = (&keyword.text, context.name.unwrap_or_default());
+    let Some(word) = value else {
+        context.error(keyword.span, format!("'{name}' expects a delay as argument."));
+        return None;
+    };
+    let message = match units::milliseconds(&word.text) {
+        Ok(time) if time.value > 0 => return Some(time.value),
+        Ok(_) => format!("invalid value 0 for argument '{name}' of server {server}."),
+        Err(TimeError::Unexpected(found)) => {
+            format!("unexpected character '{found}' in '{name}' argument of server {server}.")
+        }
+        Err(_) => format!(
+            "timer overflow in argument <{}> to <{name}> of server {server}, maximum value is 2147483647 ms (~24.8 \
+             days).",
+            word.text
+        ),
+    };
+    context.error(word.span, message);
+    None
+}
+
+fn rise(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Some(count) = count(context, keyword, value) {
+        context.draft.check.rise = count;
+    }
+}
+
+fn fall(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Some(count) = count(context, keyword, value) {
+        context.draft.check.fall = count;
+    }
+}
+
+fn error_limit(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Some(count) = count(context, keyword, value) {
+        context.draft.check.error_limit = count;
+    }
+}
+
+/// A number of checks or errors, at least one.
+fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u32> {
+    let name = &keyword.text;
+    if value.is_none() {
+        context.error(keyword.span, format!("'{name}' expects an integer argument."));
+        return None;
+    }
+    let count = context.number(keyword, value).min(MOST_COUNTED);
+    if count < 1 {
+        let name = if name == "error-limit" { name.clone() } else { format!("'{name}'") };
+        context.error(value.map_or(keyword.span, |word| word.span), format!("{name} has to be > 0."));
+    }
+    u32::try_from(count).ok().filter(|count| *count > 0)
+}
+
+/// More checks in a row than anybody waits for; sums of two of them stay far from overflowing.
+const MOST_COUNTED: i64 = 1 << 24;
+
+/// `on-error`.
+pub(super) fn on_error(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.check.on_error = match value.map_or("", |word| &word.text) {
+        "fastinter" => OnError::FastInterval,
+        "fail-check" => OnError::FailCheck,
+        "sudden-death" => OnError::SuddenDeath,
+        "mark-down" => OnError::MarkDown,
+        other => {
+            let message = format!(
+                "'on-error' expects one of 'fastinter', 'fail-check', 'sudden-death' or 'mark-down' but got '{other}'."
+            );
+            return context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    };
+}
+
+/// `on-marked-down`.
+pub(super) fn on_marked_down(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.map_or("", |word| &word.text) {
+        "shutdown-sessions" => context.draft.check.down_shuts_sessions = true,
+        other => {
+            let message = format!("'on-marked-down' expects 'shutdown-sessions' but got '{other}'.");
+            context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    }
+}
+
+/// `on-marked-up`.
+pub(super) fn on_marked_up(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.map_or("", |word| &word.text) {
+        "shutdown-backup-sessions" => context.draft.check.up_shuts_backups = true,
+        other => {
+            let message = format!("'on-marked-up' expects 'shutdown-backup-sessions' but got '{other}'.");
+            context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    }
+}
+
+/// `init-state`.
+pub(super) fn initial_state(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.check.initial = match value.map_or("", |word| &word.text) {
+        "none" => InitialState::None,
+        "fully-up" => InitialState::FullyUp,
+        "up" => InitialState::Up,
+        "down" => InitialState::Down,
+        "fully-down" => InitialState::FullyDown,
+        other => {
+            let message = format!(
+                "'init-state' expects one of 'none', 'fully-up', 'up', 'down', or 'fully-down' but got '{other}'."
+            );
+            return context.error(value.map_or(keyword.span, |word| word.span), message);
+        }
+    };
+}

@@ -31,6 +31,6 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     Some(Detached {
         name: Spanned::new(name.text.clone(), name.span),
         address: Spanned::new(parsed?, address.span),
-        log_protocol: draft.log_protocol,
+        log_protocol: draft.log.protocol,
     })
 }

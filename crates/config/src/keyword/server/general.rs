@@ -1,6 +1,6 @@
 //! Load, names, state (section 5.2).
 
-use super::{ServerContext, ServerOption, not_yet, supported};
+use super::{ServerContext, ServerOption, checks, not_yet, supported};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::keyword::guid_error;
@@ -48,18 +48,37 @@ pub(super) const TABLE: &[ServerOption] = &[
         "What places the server in a consistent hash.",
         hash_key,
     ),
-    not_yet(Arity::One, "init-state", "{ fully-up | up | down | fully-down | none }", "State to start in."),
-    not_yet(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines."),
+    supported(
+        Arity::One,
+        "init-state",
+        "{ fully-up | up | down | fully-down | none }",
+        "State to start in.",
+        checks::initial_state,
+    ),
+    supported(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines.", log_bufsize),
     supported(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines.", log_proto),
     not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
-    not_yet(
+    supported(
         Arity::One,
         "on-error",
         "{ fastinter | fail-check | sudden-death | mark-down }",
         "What too many observed errors do.",
+        checks::on_error,
     ),
-    not_yet(Arity::One, "on-marked-down", "{ shutdown-sessions }", "What happens when the server goes down."),
-    not_yet(Arity::One, "on-marked-up", "{ shutdown-backup-sessions }", "What happens when the server comes up."),
+    supported(
+        Arity::One,
+        "on-marked-down",
+        "{ shutdown-sessions }",
+        "What happens when the server goes down.",
+        checks::on_marked_down,
+    ),
+    supported(
+        Arity::One,
+        "on-marked-up",
+        "{ shutdown-backup-sessions }",
+        "What happens when the server comes up.",
+        checks::on_marked_up,
+    ),
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
     supported(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up.", slowstart),
     not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
@@ -67,7 +86,7 @@ pub(super) const TABLE: &[ServerOption] = &[
 ];
 
 fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
-    context.draft.log_protocol = match value.map_or("", |word| &word.text) {
+    context.draft.log.protocol = match value.map_or("", |word| &word.text) {
         "legacy" => LogProtocol::Legacy,
         "octet-count" => LogProtocol::OctetCount,
         other => {
@@ -75,6 +94,24 @@ fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
             return context.error(value.map_or(keyword.span, |word| word.span), message);
         }
     };
+}
+
+/// Bytes of the smallest ring that HAProxy makes.
+const LEAST_BUFSIZE: i64 = 194;
+
+fn log_bufsize(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        return context.error(keyword.span, "'log-bufsize' expects an integer argument..");
+    };
+    let bytes = context.number(keyword, value);
+    if bytes <= 0 {
+        return context.error(word.span, "log-bufsize has to be > 0..");
+    }
+    if bytes < LEAST_BUFSIZE {
+        let message = format!("'log-bufsize' of {bytes} bytes holds no line, {LEAST_BUFSIZE} is the least.");
+        return context.error(word.span, message);
+    }
+    context.draft.log.bufsize = limit(bytes);
 }
 
 fn weight(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -19,7 +19,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::{Line, Word};
 use crate::environment::Environment;
 use crate::span::{Span, Spanned};
-use crate::spec::{AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerLimitsSpec, ServerSpec};
+use crate::spec::{
+    AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerLogSpec, ServerSpec,
+};
 use crate::suggest;
 
 pub(crate) use detached::{Detached, read as read_detached};
@@ -38,9 +40,10 @@ pub(crate) struct ServerDraft {
     pub(crate) backup: bool,
     pub(crate) pool_max_conn: Option<u32>,
     pub(crate) pool_purge_delay: u32,
-    /// `log-proto`, which only servers of log lines heed.
-    pub(crate) log_protocol: LogProtocol,
+    /// What only servers of log lines heed.
+    pub(crate) log: ServerLogSpec,
     pub(crate) connecting: ConnectingSpec,
+    pub(crate) check: ServerCheckSpec,
 }
 
 impl Default for ServerDraft {
@@ -56,8 +59,9 @@ impl Default for ServerDraft {
             backup: false,
             pool_max_conn: None,
             pool_purge_delay: 5_000,
-            log_protocol: LogProtocol::default(),
+            log: ServerLogSpec::default(),
             connecting: ConnectingSpec::default(),
+            check: ServerCheckSpec::default(),
         }
     }
 }
@@ -206,7 +210,8 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         pool_max_conn,
         pool_purge_delay,
         connecting,
-        ..
+        log,
+        check,
     } = draft;
     let id = id.unwrap_or(0);
     ServerSpec {
@@ -224,6 +229,8 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         pool_max_conn,
         pool_purge_delay,
         connecting,
+        log,
+        check,
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const TABLE: &[ServerOption] = &[
         Arity::One,
         "proxy-v2-options",
         "<option>[,<option>...]",
-        "What a PROXY v2 header tells; crc32c so far.",
+        "What a PROXY v2 header tells; crc32c and unique-id so far.",
         options,
     ),
     supported(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header.", field),
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[ServerOption] = &[
 ];
 
 /// Options of the second version that need what Weir does not have yet.
-const NOT_YET: &[&str] = &["ssl", "cert-cn", "ssl-cipher", "cert-sig", "cert-key", "authority", "unique-id"];
+const NOT_YET: &[&str] = &["ssl", "cert-cn", "ssl-cipher", "cert-sig", "cert-key", "authority"];
 
 fn send(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.connecting.proxy_header.v1 = true;
@@ -56,6 +56,7 @@ fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
     for option in value.map_or("", |word| &word.text).split(',') {
         match option {
             "crc32c" => context.draft.connecting.proxy_header.checksum = true,
+            "unique-id" => context.draft.connecting.proxy_header.unique_id = true,
             known if NOT_YET.contains(&known) => context.not_yet(format!("proxy-v2-options {known}"), span),
             unknown => {
                 context.error(span, format!("'{unknown}' : proxy v2 option not implemented."));

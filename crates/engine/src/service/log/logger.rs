@@ -1,20 +1,27 @@
 //! A worker's log: gathers the lines of a turn and has them sent when it ends. Must never wait, nor fail towards those who
 //! log.
 
-use config::spec::LogLevel;
-use policy::log_format::{Record, connection_error};
-use policy::program::LogMoment;
+use base::moment::WallTime;
+use bumpalo::Bump;
+use config::spec::{LogLevel, LogSteps};
+use policy::log_format::{LogFormat, Origin, Record, connection_error};
+use policy::program::{LogMoment, LogProfile};
+use policy::sample::Context;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io::Write as _;
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
+use wire::syslog::message::Message;
+use wire::syslog::relay::{self, Given};
 use wire::syslog::{Header, Timestamp};
 
 use super::ring;
 use super::sender::Sender;
-use super::targets::{Route, Target, Targets};
+use super::targets::{Relay, Route, Target, Targets};
 
 /// How long the rest of a line waits for room before it is tried again.
 const RETRY: Duration = Duration::from_millis(10);
@@ -29,6 +36,7 @@ pub struct Logger {
 struct Inner {
     targets: Arc<Targets>,
     pid: u32,
+    zone: Zone,
     state: RefCell<State>,
     /// Lines were taken since the last flush.
     dirty: Cell<bool>,
@@ -66,18 +74,89 @@ impl Text {
 struct State {
     text: Text,
     now: Timestamp,
-    zone: Zone,
     sender: Sender,
+    /// What keys of lines are worked out in.
+    arena: Bump,
+    /// The address of the sender of a message that is passed on.
+    source: Vec<u8>,
+}
+
+/// What a line says.
+#[derive(Clone, Copy)]
+enum Wording<'a> {
+    /// What a format makes of the record.
+    Format(&'a LogFormat),
+    /// Why a connection failed.
+    Reason(&'a str),
+    /// A sentence.
+    Text(&'a str),
+}
+
+/// A line before it is known who gets it.
+#[derive(Default)]
+struct Line<'a> {
+    /// What it says; `None`: nothing, unless a profile does.
+    wording: Option<Wording<'a>>,
+    /// What it may tell; none for sentences.
+    record: Option<&'a Record<'a>>,
+    context: Option<&'a Context<'a>>,
+    /// The profile that a rule has chosen.
+    profile: Option<&'a LogProfile>,
+}
+
+/// How a line looks to one target.
+struct Chosen<'a> {
+    wording: Wording<'a>,
+    structured_data: Option<&'a LogFormat>,
+    tag: &'a str,
+}
+
+impl Chosen<'_> {
+    /// What its text is made from, as addresses: where these are the same, the text is.
+    fn key(&self) -> (*const u8, Option<*const u8>) {
+        let wording = match self.wording {
+            Wording::Format(format) => std::ptr::from_ref(format).cast(),
+            Wording::Reason(text) | Wording::Text(text) => text.as_ptr(),
+        };
+        (wording, self.structured_data.map(|format| std::ptr::from_ref(format).cast()))
+    }
+}
+
+impl Line<'_> {
+    fn render(&self, chosen: &Chosen<'_>, number: u32, text: &mut Text) {
+        let record = Record { log_counter: number, ..self.record.copied().unwrap_or_default() };
+        match chosen.wording {
+            Wording::Format(format) => format.render_with(&record, self.context, &mut text.line),
+            Wording::Reason(reason) => connection_error(&record, reason, &mut text.line),
+            Wording::Text(sentence) => text.line.extend_from_slice(sentence.as_bytes()),
+        }
+        if let Some(format) = chosen.structured_data {
+            format.render_with(&record, self.context, &mut text.structured_data);
+        }
+    }
+}
+
+/// What a line shows beside its record.
+#[derive(Clone, Copy, Default)]
+pub struct Shown<'a> {
+    /// The profile that a rule chose, by its index: it counts for all targets.
+    pub profile: Option<usize>,
+    /// The level that a rule chose.
+    pub level: Option<LogLevel>,
+    /// What its expressions see.
+    pub context: Option<&'a Context<'a>>,
 }
 
 impl Logger {
     /// For the current worker, which gets a task that sends at the end of each turn.
     pub fn new(targets: Arc<Targets>) -> Self {
         let sender = Sender::new(targets.places.len());
-        let state = State { text: Text::default(), now: Timestamp::default(), zone: Zone::default(), sender };
+        let state =
+            State { text: Text::default(), now: Timestamp::default(), sender, arena: Bump::new(), source: Vec::new() };
         let inner = Rc::new(Inner {
             targets,
             pid: std::process::id(),
+            zone: Zone::default(),
             state: RefCell::new(state),
             dirty: Cell::new(false),
             flusher: RefCell::default(),
@@ -97,6 +176,16 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).map_or(LogMoment::End, |route| route.moment)
     }
 
+    /// Whether lines of that proxy hold expressions.
+    pub fn has_expressions(&self, proxy: usize) -> bool {
+        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.has_expressions)
+    }
+
+    /// Whether lines of that proxy tell the unique identifier of a request.
+    pub fn tells_identifier(&self, proxy: usize) -> bool {
+        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.tells_identifier)
+    }
+
     /// Whether lines of that proxy tell the address that the client connected to.
     pub fn tells_destination(&self, proxy: usize) -> bool {
         self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty() && route.tells_destination)
@@ -108,64 +197,79 @@ impl Logger {
         route.is_some_and(|route| !route.targets.is_empty() && route.tells_backend_source)
     }
 
-    /// Logs traffic of a frontend, as its options want it. Process, host, time zone, counter and limit of the record
-    /// are filled in here.
-    pub fn traffic(&self, proxy: usize, verdict: Verdict, record: &Record<'_>) {
+    /// A record that tells what is the same for all lines of a frontend: process, host, limit, how many lines there were,
+    /// and the time zone at that date.
+    pub fn record(&self, proxy: usize, accept_date: WallTime) -> Record<'_> {
+        Record {
+            log_counter: self.inner.targets.proxies.get(proxy).map_or(0, Route::lines),
+            pid: self.inner.pid,
+            hostname: &self.inner.targets.hostname,
+            accept_date,
+            local_offset: self.local_offset(accept_date.seconds),
+            request_limit: self.inner.targets.request_limit,
+            ..Record::default()
+        }
+    }
+
+    /// The name of this machine.
+    pub fn hostname(&self) -> &str {
+        &self.inner.targets.hostname
+    }
+
+    /// Seconds that local time is ahead of UTC at a point of the calendar.
+    pub fn local_offset(&self, seconds: i64) -> i32 {
+        self.inner.zone.offset(seconds)
+    }
+
+    /// `log-steps` of that proxy.
+    pub fn steps(&self, proxy: usize) -> Option<LogSteps> {
+        self.inner.targets.proxies.get(proxy).and_then(|route| route.lines.steps)
+    }
+
+    /// Logs traffic of a frontend, as its options want it. The counter of lines is filled in here.
+    pub fn traffic(&self, proxy: usize, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
         let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
         let lines = &route.lines;
-        let format = match (verdict, &lines.error) {
-            (Verdict::Normal, _) if lines.dontlog_normal => return,
-            (Verdict::Invalid, Some(format)) => format,
+        let by_rule = matches!(record.origin, Origin::Rule(_));
+        let wording = match (verdict, &lines.error) {
+            (Verdict::Normal, _) if lines.dontlog_normal && !by_rule => return,
+            (Verdict::Invalid, Some(format)) => Some(Wording::Format(format)),
             // Only valid requests have connected anywhere.
-            (Verdict::Invalid, None) if lines.format.is_default() => return,
-            _ => &lines.format,
+            (Verdict::Invalid, None) if lines.format.is_default() => None,
+            _ => Some(Wording::Format(&lines.format)),
         };
         let failed = verdict != Verdict::Normal && lines.separate_errors;
-        let level = if failed { LogLevel::Err } else { LogLevel::Info };
-        self.inner.send(route, level, |inner, zone, text| {
-            let filled = Record {
-                pid: inner.pid,
-                hostname: &inner.targets.hostname,
-                local_offset: zone.offset(record.accept_date.seconds),
-                log_counter: route.count_line(),
-                request_limit: inner.targets.request_limit,
-                partial: lines.as_soon_as_possible,
-                ..*record
-            };
-            format.render(&filled, &mut text.line);
-            if let Some(format) = &lines.structured_data {
-                format.render(&filled, &mut text.structured_data);
-            }
-        });
+        let level = shown.level.unwrap_or(if failed { LogLevel::Err } else { LogLevel::Info });
+        let record = Record { partial: lines.as_soon_as_possible, ..*record };
+        let profile = shown.profile.and_then(|index| self.inner.targets.profiles.get(index));
+        self.inner.send(route, level, &Line { wording, record: Some(&record), context: shown.context, profile });
     }
 
     /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
     /// configuration manual's section 8.2.5 has it, with `reason`.
-    pub fn connection_error(&self, proxy: usize, record: &Record<'_>, reason: &str) {
+    pub fn connection_error(&self, proxy: usize, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
         let Some(route) = self.inner.targets.proxies.get(proxy) else { return };
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
-        self.inner.send(route, level, |inner, zone, text| {
-            let filled = Record {
-                pid: inner.pid,
-                hostname: &inner.targets.hostname,
-                local_offset: zone.offset(record.accept_date.seconds),
-                log_counter: route.count_line(),
-                request_limit: inner.targets.request_limit,
-                ..*record
-            };
-            match &lines.error {
-                Some(format) => format.render(&filled, &mut text.line),
-                None => connection_error(&filled, reason, &mut text.line),
-            }
-        });
+        let wording = lines.error.as_ref().map_or(Wording::Reason(reason), Wording::Format);
+        self.inner.send(route, level, &Line { wording: Some(wording), record: Some(record), context, profile: None });
     }
 
     /// Sends a message to the targets of a proxy, or to those of the process.
     pub fn message(&self, proxy: Option<usize>, level: LogLevel, text: &str) {
         let targets = &self.inner.targets;
         let Some(route) = proxy.map_or(Some(&targets.process), |index| targets.proxies.get(index)) else { return };
-        self.inner.send(route, level, |_, _, out| out.line.extend_from_slice(text.as_bytes()));
+        self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
+    }
+
+    /// Passes a message of somebody else on, by a relay. `source`: where it came from; `None`: from this host.
+    pub fn relay(&self, relay: usize, bytes: &[u8], source: Option<IpAddr>) {
+        let inner = &self.inner;
+        let Some(relay) = inner.targets.relays.get(relay) else { return };
+        let message = if relay.unparsed { Message::opaque(bytes) } else { Message::parse(bytes) };
+        let Some(message) = message else { return };
+        inner.targets.count_received();
+        inner.relay(relay, &message, source);
     }
 
     /// Says that a proxy has stopped, and how many connections it has had on either side.
@@ -181,34 +285,95 @@ impl Logger {
 }
 
 impl Inner {
-    fn send(&self, route: &Route, level: LogLevel, render: impl FnOnce(&Self, &mut Zone, &mut Text)) {
+    fn send(&self, route: &Route, level: LogLevel, line: &Line<'_>) {
         let Ok(mut state) = self.state.try_borrow_mut() else { return };
-        let State { text, now, zone, sender } = &mut *state;
-        let mut render = Some(render);
+        let State { text, now, sender, arena, .. } = &mut *state;
+        let mut rendered = None;
+        let mut count = None;
         for target in &route.targets {
+            let Some(chosen) = self.choose(route, target, line) else { continue };
             let Some(severity) = target.severity(level) else { continue };
-            if let Some(render) = render.take() {
+            if rendered.is_none() {
                 let wall = rt::wall();
-                now.set(wall.seconds, wall.nanos, zone.offset(wall.seconds));
-                text.clear();
-                render(self, zone, text);
+                now.set(wall.seconds, wall.nanos, self.zone.offset(wall.seconds));
             }
-            let header = self.header(route, target, severity, &text.structured_data);
-            sender.push(&self.targets, target.place, target.length, |out| {
+            // Most targets get the same text.
+            if rendered.replace(chosen.key()) != Some(chosen.key()) {
+                let number = *count.get_or_insert_with(|| line.record.map_or(0, |_| route.count_line()));
+                text.clear();
+                line.render(&chosen, number, text);
+            }
+            let Some(place) = self.targets.place(target.destination, &text.line, arena) else {
+                self.targets.count_dropped(1);
+                continue;
+            };
+            let header = Header {
+                facility: target.facility,
+                severity,
+                hostname: self.targets.named_host.as_deref(),
+                tag: chosen.tag,
+                pid: self.pid,
+                structured_data: &text.structured_data,
+            };
+            sender.push(&self.targets, place, target.length, |out| {
                 target.format.write(&header, now, out);
                 out.extend_from_slice(&text.line);
             });
         }
         drop(state);
         // Without a rendering nobody wanted the line.
-        if render.is_none() && !self.dirty.replace(true) {
+        if rendered.is_some() && !self.dirty.replace(true) {
             self.wake();
         }
     }
 
-    fn header<'a>(&'a self, route: &'a Route, target: &Target, severity: u8, structured_data: &'a [u8]) -> Header<'a> {
-        let hostname = self.targets.named_host.as_deref();
-        Header { facility: target.facility, severity, hostname, tag: &route.tag, pid: self.pid, structured_data }
+    fn relay(&self, relay: &Relay, message: &Message<'_>, source: Option<IpAddr>) {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return };
+        let State { now, sender, arena, source: name, .. } = &mut *state;
+        let wall = rt::wall();
+        now.set(wall.seconds, wall.nanos, self.zone.offset(wall.seconds));
+        name.clear();
+        if let Some(source) = source {
+            // Writing to a vector does not fail.
+            let _ = write!(name, "{source}");
+        }
+        let level = LogLevel::NAMES.get(usize::from(message.severity())).map_or(LogLevel::Debug, |row| row.1);
+        for (target, format) in &relay.targets {
+            let Some(severity) = target.severity(level) else { continue };
+            let Some(place) = self.targets.place(target.destination, message.text, arena) else {
+                self.targets.count_dropped(1);
+                continue;
+            };
+            let source = source.map(|_| name.as_slice());
+            let given = Given { facility: target.facility, severity, strategy: relay.strategy, source };
+            let write = |out: &mut Vec<u8>| relay::write(*format, message, &given, now, out);
+            sender.push(&self.targets, place, target.length, write);
+        }
+        drop(state);
+        if !self.dirty.replace(true) {
+            self.wake();
+        }
+    }
+
+    /// How a line looks to a target: its profile may say something else than the proxy. `None`: it does not get it.
+    fn choose<'a>(&'a self, route: &'a Route, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
+        let Some(record) = line.record else {
+            return Some(Chosen { wording: line.wording?, structured_data: None, tag: &route.tag });
+        };
+        let usual = route.lines.structured_data.as_ref();
+        let profile = line.profile.or_else(|| self.targets.profiles.get(target.profile?));
+        let Some(profile) = profile else {
+            return Some(Chosen { wording: line.wording?, structured_data: usual, tag: &route.tag });
+        };
+        let tag = profile.tag.as_deref().unwrap_or(&route.tag);
+        match profile.on(record.origin.step()) {
+            Some(step) if step.drop => None,
+            Some(step) => {
+                let wording = step.format.as_ref().map(Wording::Format).or(line.wording)?;
+                Some(Chosen { wording, structured_data: step.structured_data.as_ref().or(usual), tag })
+            }
+            None => Some(Chosen { wording: line.wording?, structured_data: usual, tag }),
+        }
     }
 
     fn wake(&self) {
@@ -268,18 +433,18 @@ async fn flush_turns(logger: Weak<Inner>) {
 /// of one.
 #[derive(Debug, Default)]
 struct Zone {
-    known: [Option<(i64, i32)>; 4],
+    known: [Cell<Option<(i64, i32)>>; 4],
 }
 
 impl Zone {
-    fn offset(&mut self, seconds: i64) -> i32 {
+    fn offset(&self, seconds: i64) -> i32 {
         let quarter = seconds.div_euclid(900);
-        let known = &mut self.known[quarter.rem_euclid(4) as usize];
-        match known {
-            Some((same, offset)) if *same == quarter => *offset,
+        let known = &self.known[quarter.rem_euclid(4) as usize];
+        match known.get() {
+            Some((same, offset)) if same == quarter => offset,
             _ => {
                 let offset = rt::local_offset(seconds);
-                *known = Some((quarter, offset));
+                known.set(Some((quarter, offset)));
                 offset
             }
         }

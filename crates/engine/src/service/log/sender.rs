@@ -4,6 +4,7 @@
 use rt::net::{Address, Datagram, Family};
 use rt::{ATOMIC, Output};
 use std::io::{self, IoSlice};
+use std::sync::PoisonError;
 
 use super::lines::Lines;
 use super::targets::{Place, Targets};
@@ -53,8 +54,12 @@ impl Sender {
         let (sent, done) = match &targets.places[place] {
             Place::Output(None) => (0, true),
             Place::Output(Some(output)) => write_lines(output, lines),
-            Place::Address(_) | Place::Ring(_) if count == 0 => (0, true),
+            Place::Address(_) | Place::Ring(_) | Place::Server(..) if count == 0 => (0, true),
             Place::Ring(ring) => (count - targets.rings[*ring].append(lines.iter()), true),
+            Place::Server(_, address) => {
+                let address = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                (send_lines(&mut self.sockets, &address, lines, targets.send_buffer), true)
+            }
             Place::Address(address) => (send_lines(&mut self.sockets, address, lines, targets.send_buffer), true),
         };
         lines.clear();

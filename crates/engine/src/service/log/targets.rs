@@ -1,15 +1,23 @@
 //! Where the lines of each proxy go: compiled from the program once, then shared by all workers. Must never hold what
 //! belongs to one worker.
 
-use config::spec::{LogFormatSpec, LogLevel, Mode, SyslogFormat};
+use bumpalo::Bump;
+use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
+use policy::live::Live;
 use policy::log_format::LogFormat;
-use policy::program::{self, LogAddress, LogLines, LogMoment, LogTarget, Program};
+use policy::program::{
+    self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Program, Proxy, Server,
+};
 use rt::Output;
 use rt::net::Address;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use wire::syslog::Format;
+use wire::syslog::relay::HostStrategy;
 
+use super::balance::Balance;
 use super::ring::Ring;
 use super::sampling::Sampling;
 
@@ -20,14 +28,22 @@ pub struct Targets {
     pub(super) proxies: Box<[Route]>,
     /// The process's.
     pub(super) process: Route,
+    /// `log-profile` sections, as the program counts them.
+    pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
     pub(super) places: Box<[Place]>,
     /// Rings, as the program counts them.
     pub(super) rings: Box<[Ring]>,
+    /// Relays, as the program counts them.
+    pub(crate) relays: Box<[Relay]>,
+    /// Messages that relays have taken: the counter CumRecvLogs.
+    received: AtomicU64,
+    /// Backends in `mode log`, by the index of the proxy.
+    pub(super) backends: Box<[Option<Balance>]>,
     /// What headers call this host; `None`: they do not name it.
     pub(super) named_host: Option<Box<str>>,
     /// This host's name.
-    pub(super) hostname: Box<str>,
+    pub(crate) hostname: Box<str>,
     /// `tune.http.logurilen`.
     pub(super) request_limit: usize,
     /// `tune.sndbuf.backend`, bytes.
@@ -47,21 +63,67 @@ pub(super) struct Route {
     pub(super) tells_destination: bool,
     /// The format tells the address that the connection to the server comes from, which costs another one.
     pub(super) tells_backend_source: bool,
-    /// Lines so far, where the format tells them (`%lc`).
-    count: Option<AtomicU32>,
+    /// A format tells the unique identifier.
+    pub(super) tells_identifier: bool,
+    /// A format holds expressions.
+    pub(super) has_expressions: bool,
+    /// Lines so far (`%lc`).
+    count: AtomicU32,
+}
+
+/// A relay of log lines.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    /// Its targets, and the form in which each gets messages; `None`: their own.
+    pub(super) targets: Box<[(Target, Option<Format>)]>,
+    /// Messages are not looked into.
+    pub(super) unparsed: bool,
+    pub(super) strategy: HostStrategy,
+    /// Connections that are open.
+    pub(super) open: AtomicU32,
+}
+
+impl Relay {
+    fn new(written: &LogForward, places: &mut Places) -> Self {
+        let targets = written.targets.iter();
+        Self {
+            targets: targets.map(|(target, format)| (Target::new(target, places), format.map(header_format))).collect(),
+            unparsed: written.unparsed,
+            strategy: match written.host {
+                // Nothing is known of a name in what is not looked into.
+                _ if written.unparsed => HostStrategy::Keep,
+                LogHost::Replace => HostStrategy::Replace,
+                LogHost::Fill => HostStrategy::Fill,
+                LogHost::Keep => HostStrategy::Keep,
+                LogHost::Append => HostStrategy::Append,
+            },
+            open: AtomicU32::new(0),
+        }
+    }
 }
 
 /// One `log` line.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Index of its place.
-    pub(super) place: usize,
+    /// Where its lines go.
+    pub(super) destination: Destination,
     pub(super) length: usize,
     pub(super) format: Format,
     pub(super) facility: u8,
+    /// Index of its profile.
+    pub(super) profile: Option<usize>,
     max_level: LogLevel,
     min_level: LogLevel,
     sampling: Option<Sampling>,
+}
+
+/// What a `log` line names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// A place, by its index.
+    Place(usize),
+    /// A backend in `mode log`, by its index: it chooses one of its places for each line.
+    Backend(usize),
 }
 
 /// A place that takes lines.
@@ -73,6 +135,16 @@ pub(super) enum Place {
     Output(Option<Output>),
     /// A ring, by its index.
     Ring(usize),
+    /// Datagrams to a server of a backend in `mode log`, by its serial number: it may move.
+    Server(usize, Mutex<Address>),
+}
+
+/// The places so far: each address once, then servers.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    addresses: Vec<LogAddress>,
+    opened: Vec<Place>,
+    problems: Vec<Problem>,
 }
 
 /// A descriptor that could not be opened, and why.
@@ -90,7 +162,7 @@ impl Targets {
     /// daemon calls this once its standard streams are what they will be, and before it changes its root directory; the
     /// time zone's rules are read for the same reason. Problems come back beside the targets: what would go to such a
     /// descriptor is dropped.
-    pub fn open(program: &Program, name: &str) -> (Self, Vec<Problem>) {
+    pub fn open(program: &Arc<Program>, live: &Arc<Live>, name: &str) -> (Self, Vec<Problem>) {
         rt::local_offset(0);
         let global = &program.global;
         let tag = global.log_tag.as_deref().unwrap_or(name);
@@ -104,9 +176,19 @@ impl Targets {
         let hostname = hostname();
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
-        let (targets, problems) = Self::assemble(process, proxies, &program.rings);
+        let (targets, problems) = Self::assemble(process, proxies, &program.rings, &program.log_forwards, |places| {
+            let backend = |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(program, live, proxy, places));
+            program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
+        });
         let send_buffer = global.datagram_send_buffer.map(|bytes| bytes as usize);
-        (Self { named_host, hostname, request_limit: global.logurilen, send_buffer, ..targets }, problems)
+        let profiles = program.profiles.clone();
+        let mut targets =
+            Self { profiles, named_host, hostname, request_limit: global.logurilen, send_buffer, ..targets };
+        for route in &mut targets.proxies {
+            // Rules may choose any of them.
+            targets.profiles.iter().flat_map(LogProfile::formats).for_each(|format| route.note(format));
+        }
+        (targets, problems)
     }
 
     /// The targets of a process and its proxies, without what only a configuration tells.
@@ -114,20 +196,28 @@ impl Targets {
         process: Plan<'a>,
         proxies: impl Iterator<Item = Plan<'a>>,
         rings: &[program::Ring],
+        forwards: &[LogForward],
+        backends: impl FnOnce(&mut Places) -> Box<[Option<Balance>]>,
     ) -> (Self, Vec<Problem>) {
-        let mut addresses = Addresses::default();
-        let mut problems = Vec::new();
-        let process = Route::new(process, &mut addresses);
-        let proxies = proxies.map(|plan| Route::new(plan, &mut addresses)).collect();
-        let places = addresses.0.into_iter().map(|address| Place::open(address, &mut problems)).collect();
+        let mut places = Places::default();
+        let process = Route::new(process, &mut places);
+        let proxies = proxies.map(|plan| Route::new(plan, &mut places)).collect();
+        let relays = forwards.iter().map(|forward| Relay::new(forward, &mut places)).collect();
+        let backends = backends(&mut places);
+        let Places { opened, problems, .. } = places;
+        let places = opened.into();
         let rings = rings.iter().map(Ring::new).collect();
         let (hostname, request_limit, dropped) = ("".into(), 1024, AtomicU64::new(0));
         (
             Self {
+                profiles: Box::default(),
                 proxies,
                 process,
                 places,
                 rings,
+                relays,
+                received: AtomicU64::new(0),
+                backends,
                 named_host: None,
                 hostname,
                 request_limit,
@@ -143,9 +233,45 @@ impl Targets {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// Messages that relays have taken since the start: the counter CumRecvLogs.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_received(&self) {
+        self.received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Rings that have a name.
+    pub(crate) fn named_rings(&self) -> impl Iterator<Item = &Ring> {
+        self.rings.iter().filter(|ring| !ring.name().is_empty())
+    }
+
     /// Whether a server of a ring has not got every line yet.
     pub fn is_behind(&self) -> bool {
         self.rings.iter().any(Ring::is_behind)
+    }
+
+    /// The place that a line goes to; `None`: there is none for it.
+    pub(super) fn place(&self, destination: Destination, line: &[u8], arena: &mut Bump) -> Option<usize> {
+        match destination {
+            Destination::Place(place) => Some(place),
+            Destination::Backend(proxy) => self.backends.get(proxy)?.as_ref()?.choose(line, arena),
+        }
+    }
+
+    /// A server of log lines is somewhere else from now on: the next lines, or the next connection, go there.
+    pub fn move_server(&self, server: &Server, address: SocketAddr) {
+        if let Some(LogServer::Ring(ring)) = server.log {
+            return self.rings.get(ring).into_iter().for_each(|ring| ring.move_server(0, address));
+        }
+        let moved = self.places.iter().find_map(|place| match place {
+            Place::Server(serial, address) if *serial == server.serial => Some(address),
+            _ => None,
+        });
+        if let Some(moved) = moved {
+            *moved.lock().unwrap_or_else(PoisonError::into_inner) = Address::Inet(address);
+        }
     }
 
     pub(super) fn count_dropped(&self, lines: usize) {
@@ -156,33 +282,62 @@ impl Targets {
 }
 
 impl Route {
-    fn new(plan: Plan<'_>, addresses: &mut Addresses) -> Self {
+    fn new(plan: Plan<'_>, places: &mut Places) -> Self {
         let lines = plan.lines;
         let uses = |name: &str| {
             let others = [&lines.error, &lines.structured_data];
             std::iter::once(&lines.format).chain(others.into_iter().flatten()).any(|format| format.uses(name))
         };
-        let count = uses("lc").then(AtomicU32::default);
-        let targets = plan.targets.iter().map(|target| Target::new(target, addresses)).collect();
-        let tells_destination = uses("fi") || uses("fp");
-        let tells_backend_source = uses("bi") || uses("bp");
+        let others = [&lines.error, &lines.structured_data];
+        let has_expressions =
+            std::iter::once(&lines.format).chain(others.into_iter().flatten()).any(LogFormat::has_expressions);
+        let targets = plan.targets.iter().map(|target| Target::new(target, places)).collect();
+        // Expressions may ask for either.
+        let tells_destination = uses("fi") || uses("fp") || has_expressions;
+        let tells_backend_source = uses("bi") || uses("bp") || has_expressions;
+        let tells_identifier = uses("ID");
         let moment = lines.moment();
-        Self { lines, moment, tag: plan.tag.into(), targets, tells_destination, tells_backend_source, count }
+        Self {
+            lines,
+            moment,
+            tag: plan.tag.into(),
+            targets,
+            tells_destination,
+            tells_backend_source,
+            tells_identifier,
+            has_expressions,
+            count: AtomicU32::new(0),
+        }
+    }
+
+    /// A profile's format may be used, too: what it asks for has to be known.
+    fn note(&mut self, format: &LogFormat) {
+        let expressions = format.has_expressions();
+        self.has_expressions |= expressions;
+        self.tells_destination |= expressions || format.uses("fi") || format.uses("fp");
+        self.tells_backend_source |= expressions || format.uses("bi") || format.uses("bp");
+        self.tells_identifier |= format.has_identifier();
     }
 
     /// Lines before this one, which is counted.
     pub(super) fn count_line(&self) -> u32 {
-        self.count.as_ref().map_or(0, |lines| lines.fetch_add(1, Ordering::Relaxed))
+        self.count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lines so far.
+    pub(super) fn lines(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
     }
 }
 
 impl Target {
-    fn new(target: &LogTarget, addresses: &mut Addresses) -> Self {
+    fn new(target: &LogTarget, places: &mut Places) -> Self {
         Self {
-            place: addresses.index_of(&target.address),
+            destination: places.destination(&target.address),
             length: target.length,
             format: header_format(target.format),
             facility: target.facility,
+            profile: target.profile,
             max_level: target.max_level,
             min_level: target.min_level,
             sampling: target.sample.clone().map(Sampling::new),
@@ -209,16 +364,23 @@ fn header_format(format: SyslogFormat) -> Format {
     }
 }
 
-/// The distinct addresses met so far.
-#[derive(Default)]
-struct Addresses(Vec<LogAddress>);
+impl Places {
+    /// What an address stands for. Backends keep their numbers as proxies until all places are known.
+    fn destination(&mut self, address: &LogAddress) -> Destination {
+        if let LogAddress::Backend(proxy) = address {
+            return Destination::Backend(*proxy);
+        }
+        Destination::Place(self.addresses.iter().position(|known| known == address).unwrap_or_else(|| {
+            let place = Place::open(address.clone(), &mut self.problems);
+            self.addresses.push(address.clone());
+            self.add(place)
+        }))
+    }
 
-impl Addresses {
-    fn index_of(&mut self, address: &LogAddress) -> usize {
-        self.0.iter().position(|known| known == address).unwrap_or_else(|| {
-            self.0.push(address.clone());
-            self.0.len() - 1
-        })
+    /// One place more; its index.
+    pub(super) fn add(&mut self, place: Place) -> usize {
+        self.opened.push(place);
+        self.opened.len() - 1
     }
 }
 
@@ -232,7 +394,14 @@ impl Place {
                 Self::Output(Output::open(number).map_err(|error| problems.push((number, error))).ok())
             }
             LogAddress::Ring(index) => Self::Ring(index),
+            // Its servers are the places.
+            LogAddress::Backend(_) => Self::Output(None),
         }
+    }
+
+    /// A server that gets datagrams.
+    pub(super) fn server(serial: usize, address: Address) -> Self {
+        Self::Server(serial, Mutex::new(address))
     }
 }
 

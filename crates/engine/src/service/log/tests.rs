@@ -20,6 +20,7 @@ fn target(address: LogAddress) -> LogTarget {
         address,
         length: 1024,
         format: SyslogFormat::Raw,
+        profile: None,
         sample: None,
         facility: 16,
         max_level: LogLevel::Debug,
@@ -34,14 +35,14 @@ fn udp() -> (UdpSocket, LogTarget) {
     (socket, target)
 }
 
-fn received(socket: &UdpSocket) -> String {
+pub(super) fn received(socket: &UdpSocket) -> String {
     let mut buffer = [0; 70_000];
     let count = socket.recv(&mut buffer).unwrap();
     String::from_utf8(buffer[..count].to_vec()).unwrap()
 }
 
 /// Nothing is on its way any more: over loopback a datagram is there when the sending call returns.
-fn is_empty(socket: &UdpSocket) -> bool {
+pub(super) fn is_empty(socket: &UdpSocket) -> bool {
     socket.set_nonblocking(true).unwrap();
     let empty = socket.recv(&mut [0; 10]).is_err();
     socket.set_nonblocking(false).unwrap();
@@ -58,11 +59,11 @@ fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
 fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targets> {
     let plan = |lines| Plan { targets: logs, tag: "weir", lines };
     let process = plan(LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
-    Arc::new(Targets::assemble(process, std::iter::once(plan(lines)), rings).0)
+    Arc::new(Targets::assemble(process, std::iter::once(plan(lines)), rings, &[], |_| Box::default()).0)
 }
 
 /// Runs `script` on a worker, with a logger that lives as long.
-fn on_worker<S, F>(targets: &Arc<Targets>, script: S)
+pub(super) fn on_worker<S, F>(targets: &Arc<Targets>, script: S)
 where
     S: Fn(Logger, Record<'static>) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + 'static,
@@ -80,7 +81,8 @@ where
     let main = move |_| -> rt::MainFuture {
         let told = Arc::clone(&told);
         let client = Endpoint::Inet(([10, 0, 1, 2], 33317).into());
-        let record = Record { client, frontend: "fe", method: b"GET", ..Record::default() };
+        let pid = std::process::id();
+        let record = Record { client, frontend: "fe", method: b"GET", pid, ..Record::default() };
         let played = script(Logger::new(Arc::clone(&targets)), record);
         Box::pin(async move {
             let _stop = Stop;
@@ -93,7 +95,7 @@ where
 }
 
 async fn log_once(logger: Logger, record: Record<'static>) {
-    logger.traffic(0, Verdict::Normal, &record);
+    logger.traffic(0, Verdict::Normal, &record, Shown::default());
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
     let targets = targets(&[target], "%lc");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..150 {
-            logger.traffic(0, Verdict::Normal, &record);
+            logger.traffic(0, Verdict::Normal, &record, Shown::default());
         }
         // The flushing task has the next turn, this one comes behind it.
         rt::yield_now().await;
@@ -135,8 +137,8 @@ fn levels_filter_and_cap() {
     at_most.format = SyslogFormat::Priority;
     at_most.min_level = LogLevel::Warning;
     on_worker(&targets(&[notice, at_most], "traffic"), |logger, record| async move {
-        logger.traffic(0, Verdict::Normal, &record);
-        logger.traffic(0, Verdict::Failed, &record);
+        logger.traffic(0, Verdict::Normal, &record, Shown::default());
+        logger.traffic(0, Verdict::Failed, &record, Shown::default());
         logger.message(None, LogLevel::Alert, "process");
         logger.proxy_stopped(0, "fe", 7, 0);
         logger.proxy_stopped(1, "nobody", 0, 0);
@@ -158,7 +160,7 @@ fn samples_and_lengths_are_a_matter_of_each_target() {
     cut.length = 80;
     on_worker(&targets(&[half, cut], &format!("%lc {}", "a".repeat(200))), |logger, record| async move {
         for _ in 0..4 {
-            logger.traffic(0, Verdict::Normal, &record);
+            logger.traffic(0, Verdict::Normal, &record, Shown::default());
         }
     });
     assert!(received(&sampled).starts_with("1 a"));
@@ -177,8 +179,8 @@ fn nobody_is_asked_to_render_what_nobody_wants() {
         assert!(logger.is_wanted(0) && !logger.is_wanted(1));
         assert_eq!(logger.moment(0), LogMoment::Answer);
         assert!(!logger.tells_destination(0));
-        logger.traffic(0, Verdict::Normal, &record);
-        logger.traffic(0, Verdict::Failed, &record);
+        logger.traffic(0, Verdict::Normal, &record, Shown::default());
+        logger.traffic(0, Verdict::Failed, &record, Shown::default());
         logger.flush();
     });
     assert_eq!(received(&socket), "0\n");
@@ -213,7 +215,7 @@ fn what_a_full_socket_does_not_take_is_counted() {
     let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
     on_worker(&targets, |logger, record| async move {
         for _ in 0..5_000 {
-            logger.traffic(0, Verdict::Normal, &record);
+            logger.traffic(0, Verdict::Normal, &record, Shown::default());
         }
     });
     std::fs::remove_file(&path).unwrap();
@@ -230,9 +232,9 @@ fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
     let targets = targets(&[target], "%b");
     on_worker(&targets, |logger, record| async move {
         let long = "x".repeat(70_000);
-        logger.traffic(0, Verdict::Normal, &Record { backend: "first", ..record });
-        logger.traffic(0, Verdict::Normal, &Record { backend: &long, ..record });
-        logger.traffic(0, Verdict::Normal, &Record { backend: "last", ..record });
+        logger.traffic(0, Verdict::Normal, &Record { backend: "first", ..record }, Shown::default());
+        logger.traffic(0, Verdict::Normal, &Record { backend: &long, ..record }, Shown::default());
+        logger.traffic(0, Verdict::Normal, &Record { backend: "last", ..record }, Shown::default());
     });
     assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
     assert_eq!(targets.dropped(), 1);
@@ -244,7 +246,7 @@ fn descriptors_get_whole_lines_and_the_rest_is_dropped() {
     let targets = targets(&[target(LogAddress::Descriptor(writer.as_raw_fd()))], &format!("%lc {}", "z".repeat(600)));
     on_worker(&targets, |logger, record| async move {
         for _ in 0..1_000 {
-            logger.traffic(0, Verdict::Normal, &record);
+            logger.traffic(0, Verdict::Normal, &record, Shown::default());
         }
     });
     let dropped = targets.dropped() as usize;
@@ -276,7 +278,7 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
     on_worker(&targets, move |logger, record| {
         let all_read = Arc::clone(&all_read);
         async move {
-            logger.traffic(0, Verdict::Normal, &record);
+            logger.traffic(0, Verdict::Normal, &record, Shown::default());
             for _ in 0..1_000 {
                 rt::sleep(Duration::from_millis(10)).await;
                 if all_read.load(Ordering::Acquire) {
@@ -296,7 +298,7 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
 fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
     let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
-    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()), &[]);
+    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()), &[], &[], |_| Box::default());
     assert_eq!(problems.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1_000_000]);
     let targets = Arc::new(targets);
     on_worker(&targets, log_once);
@@ -347,7 +349,7 @@ fn the_options_say_which_lines_are_written_and_how() {
         target.format = SyslogFormat::Priority;
         on_worker(&targets_with(&[target], lines, &[]), |logger, record| async move {
             for verdict in [Verdict::Normal, Verdict::Failed, Verdict::Invalid] {
-                logger.traffic(0, verdict, &record);
+                logger.traffic(0, verdict, &record, Shown::default());
             }
         });
         for line in wanted.iter().filter(|line| !line.is_empty()) {
@@ -383,6 +385,7 @@ fn ring(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = RingServer { name: "s".into(), address: listener.local_addr().unwrap(), protocol };
     let ring = Ring {
+        description: "".into(),
         name: "r".into(),
         format: None,
         maxlen: 1024,
@@ -409,7 +412,7 @@ fn log_to_ring(ring: &Ring, count: usize) -> Arc<Targets> {
         let known = Arc::clone(&known);
         async move {
             for _ in 0..count {
-                logger.traffic(0, Verdict::Normal, &record);
+                logger.traffic(0, Verdict::Normal, &record, Shown::default());
             }
             logger.flush();
             while known.is_behind() {

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::future::Future;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::Buffer;
@@ -116,6 +116,25 @@ impl Answer {
             Some(()) => Err(Gone),
             None => Ok(()),
         }
+    }
+
+    /// Sends all that waits, then waits for something else: true when it is ready, false when the peer has typed
+    /// something, which is thrown away, or has closed.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn watch(&mut self, mut ready: impl FnMut(&mut Context<'_>) -> Poll<()>) -> Result<bool, Gone> {
+        self.flush().await?;
+        let stream = &mut self.stream;
+        let is_ready = std::future::poll_fn(|cx| match ready(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => stream.poll_readable(cx).map(|()| false),
+        });
+        if is_ready.await {
+            return Ok(true);
+        }
+        let _ = self.stream.try_read(&mut rt::buffer());
+        Ok(false)
     }
 
     /// Ends the connection in order: what was typed and not read yet must not turn the end into a reset, which would

@@ -5,15 +5,22 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use config::spec::RetryOn;
-use conn::flow::{Moved, Step};
+use conn::flow::{Discard, Moved, Step};
+use policy::sample::Direction;
 use wire::h1::{self, ConnectionLine, Edits, Parse, RequestContext, Scan};
 use wire::http::{Framing, Method, Version};
 
 use super::{Answer, End, Exchange, Upload, cut, failed};
-use crate::facts::{Cause, Phase};
+use policy::log_format::Origin;
+
+use crate::facts::{Cause, Facts, Phase};
+use crate::stream::answer::{Ending, Manner, ending};
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
+use crate::stream::evaluate::View;
+use crate::stream::filter;
 use crate::stream::request::fits;
+use crate::stream::rules::{run_after, run_response};
 
 /// Heads that are read before others get their turn: a server may send interim answers without an end.
 const HEADS_IN_A_TURN: usize = 16;
@@ -32,6 +39,9 @@ impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
+        if self.inspecting.is_some() {
+            return self.inspect_and_begin(cx);
+        }
         for _ in 0..HEADS_IN_A_TURN {
             self.flush_interim(cx)?;
             // Nothing more is read for a client that does not take what there is.
@@ -41,15 +51,21 @@ impl Exchange<'_> {
             match self.parse_head()? {
                 Found::Part => self.unparsed = false,
                 Found::Interim => self.unparsed = !self.input.is_empty(),
-                Found::Answer => {
-                    let tunnel = self.begin_answer()?;
-                    conclude::log_answer(self.session, self.facts);
-                    return Ok(tunnel);
-                }
+                Found::Answer => return self.inspect_and_begin(cx),
             }
         }
         self.down_step = Step::Exhausted;
         Ok(false)
+    }
+
+    /// Begins the answer once the rules on its bytes let it pass.
+    fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        if !self.inspect(cx)? {
+            return Ok(false);
+        }
+        let tunnel = self.begin_answer()?;
+        conclude::log_step(self.session, self.facts, None, Origin::Response);
+        Ok(tunnel)
     }
 
     /// Reads what there is. False: nothing for now.
@@ -67,6 +83,7 @@ impl Exchange<'_> {
             Poll::Ready(Ok(read)) if read > 0 => {
                 self.answered = true;
                 self.server_side.reads(rt::now());
+                self.facts.borrow_mut().received += read as u64;
                 Ok(true)
             }
             Poll::Ready(_) => self.server_gone(),
@@ -143,6 +160,37 @@ impl Exchange<'_> {
         Ok(Found::Interim)
     }
 
+    /// Runs the rules of both sides over the answer's head. One of them may put another answer in its place.
+    fn rule(&self, facts: &mut Facts) -> Option<Ending> {
+        let session = self.session;
+        let frontend = session.proxy();
+        let backend = facts.backend.map(|index| session.worker.proxy(index));
+        let backend = backend.filter(|proxy| proxy.index != frontend.index);
+        if !frontend.rules.see_answers() && !backend.is_some_and(|proxy| proxy.rules.see_answers()) {
+            return None;
+        }
+        let mut head = std::mem::take(&mut facts.response);
+        let ended = backend.into_iter().chain([frontend]).find_map(|proxy| {
+            if proxy.rules.http_response.is_empty() {
+                return None;
+            }
+            let (client, behind) = (Some(&self.client.stream), self.input.data());
+            let ended = run_response(session, client, facts, (&mut head, behind), &proxy.rules.http_response)?;
+            let view = View::response(session, client, facts, &head).behind(behind);
+            Some(ending(view, ended, |status| proxy.errors.page(status)))
+        });
+        let ended = ended.or_else(|| {
+            let ended = run_after(session, facts, &mut head)?;
+            let view = View::response(session, Some(&self.client.stream), facts, &head);
+            Some(ending(view, ended, |status| frontend.errors.page(status)))
+        });
+        if let Some(ended) = &ended {
+            (facts.denied, facts.failed) = (ended.denied, ended.failed);
+        }
+        facts.response = head;
+        ended
+    }
+
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.
     fn begin_answer(&mut self) -> Result<bool, End> {
         let facts = &mut *self.facts.borrow_mut();
@@ -156,16 +204,39 @@ impl Exchange<'_> {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         facts.timings.response = Some(rt::now());
+        facts.server_status = Some(status);
+        if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
+            facts.captures.borrow_mut().take_response(plan, &facts.response);
+        }
+        if let Some(ending) = self.rule(facts) {
+            let Ending { outcome, status, manner, .. } = ending;
+            if let Manner::Silent(hops) = manner {
+                // What the system does not let happen quietly happens all the same.
+                let _ = self.client.stream.forget(hops);
+            }
+            self.ending = Some(Box::new(ending));
+            return failed(outcome.cause, Phase::Headers, status);
+        }
+        let filters = facts.filters.clone();
+        if let Some(filters) = &filters {
+            filter::response_head(filters, &mut facts.response);
+        }
+        let own = facts.orders.get().timeouts;
+        self.terms.client = own.client.or(self.terms.client);
+        self.terms.server = own.server.or(self.terms.server);
+        let status = facts.response.status();
         facts.status = i32::from(status);
         let framing = if tunnel { Framing::None } else { facts.response.framing };
         let modern = facts.request.version() == Version::Http11;
-        let chunked = framing == Framing::Chunked && modern;
+        // A rule has made another request of one for a head alone: the body is not for the client.
+        let bare = framing.has_body() && facts.wants_head_alone();
+        let chunked = framing == Framing::Chunked && modern && !bare;
         let delimited = match framing {
             Framing::UntilClose => false,
             // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
             Framing::Chunked => modern && facts.response.version() == Version::Http11,
             Framing::None | Framing::Length(_) => true,
-        };
+        } || bare;
         self.keep_client &= delimited && !tunnel && !self.session.is_leaving();
         let kept = match facts.response.version() {
             Version::Http11 => !facts.response.connection.close,
@@ -195,6 +266,16 @@ impl Exchange<'_> {
             return Ok(true);
         }
         self.down.trailers = trailers(http.drop_response_trailers, http.client_spelling.as_ref());
+        if filters.is_some() {
+            // Rules on the answer may have limited what the client still sends.
+            filter::install(filters.as_ref(), Direction::Response, &mut self.down, framing.has_body() && !bare);
+            if self.upload == Upload::Flowing {
+                filter::install(filters.as_ref(), Direction::Request, self.up, true);
+            }
+        }
+        if bare {
+            self.down.set_passage(Box::new(Discard));
+        }
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         if self.down.start(body, framing, chunked).is_err() {
             self.down.head_mut().truncate(interim);

@@ -35,6 +35,18 @@ impl Exchange<'_> {
                 }
                 until(deadline);
             }
+            if let Some(moment) = self.held_until() {
+                if now >= moment {
+                    return self.poll(cx);
+                }
+                until(moment);
+            }
+            if let Some(deadline) = self.inspecting {
+                if now >= deadline {
+                    return self.poll(cx);
+                }
+                until(deadline);
+            }
             if self.down.is_bulk() {
                 let deadline = self.server_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
@@ -68,6 +80,13 @@ impl Exchange<'_> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// The first moment at which a direction goes on that a filter holds back.
+    fn held_until(&self) -> Option<Moment> {
+        let up = if self.up_step == Step::Held { self.up.held_until() } else { None };
+        let down = if self.down_step == Step::Held { self.down.held_until() } else { None };
+        up.into_iter().chain(down).min()
     }
 
     /// Since when the client is silent, if we wait for it.

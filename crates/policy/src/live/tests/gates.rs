@@ -98,7 +98,7 @@ fn live(maxconn: u32, front: u32) -> Live {
     proxy.binds = vec![BindSpec { maxconn: Some(1), ..bind() }, bind()];
     let mut spec = spec(vec![proxy]);
     spec.global.maxconn = Some(maxconn);
-    Live::new(&compiled(&spec))
+    Live::new(&compiled(&spec), 7)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! each other's way.
 
 mod gates;
+mod lists;
 mod model;
 mod scenarios;
 mod states;
@@ -36,7 +37,7 @@ fn plan(balance: BalanceSpec, servers: &[Plan]) -> ProxySpec {
 }
 
 fn state_of(proxy: ProxySpec) -> Arc<ProxyState> {
-    Arc::clone(&Live::new(&compiled(&spec(vec![proxy]))).proxies[0])
+    Arc::clone(&Live::new(&compiled(&spec(vec![proxy])), 7).proxies[0])
 }
 
 fn farm(balance: BalanceSpec, servers: &[Plan]) -> Arc<ProxyState> {
@@ -57,7 +58,15 @@ fn ticket(assignment: Assignment) -> QueueTicket {
     }
 }
 
-const ANY: PickContext = PickContext { hash: None, random: 0, exclude: None, server: None, prefer: None };
+const ANY: PickContext = PickContext {
+    hash: None,
+    random: 0,
+    exclude: None,
+    server: None,
+    forced: false,
+    priority: Priority { class: 0, offset: 0, now: Moment::ZERO },
+    prefer: None,
+};
 
 /// In maintenance, or ready.
 fn set_enabled(state: &ProxyState, server: usize, enabled: bool) {

@@ -193,3 +193,47 @@ fn a_static_algorithm_heeds_weight_zero_only() {
     let order: Vec<usize> = (0..12).map(|_| slot(state.assign(&ANY)).server()).collect();
     assert_eq!(order.iter().filter(|server| **server == 0).count(), 10);
 }
+
+#[test]
+fn classes_go_first_then_those_that_came_first_with_their_offset() {
+    let state = farm(BalanceSpec::RoundRobin, &[Plan(1, 1, 0)]);
+    let mut held = slot(state.assign(&ANY));
+    // Class, offset, milliseconds of arrival; the order in which they are served.
+    let rows = [
+        ((0, 0, 100), 4),
+        ((0, 0, 101), 5),
+        ((1, -500_000, 102), 8),
+        ((-1, 0, 103), 2),
+        ((0, 50, 104), 7),
+        ((0, -50, 105), 3),
+        ((-1, -10, 106), 1),
+        // A worker's clock that is a little late is no priority.
+        ((0, 0, 99), 6),
+    ];
+    let mut tickets: Vec<(usize, QueueTicket)> = Vec::new();
+    for ((class, offset, millis), turn) in rows {
+        let now = Moment::from_nanos(millis * 1_000_000);
+        let context = PickContext { priority: Priority { class, offset, now }, ..ANY };
+        tickets.push((turn, ticket(state.assign(&context))));
+    }
+    // One that gives up leaves the others in order.
+    tickets.retain(|(turn, _)| *turn != 5);
+    tickets.sort_by_key(|(turn, _)| *turn);
+    for (turn, ticket) in &mut tickets {
+        assert!(poll(ticket, Waker::noop()).is_none(), "{turn}");
+        drop(held);
+        held = poll(ticket, Waker::noop()).unwrap_or_else(|| panic!("not the turn of {turn}"));
+    }
+    drop(held);
+    assert_eq!(state.counts(None), Counts::default());
+}
+
+#[test]
+fn a_request_that_is_forced_goes_to_a_server_in_maintenance() {
+    let state = farm(BalanceSpec::RoundRobin, &[Plan(1, 0, 0), Plan(1, 0, 0)]);
+    state.set_admin(1, Admin::Maintenance, Moment::ZERO);
+    assert!(state.is_usable(0) && !state.is_usable(1) && !state.is_usable(2));
+    let bound = PickContext { server: Some(1), ..ANY };
+    assert_eq!(slot(state.assign(&bound)).server(), 0);
+    assert_eq!(slot(state.assign(&PickContext { forced: true, ..bound })).server(), 1);
+}

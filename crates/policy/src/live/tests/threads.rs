@@ -91,6 +91,8 @@ impl Hammer {
     fn request(&self, dice: &mut Dice) {
         let some_server = dice.below(self.plans.len());
         let context = PickContext {
+            forced: false,
+            priority: Priority::default(),
             hash: Some(dice.below(256) as u32),
             random: dice.0,
             exclude: (dice.below(5) == 0).then_some(some_server),

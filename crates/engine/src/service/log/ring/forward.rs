@@ -72,7 +72,7 @@ impl Forwarder {
 
     async fn connect(&self) -> Option<Stream> {
         let ring = self.ring();
-        let address = Address::Inet(ring.servers.get(self.server)?.address);
+        let address = Address::Inet(ring.lock().readers.get(self.server)?.address);
         let mut connecting = Stream::connect(&address, &ConnectOptions::default()).ok()?;
         let mut timer = rt::Timer::new();
         timer.arm(Some(rt::now() + ring.connect_timeout));

@@ -8,14 +8,19 @@ mod store;
 pub use forward::forward;
 
 use policy::program::{self, RingServer};
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use store::{Cursor, Store};
+use store::Store;
+
+pub use store::Cursor;
 
 /// A ring, shared by all workers.
 #[derive(Debug)]
 pub struct Ring {
+    name: Box<str>,
+    description: Box<str>,
     shared: Mutex<Shared>,
     maxlen: usize,
     connect_timeout: Duration,
@@ -27,13 +32,19 @@ pub struct Ring {
 struct Shared {
     store: Store,
     readers: Box<[Reader]>,
+    /// Those who look at it by the runtime API.
+    watchers: Vec<Waker>,
+    /// Lines that found no room at all.
+    dropped: u64,
 }
 
 /// How far a server is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Reader {
     /// Behind the last line that went out whole.
     sent: Cursor,
+    /// Where it listens.
+    address: SocketAddr,
     /// Its task, where there was nothing to read.
     waiting: Option<Waker>,
 }
@@ -41,9 +52,13 @@ struct Reader {
 impl Ring {
     /// An empty ring.
     pub fn new(ring: &program::Ring) -> Self {
-        let readers = ring.servers.iter().map(|_| Reader::default()).collect();
+        let readers = ring.servers.iter();
+        let readers =
+            readers.map(|server| Reader { sent: Cursor::default(), address: server.address, waiting: None }).collect();
         Self {
-            shared: Mutex::new(Shared { store: Store::new(ring.size), readers }),
+            shared: Mutex::new(Shared { store: Store::new(ring.size), readers, watchers: Vec::new(), dropped: 0 }),
+            name: ring.name.clone(),
+            description: ring.description.clone(),
             maxlen: ring.maxlen,
             connect_timeout: ring.connect_timeout,
             server_timeout: ring.server_timeout,
@@ -64,11 +79,73 @@ impl Ring {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             refused += usize::from(!shared.store.append(&line[..line.len().min(self.maxlen)]));
         }
+        shared.dropped += refused as u64;
         // Wakers are called once the lock is released.
-        let woken: Vec<Waker> = shared.readers.iter_mut().filter_map(|reader| reader.waiting.take()).collect();
+        let mut woken: Vec<Waker> = shared.readers.iter_mut().filter_map(|reader| reader.waiting.take()).collect();
+        woken.append(&mut shared.watchers);
         drop(shared);
         woken.iter().for_each(Waker::wake_by_ref);
         refused
+    }
+
+    /// The server with that number listens somewhere else from now on.
+    pub fn move_server(&self, server: usize, address: SocketAddr) {
+        if let Some(reader) = self.lock().readers.get_mut(server) {
+            reader.address = address;
+        }
+    }
+
+    /// Its name; empty behind `log tcp@…`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the runtime API tells of it.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Lines that found no room at all.
+    pub fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    /// The place before its oldest line.
+    pub fn start(&self) -> Cursor {
+        self.lock().store.start()
+    }
+
+    /// The place behind its newest line.
+    pub fn end(&self) -> Cursor {
+        self.lock().store.end()
+    }
+
+    /// Appends the lines behind a place, each with `end` behind it, until there are so many bytes; the place behind the
+    /// last one.
+    pub fn read(&self, from: Cursor, most: usize, end: u8, out: &mut Vec<u8>) -> Cursor {
+        let shared = self.lock();
+        let (place, _) = shared.store.read(from, |front, back, _| {
+            let takes = out.len() < most;
+            if takes {
+                out.extend_from_slice(front);
+                out.extend_from_slice(back);
+                out.push(end);
+            }
+            takes
+        });
+        place
+    }
+
+    /// Ready when there are lines behind a place.
+    pub fn poll_lines_behind(&self, place: Cursor, cx: &Context<'_>) -> Poll<()> {
+        let mut shared = self.lock();
+        if shared.store.has_lines_behind(place) {
+            return Poll::Ready(());
+        }
+        if !shared.watchers.iter().any(|known| known.will_wake(cx.waker())) {
+            shared.watchers.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// Whether a server has not got everything yet.

@@ -58,6 +58,16 @@ impl Store {
         u32::from_le_bytes(prefix) as usize
     }
 
+    /// The place before the oldest line.
+    pub fn start(&self) -> Cursor {
+        self.first
+    }
+
+    /// The place behind the newest line.
+    pub fn end(&self) -> Cursor {
+        self.end
+    }
+
     /// Whether there are lines behind a place.
     pub fn has_lines_behind(&self, cursor: Cursor) -> bool {
         cursor.line < self.end.line

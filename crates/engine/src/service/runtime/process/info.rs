@@ -29,6 +29,7 @@ struct Facts<'a> {
     listeners: u64,
     stopping: bool,
     dropped_logs: u64,
+    received_logs: u64,
     tasks: u64,
     /// Bytes of the buffers that are in use.
     pooled: u64,
@@ -85,6 +86,7 @@ impl<'a> Facts<'a> {
             listeners: (binds.sum::<usize>() + program.runtime.sockets.len()) as u64,
             stopping: shared.is_stopping(),
             dropped_logs: shared.log_targets.dropped(),
+            received_logs: shared.log_targets.received(),
             tasks: here.iter().map(|one| one.0).sum(),
             pooled: here.iter().map(|one| one.1).sum(),
             totals: Totals::gather(&shared.counters),
@@ -411,7 +413,7 @@ const ROWS: &[Row] = &[
         "CumRecvLogs",
         "MCPV",
         "Total number of log messages received by log-forwarding listeners on this worker process since started",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.received_logs),
     ),
     row("Build info", "POSV", "Build info", |facts| Value::text(&*facts.host.version)),
     row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |_| {

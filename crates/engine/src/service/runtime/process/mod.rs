@@ -4,15 +4,19 @@
 mod activity;
 mod debug;
 mod environment;
+mod evaluation;
+mod events;
 mod field;
 mod frontends;
 mod handover;
 mod info;
 mod limits;
+mod lists;
 mod servers;
 mod sessions;
 mod sockets;
 mod stat;
+mod variables;
 
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -31,6 +35,7 @@ use crate::worker::Worker;
 const TABLES: &[&[Command<Worker>]] = &[
     info::TABLE,
     environment::TABLE,
+    events::TABLE,
     sockets::TABLE,
     activity::TABLE,
     handover::TABLE,
@@ -38,8 +43,10 @@ const TABLES: &[&[Command<Worker>]] = &[
     stat::TABLE,
     servers::TABLE,
     limits::TABLE,
+    lists::TABLE,
     frontends::TABLE,
     sessions::TABLE,
+    variables::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.
@@ -104,12 +111,19 @@ pub struct Host {
     pub started: OnceLock<(Moment, WallTime)>,
     /// What was said at the start.
     pub startup_logs: String,
+    /// Where `filter trace` tells what it sees; `None`: nowhere.
+    pub tell: Option<fn(&[u8])>,
 }
 
 impl Host {
     /// When the process began to serve.
     pub fn started(&self) -> (Moment, WallTime) {
         *self.started.get_or_init(|| (rt::now(), rt::wall()))
+    }
+
+    /// A variable of the environment.
+    pub fn variable(&self, name: &[u8]) -> Option<&[u8]> {
+        self.environment.iter().find_map(|line| line.as_bytes().strip_prefix(name)?.strip_prefix(b"="))
     }
 
     /// How long ago the process began.

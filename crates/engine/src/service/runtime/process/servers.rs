@@ -6,6 +6,7 @@ mod address;
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
+use policy::check::{CheckStatus, Health, Verdict};
 use policy::live::{Admin, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
@@ -78,9 +79,17 @@ const DRAIN: u32 = 0x08;
 /// Values of `srv_op_state`.
 const STOPPED: u32 = 0;
 const RUNNING: u32 = 2;
+const STOPPING: u32 = 3;
 
 /// The bit of `srv_check_state` of a server that the configuration disables.
 const CHECKS_PAUSED: u32 = 0x08;
+/// Configured and enabled.
+const CHECKS_ENABLED: u32 = 0x06;
+/// `srv_check_result`.
+const UNKNOWN: u32 = 0;
+const FAILED: u32 = 2;
+const PASSED: u32 = 3;
+const CONDITIONAL: u32 = 4;
 
 /// A backend and one of its servers.
 type Found<'a> = (&'a Proxy, &'a Server);
@@ -161,19 +170,45 @@ fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>)
     // How it began is told for good.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
     let (admin, weight) = (by_hand | configured, status.weight);
+    let health = state(worker, proxy).health(server.index);
+    let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
+    let level = health.as_ref().map_or(0, Health::level);
+    let result = match last.verdict() {
+        None => UNKNOWN,
+        Some(Verdict::Failed) => FAILED,
+        Some(Verdict::Passed) => PASSED,
+        Some(Verdict::Conditional) => CONDITIONAL,
+    };
+    let paused = u32::from(status.admin == Admin::Maintenance) * CHECKS_PAUSED;
+    let checks = match &health {
+        None => checks,
+        Some(health) => CHECKS_ENABLED | paused | u32::from(health.is_running()),
+    };
+    let check_address = match server.check.as_ref().and_then(|check| check.address.as_ref()) {
+        Some(ServerAddress::Inet { ip, .. }) => ip.to_string(),
+        _ => "-".to_owned(),
+    };
     let (address, port) = place(worker, server);
     let since = status.changed.unwrap_or_else(|| worker.shared.host.started().0);
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {since} 1 0 0 {} 0 0 0 - {port} - 0 0 - - 0",
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {} 0 0 0 - {port} - 0 {} {} - 0",
         proxy.id,
         proxy.name,
         server.id,
         server.name,
-        if status.admin == Admin::Maintenance { STOPPED } else { RUNNING },
+        match status.admin {
+            Admin::Maintenance => STOPPED,
+            _ if !status.up => STOPPED,
+            _ if status.stopping => STOPPING,
+            _ => RUNNING,
+        },
         server.weight,
+        last.number(),
         checks,
+        server.check.as_ref().and_then(|check| check.port).unwrap_or(0),
+        check_address,
     );
 }
 

@@ -9,6 +9,8 @@ use config::spec::{Mode, RuntimeLevel};
 use config::units;
 
 use super::super::{Call, Command, Gone, Pending, Run};
+use crate::facts::Cause;
+use crate::service::shutting;
 use crate::session::Session;
 use crate::worker::Worker;
 
@@ -180,16 +182,7 @@ fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
-        for number in 0..call.state.shared.workers() {
-            let mut from = None;
-            loop {
-                let batch = crate::on_one_worker(number, move |worker| kill_some(worker, backend, server, from)).await;
-                match batch.flatten() {
-                    Some(last) => from = Some(last),
-                    None => break,
-                }
-            }
-        }
+        shutting::shut_sessions(&call.state.shared, (backend, server), Cause::Killed).await;
         Ok(())
     })
 }
@@ -198,21 +191,7 @@ fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 fn kill(worker: &Rc<Worker>, bits: u64) -> bool {
     let place = bits as u32;
     let found = worker.sessions_behind(place.checked_sub(1).map(u64::from), 1).pop();
-    found.is_some_and(|(key, session)| own_bits(key.to_bits()) == bits && session.kill())
-}
-
-/// Kills those of some sessions that have to do with a server. Where to go on.
-fn kill_some(worker: &Rc<Worker>, backend: usize, server: usize, from: Option<u64>) -> Option<u64> {
-    let sessions = worker.sessions_behind(from, BATCH);
-    let is_there = |session: &Session| {
-        let facts = session.current();
-        let facts = facts.as_ref().and_then(|facts| facts.try_borrow().ok());
-        facts.is_some_and(|facts| facts.backend == Some(backend) && facts.server == Some(server))
-    };
-    for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
-        session.kill();
-    }
-    if sessions.len() < BATCH { None } else { sessions.last().map(|(key, _)| key.to_bits()) }
+    found.is_some_and(|(key, session)| own_bits(key.to_bits()) == bits && session.kill(Cause::Killed))
 }
 
 fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {

@@ -24,7 +24,11 @@ pub(super) fn change(call: &mut Call<'_, Worker>, server: &Server) {
         Change::Refused(sentence) => call.refuse(&sentence),
         Change::Nothing => call.inform("nothing changed"),
         Change::To { ip, port, told } => {
-            shared.outgoing.set_address(server, ServerAddress::Inet { ip, port });
+            let address = ServerAddress::Inet { ip, port };
+            if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
+                shared.log_targets.move_server(server, address);
+            }
+            shared.outgoing.set_address(server, address);
             shared.pool.forget(server.serial);
             call.inform(&told);
         }

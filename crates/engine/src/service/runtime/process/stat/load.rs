@@ -1,6 +1,8 @@
 //! Columns of the statistics, first part: load, answers, faults. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
+use policy::check::Health;
+
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;
 
@@ -46,15 +48,15 @@ pub(super) const COLUMNS: &[Column] = &[
     column("bout", "MCPP", "Total number of response bytes since process started", Where::both(F | L | S | B), |o| {
         o.count(|t| &t.bytes_out)
     }),
-    column("dreq", "MCPP", "Total number of denied requests since process started", Where::both(F | L | B), |_| {
-        Value::U64(0)
+    column("dreq", "MCPP", "Total number of denied requests since process started", Where::both(F | L | B), |o| {
+        o.count(|t| &t.denied_requests)
     }),
     column(
         "dresp",
         "MCPP",
         "Total number of denied responses since process started",
         Where::both(F | L | S | B),
-        |_| Value::U64(0),
+        |o| o.count(|t| &t.denied_responses),
     ),
     column("ereq", "MCPP", "Total number of invalid requests since process started", Where::both(F | L), |o| {
         o.count(|t| &t.request_errors)
@@ -111,20 +113,20 @@ pub(super) const COLUMNS: &[Column] = &[
         "chkfail",
         "MCPP",
         "Total number of failed individual health checks per server/backend, since the worker process started",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_health(|health| Value::U64(health.counts().0)),
     ),
     column(
         "chkdown",
         "MCPP",
         "Total number of failed checks causing UP to DOWN server transitions, per server/backend, since the worker process started",
-        Where::both(B),
-        |_| Value::U64(0),
+        Where::both(S | B),
+        |o| o.downs(),
     ),
     column("lastchg", "MAPP", "How long ago the last server state changed, in seconds", Where::both(S | B), |o| {
         o.number(o.since_change())
     }),
-    column("downtime", "MCPV", "Total time spent in DOWN state, for server or backend", Where::both(B), |o| {
+    column("downtime", "MCPV", "Total time spent in DOWN state, for server or backend", Where::both(S | B), |o| {
         o.downtime()
     }),
     column(
@@ -188,22 +190,30 @@ pub(super) const COLUMNS: &[Column] = &[
         "check_status",
         "MOPV",
         "Status report of the server's latest health check, prefixed with '*' if a check is currently in progress",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_health(|health| Value::text(in_progress(health))),
     ),
     column(
         "check_code",
         "MOPV",
         "HTTP/SMTP/LDAP status code reported by the latest server health check",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| {
+            o.of_health(|health| {
+                health
+                    .last()
+                    .code
+                    .filter(|_| health.last().status.is_application())
+                    .map_or(Value::None, |code| Value::U32(u32::try_from(code).unwrap_or(0)))
+            })
+        },
     ),
     column(
         "check_duration",
         "MDPV",
         "Total duration of the latest server health check, in milliseconds",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_health(duration),
     ),
     column(
         "hrsp_1xx",
@@ -290,3 +300,16 @@ pub(super) const COLUMNS: &[Column] = &[
         |o| o.count(|t| &t.server_aborts),
     ),
 ];
+
+/// The name of the last status; a check that is under way shows.
+fn in_progress(health: &Health) -> String {
+    format!("{}{}", if health.is_running() { "* " } else { "" }, health.last().status.name())
+}
+
+/// How long the last check took, milliseconds; nothing before there was one.
+fn duration(health: &Health) -> Value {
+    match health.last().status.verdict() {
+        Some(_) => Value::U64(u64::try_from(health.last().took.as_millis()).unwrap_or(u64::MAX)),
+        None => Value::None,
+    }
+}

@@ -1,10 +1,13 @@
 //! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
 //! columns take from it. Must never change anything.
 
+use std::time::Duration;
+
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use policy::live::Admin;
+use policy::check::Health;
 use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
+use policy::live::{Admin, ServerStatus};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::field::{Field, Value};
@@ -137,7 +140,11 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn mode(&self) -> &'static str {
-        if self.is_http() { "http" } else { "tcp" }
+        match self.proxy.mode {
+            Mode::Http => "http",
+            Mode::Tcp => "tcp",
+            Mode::Log => "syslog",
+        }
     }
 
     pub(super) fn name(&self) -> String {
@@ -264,8 +271,37 @@ impl<'a> Object<'a> {
     }
 
     /// How long a backend had no server; one that never had any does not tell.
+    /// Seconds that a server, or all servers of a backend at once, could not be used. That of a backend is not measured
+    /// before a server of it is checked.
     pub(super) fn downtime(&self) -> Value {
-        if self.servers().is_empty() { Value::None } else { Value::U32(0) }
+        let seconds = |time: Duration| Value::U32(u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
+        match self.kind {
+            Kind::Server(server) if server.check.is_some() => seconds(self.state().downtime(server.index, self.now)),
+            Kind::Server(_) => Value::None,
+            _ if self.servers().is_empty() => Value::None,
+            _ => seconds(self.state().outages(self.now).1),
+        }
+    }
+
+    /// What a server's checks say.
+    pub(super) fn health(&self) -> Option<Health> {
+        match self.kind {
+            Kind::Server(server) => self.state().health(server.index),
+            _ => None,
+        }
+    }
+
+    /// Something of what a server's checks say; nothing where there are none.
+    pub(super) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        self.health().as_ref().map_or(Value::None, value)
+    }
+
+    /// How often a server, or all servers of a backend, went down.
+    pub(super) fn downs(&self) -> Value {
+        match self.kind {
+            Kind::Server(_) => self.of_health(|health| Value::U64(health.counts().1)),
+            _ => Value::U64(self.state().outages(self.now).0),
+        }
     }
 
     pub(super) fn idle_limit(&self) -> Value {
@@ -294,7 +330,8 @@ impl<'a> Object<'a> {
     fn usable_servers(&self, backup: bool) -> impl Iterator<Item = u32> {
         let state = self.state();
         let servers = self.servers().iter().filter(move |server| server.backup == backup);
-        let ready = servers.filter_map(|server| state.status(server.index)).filter(|one| one.admin == Admin::Ready);
+        let statuses = servers.filter_map(|server| state.status(server.index));
+        let ready = statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping);
         ready.map(|one| one.weight)
     }
 
@@ -320,6 +357,7 @@ impl<'a> Object<'a> {
     pub(super) fn since_change(&self) -> u32 {
         let changed = match self.kind {
             Kind::Server(server) => self.state().status(server.index).and_then(|status| status.changed),
+            Kind::Backend => self.state().outages(self.now).2,
             _ => None,
         };
         let start = self.worker.shared.host.started().0;
@@ -330,11 +368,22 @@ impl<'a> Object<'a> {
     pub(super) fn status(&self) -> String {
         match self.kind {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
-            Kind::Server(server) => match self.state().status(server.index).map(|status| status.admin) {
-                Some(Admin::Ready) => "no check".to_owned(),
-                Some(Admin::Drain) => "DRAIN".to_owned(),
-                Some(Admin::Maintenance) | None => "MAINT".to_owned(),
-            },
+            Kind::Server(server) => {
+                let health = self.health();
+                match self.state().status(server.index) {
+                    Some(ServerStatus { admin: Admin::Ready, .. }) if health.is_none() => "no check".to_owned(),
+                    Some(ServerStatus { admin: Admin::Maintenance, .. }) | None => "MAINT".to_owned(),
+                    Some(status) => {
+                        let (now, of, word) = health.map_or((0, 0, "UP"), |health| health.progress());
+                        let word = match status.admin {
+                            Admin::Drain if status.up => "DRAIN",
+                            _ if status.stopping => "NOLB",
+                            _ => word,
+                        };
+                        if now == 0 || now == of { word.to_owned() } else { format!("{word} {now}/{of}") }
+                    }
+                }
+            }
             Kind::Backend => {
                 let up = self.servers().is_empty() || self.weight() > 0;
                 let word = if up { "UP" } else { "DOWN" };
@@ -417,7 +466,10 @@ impl<'a> Object<'a> {
             BalanceSpec::UrlParam { .. } => "url_param",
             BalanceSpec::Header { .. } => "hdr",
             BalanceSpec::RdpCookie { .. } => "rdp-cookie",
+            BalanceSpec::Hash(_) => "hash",
             BalanceSpec::Random { .. } => "random",
+            // HAProxy has no name for them here.
+            BalanceSpec::Sticky | BalanceSpec::LogHash(_) => "unknown",
         })
     }
 }

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Measures everything that docs/performance.md and docs/sizing.md show, and writes both anew. Run it on a quiet machine, from
+# the top of the repository; it takes about twelve minutes, and leaves a folder with a report for each scenario.
+#
+#   bench/publish.sh FOLDER [OPTIONS OF weir bench]
+#   WEIR=target/release/weir bench/publish.sh /tmp/weir-results --set haproxy_2=/path/to/haproxy
+#   ONLY="keep-alive size-sweep" bench/publish.sh FOLDER    measures these anew, and takes the others as they are
+set -eu
+weir=${WEIR:-target/release/weir}
+out=${1:?usage: bench/publish.sh FOLDER [OPTIONS OF weir bench]}
+shift
+[ -x "$weir" ] || { echo "$weir is missing: cargo build --release" >&2; exit 1; }
+mkdir -p "$out"
+failed=""
+
+# measure SCENARIO ROUNDS SECONDS [OPTIONS]: one scenario, into its own folder. What fails does not stop the others.
+measure() {
+    scenario=$1 rounds=$2 seconds=$3
+    shift 3
+    case " ${ONLY:-$scenario} " in *" $scenario "*) ;; *) return 0 ;; esac
+    echo "$(date +%H:%M:%S) $scenario"
+    rm -rf "${out:?}/$scenario"
+    "$weir" bench "$scenario" --rounds "$rounds" --duration "$seconds" --out "$out/$scenario" "$@" >"$out/$scenario.log" 2>&1 ||
+        { failed="$failed $scenario"; tail -n 3 "$out/$scenario.log" >&2; }
+}
+
+for scenario in keep-alive client-close bodies-http; do
+    measure $scenario 3 1 --no-direct --syscalls "$@"
+done
+for scenario in forward-close bodies-tcp keep-alive-onecore keep-alive-1000-onecore client-close-onecore \
+    forward-close-onecore one-connection-onecore bodies-http-onecore bodies-tcp-onecore; do
+    measure $scenario 3 1 --no-direct "$@"
+done
+measure server-close 2 1 --no-direct "$@"
+measure connection-rate 2 1 --no-direct "$@"
+measure size-sweep 1 1.5 "$@"
+measure workers-sweep 2 1 --no-direct --only weir,haproxy,nginx "$@"
+measure connections 1 4 --no-direct "$@"
+measure forwarder 1 8 "$@"
+measure rate-sweep 1 1 --no-direct --only weir,haproxy,nginx "$@"
+
+# The flame graph, where perf is there.
+if [ -n "${ONLY:-}" ] || ! command -v perf >/dev/null; then :; else
+    echo "$(date +%H:%M:%S) flame graph"
+    rm -rf "$out/flame"
+    "$weir" bench keep-alive-onecore --quick --no-direct --only weir --flame --out "$out/flame" >"$out/flame.log" 2>&1 &&
+        cp "$out/flame/flame-weir.svg" docs/pictures/flame-keep-alive.svg || failed="$failed flame"
+    # It is no measurement: the page takes keep-alive-onecore from the folder of that name.
+    rm -f "$out/flame/results.json"
+fi
+
+set --
+for folder in "$out"/*/; do
+    [ -e "$folder/results.json" ] && set -- "$@" "$folder/results.json"
+done
+"$weir" bench --into docs/performance.md "$@"
+"$weir" bench --sizing "$@" >"$out/sizing.md"
+cp "$out/sizing.md" docs/sizing.md
+echo "$(date +%H:%M:%S) docs/performance.md and docs/sizing.md are written; $out has the reports"
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,0 +1,91 @@
+//! The lines `filter` and `filter-sequence`: filters are known by name (configuration manual, sections 4 and 9). Owns the
+//! table of filters; what the arguments of one mean is in its own file. Must never know what a filter does.
+
+mod bandwidth;
+mod sequence;
+mod trace;
+
+pub(crate) use sequence::{read as read_sequence, verify};
+
+use super::proxy::{ProxyContext, ProxyParse};
+use super::table::{Keyword, Status};
+use crate::diagnostic::Diagnostic;
+use crate::document::Line;
+use crate::suggest;
+
+/// A filter.
+pub(crate) type FilterKeyword = Keyword<ProxyParse>;
+
+const fn supported(name: &'static str, usage: &'static str, doc: &'static str, parse: ProxyParse) -> FilterKeyword {
+    Keyword::new((), name, usage, doc, Status::Supported(parse))
+}
+
+const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> FilterKeyword {
+    Keyword::new((), name, usage, doc, Status::NotYet)
+}
+
+/// Every filter.
+pub(crate) const TABLE: &[FilterKeyword] = &[
+    supported(
+        "bwlim-in",
+        "<name> default-limit <size> default-period <time> [min-size <size>]",
+        "Limits the bandwidth from the client.",
+        bandwidth::upload,
+    ),
+    supported(
+        "bwlim-out",
+        "<name> default-limit <size> default-period <time> [min-size <size>]",
+        "Limits the bandwidth towards the client.",
+        bandwidth::download,
+    ),
+    not_yet("cache", "<cache>", "Puts a cache among the filters."),
+    not_yet("comp-req", "", "Puts compression of requests among the filters."),
+    not_yet("comp-res", "", "Puts compression of responses among the filters."),
+    not_yet("compression", "", "Puts compression among the filters."),
+    not_yet("fcgi-app", "<section>", "Puts a FastCGI application among the filters."),
+    not_yet("opentracing", "[id <id>] config <file>", "OpenTracing."),
+    not_yet("ot", "[id <id>] config <file>", "OpenTracing, by its short name."),
+    not_yet("otel", "[id <id>] config <file>", "OpenTelemetry."),
+    not_yet("spoe", "[engine <name>] config <file>", "Asks external agents."),
+    supported(
+        "trace",
+        "[name <name>] [random-forwarding] [max-fwd <bytes>] [hexdump] [quiet]",
+        "Tells on standard error what becomes of a stream.",
+        trace::read,
+    ),
+];
+
+/// Reads a `filter` line.
+pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
+    let name = line.text(1);
+    if name.is_empty() {
+        let message = format!("missing argument for 'filter' in proxy '{}'.", context.name());
+        context.report.alert(line.span(1), message);
+        return;
+    }
+    match TABLE.iter().find(|row| row.name == name).map(|row| row.status) {
+        Some(Status::Supported(parse) | Status::Group(parse)) => parse(context, line),
+        Some(_) => refuse(context, line),
+        None if name.starts_with("lua.") => refuse(context, line),
+        None => {
+            let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+            let mut diagnostic = Diagnostic::alert(
+                line.span(1),
+                format!("'filter' : unknown keyword '{name}'. Registered keywords : {}", names.join(", ")),
+            );
+            diagnostic.hint = suggest::nearest(name, names).map(|known| format!("write 'filter {known}'"));
+            context.report.push(diagnostic);
+        }
+    }
+}
+
+fn refuse(context: &mut ProxyContext<'_>, line: &Line) {
+    let place = context.holder.describe();
+    context.report.not_yet(line.span(0), &format!("filter {}", line.text(1)), &place);
+}
+
+/// Filters that work, and the families that HAProxy counts them to.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let working = TABLE.iter().filter(|row| matches!(row.status, Status::Supported(_)));
+    working.map(|row| (row.name, if row.name.starts_with("bwlim-") { "BWLIM" } else { "TRACE" }))
+}

@@ -1,0 +1,137 @@
+//! Health checks as they are written: what a `server` line says of its own (configuration manual, section 5.2), and what
+//! a backend says of the method ("option httpchk", "tcp-check" and their kin). Must never look into a rule.
+
+use super::{AddressSpec, RuleLineSpec};
+use crate::span::Spanned;
+
+/// How the health of a server is checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerCheckSpec {
+    /// `check`.
+    pub enabled: bool,
+    /// `inter`, milliseconds; default 2000.
+    pub interval: u64,
+    /// `fastinter`, milliseconds; `None`: as `inter`.
+    pub fast_interval: Option<u64>,
+    /// `downinter`, milliseconds; `None`: as `inter`.
+    pub down_interval: Option<u64>,
+    /// `rise`; default 2.
+    pub rise: u32,
+    /// `fall`; default 3.
+    pub fall: u32,
+    /// `addr`: where checks go instead of the server's address.
+    pub address: Option<Spanned<AddressSpec>>,
+    /// `port`: the port of checks; `None` or 0: the one of the address.
+    pub port: Option<u16>,
+    /// `check-send-proxy`.
+    pub send_proxy: bool,
+    /// `check-via-socks4`.
+    pub via_socks4: bool,
+    /// `init-state`.
+    pub initial: InitialState,
+    /// `on-marked-down shutdown-sessions`.
+    pub down_shuts_sessions: bool,
+    /// `on-marked-up shutdown-backup-sessions`.
+    pub up_shuts_backups: bool,
+    /// `error-limit`; default 10.
+    pub error_limit: u32,
+    /// `on-error`.
+    pub on_error: OnError,
+}
+
+impl Default for ServerCheckSpec {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            interval: 2_000,
+            fast_interval: None,
+            down_interval: None,
+            rise: 2,
+            fall: 3,
+            address: None,
+            port: None,
+            send_proxy: false,
+            via_socks4: false,
+            initial: InitialState::default(),
+            down_shuts_sessions: false,
+            up_shuts_backups: false,
+            error_limit: 10,
+            on_error: OnError::default(),
+        }
+    }
+}
+
+/// `init-state`: what a server is before its first check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InitialState {
+    /// `none`: up, and down with the first check that fails.
+    #[default]
+    None,
+    /// `fully-up`: up until all of `fall` checks have failed.
+    FullyUp,
+    /// `up`: as `none`.
+    Up,
+    /// `down`: up with the first good check.
+    Down,
+    /// `fully-down`: up once all of `rise` checks were good.
+    FullyDown,
+}
+
+/// `on-error`: what happens when `error-limit` signs of illness came in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// Checks come at `fastinter`.
+    FastInterval,
+    /// As if a check had failed.
+    #[default]
+    FailCheck,
+    /// One more failed check, and the server is down.
+    SuddenDeath,
+    /// The server is down.
+    MarkDown,
+}
+
+/// When the checks of all servers come (configuration manual, section 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlobalChecksSpec {
+    /// `spread-checks`: per cent of an interval that is added or taken away, 0 to 50.
+    pub spread: Option<u32>,
+    /// `max-spread-checks`, milliseconds: over how much time the first checks of a backend are spread at most.
+    pub longest_spread: Option<u64>,
+}
+
+/// What the servers of a backend are checked with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckSpec {
+    /// The method.
+    pub method: CheckMethod,
+    /// `http-check` rules, from the step's name on.
+    pub http: Vec<RuleLineSpec>,
+    /// `tcp-check` rules, from the step's name on.
+    pub tcp: Vec<RuleLineSpec>,
+    /// `http-check disable-on-404`.
+    pub disable_on_404: bool,
+    /// `http-check send-state`.
+    pub send_state: bool,
+    /// `option log-health-checks`.
+    pub log: bool,
+}
+
+impl CheckSpec {
+    /// Marks all rules as the `defaults` section's: they hold until the proxy has one of its own.
+    pub(crate) fn inherit(&mut self) {
+        self.http.iter_mut().chain(&mut self.tcp).for_each(|line| line.inherited = true);
+    }
+}
+
+/// The option that chose how servers are checked; the last one counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CheckMethod {
+    /// None: a connection is all that is asked for.
+    #[default]
+    Connect,
+    /// `option tcp-check`.
+    Tcp,
+    /// `option httpchk`: method, target, version and host, as many as were written.
+    Http(RuleLineSpec),
+}

@@ -1,0 +1,65 @@
+//! Filters (configuration manual, sections 4 and 9): what stands in the way of a proxy's streams, in the order in which it
+//! was declared. Must never know what a filter does.
+
+use crate::span::Spanned;
+
+/// The filters of a proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FiltersSpec {
+    /// `filter` lines.
+    pub list: Vec<FilterSpec>,
+    /// `filter-sequence request`: names of filters; `None`: as declared.
+    pub request: Option<Spanned<Vec<String>>>,
+    /// `filter-sequence response`.
+    pub response: Option<Spanned<Vec<String>>>,
+}
+
+/// One filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterSpec {
+    /// `filter bwlim-in` and `filter bwlim-out`.
+    Bandwidth(BandwidthSpec),
+    /// `filter trace`.
+    Trace(TraceSpec),
+}
+
+impl FilterSpec {
+    /// The word behind `filter`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bandwidth(limit) if limit.upload => "bwlim-in",
+            Self::Bandwidth(_) => "bwlim-out",
+            Self::Trace(_) => "trace",
+        }
+    }
+}
+
+/// `filter bwlim-in` and `filter bwlim-out`, a limit for each stream (section 9.7).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BandwidthSpec {
+    /// The name that rules call it by.
+    pub name: String,
+    /// It limits what the client sends; else what it gets.
+    pub upload: bool,
+    /// `default-limit`, bytes in a period; more than zero.
+    pub limit: u32,
+    /// `default-period`, milliseconds; more than zero.
+    pub period: u32,
+    /// `min-size`, bytes.
+    pub min_size: u32,
+}
+
+/// `filter trace` (section 9.1).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TraceSpec {
+    /// `name`.
+    pub name: Option<String>,
+    /// `quiet`.
+    pub quiet: bool,
+    /// `random-forwarding`.
+    pub random_forwarding: bool,
+    /// `max-fwd`, bytes; 0: no limit.
+    pub max_forward: u32,
+    /// `hexdump`.
+    pub hexdump: bool,
+}

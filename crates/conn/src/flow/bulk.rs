@@ -1,0 +1,132 @@
+//! The bulk of a long body: large pieces of whole segments, and a source that wakes us for large amounts only. Owns how
+//! much is read at a time; must never write.
+
+use std::task::{Context, Poll};
+
+use rt::net::Stream;
+
+use super::{Flow, Moved, Source};
+
+/// A body whose remainder is at least this long is read in large pieces.
+const BULK: u64 = 64 * 1024;
+
+impl Flow {
+    /// True while the source's low-water mark is raised; [`Flow::lower_mark`] must be called a moment after it paused.
+    pub fn is_bulk(&self) -> bool {
+        self.mark > 0
+    }
+
+    /// Restores the source's low-water mark: a sender that pauses below it would never be read.
+    pub fn lower_mark(&mut self, source: &mut Stream) {
+        if self.mark > 0 {
+            self.mark = 0;
+            // A socket that refuses its normal state is broken; reading it will tell.
+            let _ = source.set_receive_low_water(1);
+        }
+    }
+
+    /// What came of a long body along with its head waits for what the source holds already, in one large piece: one
+    /// write, and no segment that is almost empty.
+    pub(super) fn gather(&mut self, cx: &mut Context<'_>, source: &mut Stream, sink: &Stream, moved: &mut Moved) {
+        let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
+        if !waits || self.chunked || self.pipe.is_some() || self.record.is_some() || self.sieve.is_some() {
+            return;
+        }
+        if !matches!(self.source, Source::Length(remaining) if remaining >= BULK) || source.is_quiet() {
+            return;
+        }
+        let mut piece = rt::bulk_buffer();
+        if piece.capacity() <= rt::buffer_size() || !piece.push(self.body.data()) {
+            return;
+        }
+        self.body = piece;
+        self.large = true;
+        self.learn_segment(sink);
+        self.limit_piece();
+        let room = self.body.room();
+        // An end or an error shows again to the next read, when what is here has gone out.
+        if let Poll::Ready(Ok(read)) = source.poll_read(cx, &mut self.body)
+            && read > 0
+        {
+            moved.read += read;
+            self.adapt(source, read, room);
+            if let Source::Length(remaining) = &mut self.source {
+                *remaining = remaining.saturating_sub(read as u64);
+                if *remaining == 0 {
+                    self.source = Source::Ended;
+                }
+            }
+        }
+    }
+
+    /// Asks once how long the sink's segments are, when large pieces go there.
+    pub(super) fn learn_segment(&mut self, sink: &Stream) {
+        if self.large && self.segment == 0 {
+            self.segment = sink.segment_size().unwrap_or(1).max(1);
+        }
+    }
+
+    /// Leaves the next read of a large piece as much room as it should fill: never across the body's end, for what
+    /// follows must fit in one buffer; and else so much that whole segments go out, no short one behind them.
+    pub(super) fn limit_piece(&mut self) {
+        let room = self.body.room();
+        let remaining = match self.source {
+            Source::Length(remaining) => usize::try_from(remaining).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        let waiting = self.head.len() + self.body.len();
+        let most = if remaining <= room { remaining } else { in_whole_segments(waiting, room, self.segment) };
+        self.body.reserve_behind(room - most);
+    }
+
+    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again; where nobody knows how much
+    /// is to come, two short ones, for long runs of bytes end with a short piece. While long pieces come and the rest is
+    /// known to be long, the source is asked to wake us for all of the next piece only.
+    pub(super) fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
+        let short = read < room && read <= rt::buffer_size();
+        let remaining = self.remaining().saturating_sub(read as u64);
+        self.large = !self.chunked
+            && self.sieve.is_none()
+            && match self.source {
+                Source::Length(_) => !short && remaining >= BULK,
+                Source::UntilClose => !short || (self.large && !self.faltered),
+                Source::Chunked(_) | Source::Ended => false,
+            };
+        self.faltered = short;
+        let piece = in_whole_segments(0, rt::large_buffer_size(), self.segment) as u64;
+        let mark = if self.large { remaining.min(piece) } else { 0 };
+        if mark < BULK {
+            self.lower_mark(source);
+        } else if mark != self.mark && source.set_receive_low_water(mark as usize).is_ok() {
+            self.mark = mark;
+        }
+    }
+}
+
+/// How much of `room` makes whole segments together with the bytes that are `waiting`; all of it where none fits.
+fn in_whole_segments(waiting: usize, room: usize, segment: usize) -> usize {
+    let short = (waiting + room) % segment.max(1);
+    if short < room { room - short } else { room }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_end_where_a_segment_ends() {
+        for (waiting, room, segment, expected) in [
+            (0, 1000, 100, 1000),
+            (0, 1099, 100, 1000),
+            (30, 1000, 100, 970),
+            (30, 60, 100, 60),
+            (130, 60, 100, 60),
+            (130, 70, 100, 70),
+            (0, 1000, 1, 1000),
+            (0, 1000, 0, 1000),
+        ] {
+            let most = in_whole_segments(waiting, room, segment);
+            assert_eq!(most, expected, "{waiting} waiting, room for {room}, segments of {segment}");
+        }
+    }
+}

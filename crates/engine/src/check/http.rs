@@ -1,0 +1,266 @@
+//! The HTTP of a check: the request as the rules have it, and the answer as they want it (configuration manual,
+//! "http-check send", "http-check expect"). Must never keep a connection.
+
+use policy::check::{CheckStatus, Expect, Finding, Request};
+use policy::live::Admin;
+use policy::program::{ServerAddress, ServerPort};
+use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
+use wire::http::{Fields, Framing, Head};
+
+use super::run::{Course, Outcome, Waited};
+use super::words;
+
+impl<'a> Course<'a> {
+    /// Sends a request.
+    pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
+        let bytes = self.request(request);
+        self.head = None;
+        self.write(&bytes, request.comment.as_deref()).await
+    }
+
+    fn request(&self, request: &Request) -> Vec<u8> {
+        let state = self.check.send_state.then(|| self.state());
+        self.lend(&[], |context| {
+            let body = request.body.as_ref().map(|body| body.render(context));
+            let mut fields: Vec<(&[u8], Vec<u8>)> = Vec::new();
+            for (name, format) in &request.fields {
+                let mut value = Vec::new();
+                format.render_in(context, &mut value);
+                fields.push((name, value));
+            }
+            if let Some(state) = state {
+                fields.push((b"x-haproxy-server-state", state.into_bytes()));
+            }
+            let mut target = request.target.render(context);
+            if let Some((_, host)) = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host")) {
+                target = with_authority(target, host);
+            }
+            // Neither may hold what would end the line.
+            target.retain(|byte| *byte > b' ' && *byte != 0x7f);
+            let mut out = Vec::new();
+            out.extend_from_slice(&request.method);
+            out.push(b' ');
+            out.extend_from_slice(&target);
+            out.push(b' ');
+            out.extend_from_slice(&request.version);
+            out.extend_from_slice(b"\r\n");
+            let mut line = |name: &[u8], value: &[u8]| {
+                out.extend_from_slice(name);
+                out.extend_from_slice(b": ");
+                out.extend(value.iter().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)));
+                out.extend_from_slice(b"\r\n");
+            };
+            let says_connection = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+            fields.iter().for_each(|(name, value)| line(name, value));
+            if let Some(body) = &body {
+                line(b"content-length", body.len().to_string().as_bytes());
+            }
+            if !says_connection && *request.version == *b"HTTP/1.1" {
+                line(b"connection", b"close");
+            }
+            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(&body.unwrap_or_default());
+            out
+        })
+    }
+
+    /// `X-Haproxy-Server-State`.
+    fn state(&self) -> String {
+        let shared = &self.worker.shared;
+        let live = &shared.live.proxies[self.proxy.index];
+        let Some(status) = live.status(self.server.index) else { return String::new() };
+        let progress = live.health(self.server.index).map(|health| health.progress());
+        let word = match progress {
+            _ if status.admin == Admin::Maintenance => "MAINT".to_owned(),
+            _ if status.stopping => "NOLB".to_owned(),
+            Some((now, of, word)) if now > 0 && now < of => format!("{word} {now}/{of}"),
+            Some((_, _, word)) => word.to_owned(),
+            None => "UP".to_owned(),
+        };
+        let (address, port) = match &*shared.outgoing.address(self.server) {
+            ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), port.to_string()),
+            ServerAddress::Inet { ip, .. } => (ip.to_string(), "0".to_owned()),
+            _ => ("unix".to_owned(), "unix".to_owned()),
+        };
+        let servers = self.proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
+        let statuses = || servers.iter().filter_map(|server| live.status(server.index));
+        let usable = statuses().filter(|status| status.takes_part);
+        let total: u32 = usable.map(|status| status.weight).sum();
+        let connections: u32 = statuses().map(|status| status.load.served).sum();
+        format!(
+            "{word}; address={address}; port={port}; name={}/{}; node={}; weight={}/{total}; scur={}/{connections}; \
+             qcur={}",
+            self.proxy.name,
+            self.server.name,
+            shared.program.global.node.as_deref().unwrap_or_else(|| self.worker.logger.hostname()),
+            status.weight,
+            status.load.served,
+            status.load.queued,
+        )
+    }
+
+    /// Waits for an answer that is as it should be.
+    pub(super) async fn expect_answer(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
+        self.restart_timeout();
+        if self.head.is_none() {
+            self.head = Some(self.read_head(expect).await?);
+        }
+        let Some(head) = &self.head else { return Ok(()) };
+        // A server may say that it wants no more clients whatever else is expected of it.
+        if self.check.disable_on_404 && head.status() == 404 {
+            return Ok(());
+        }
+        match self.lend(&[], |context| expect.judge_head(head, context)) {
+            Some(true) => return Ok(()),
+            Some(false) => {
+                let reason = words::printable(head.reason());
+                return Err(self.refuse(expect, words::with_comment(self, expect, reason)));
+            }
+            None => {}
+        }
+        self.expect_body(expect).await
+    }
+
+    /// Reads the head of an answer; interim ones are passed over.
+    async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
+        let global = &self.worker.shared.program.global;
+        let limits = Limits {
+            max_fields: global.maxhdr,
+            max_head: global.bufsize,
+            accept_unsafe: self.proxy.http.accept_unsafe_response,
+            ..Limits::default()
+        };
+        let mut scan = Scan::default();
+        let mut head = Head::default();
+        loop {
+            if !self.input.is_empty() {
+                let context = RequestContext::default();
+                match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut head) {
+                    Ok(Parse::Complete { consumed }) => {
+                        self.input.consume(consumed);
+                        if !(100..200).contains(&head.status()) {
+                            return Ok(head);
+                        }
+                        (scan, head) = (Scan::default(), Head::default());
+                        continue;
+                    }
+                    Ok(Parse::Partial) if self.input.len() < global.bufsize => {}
+                    Ok(Parse::Partial) | Err(_) => return Err(Outcome::new(CheckStatus::SocketError, String::new())),
+                }
+            }
+            if self.ended {
+                return Err(Outcome::new(CheckStatus::SocketError, String::new()));
+            }
+            match self.receive().await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(error)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+            }
+        }
+    }
+
+    /// Looks for something in an answer's body, as much of it as a buffer holds.
+    async fn expect_body(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
+        let most = self.worker.shared.program.global.bufsize;
+        let mut framing = self.head.as_ref().map_or(Framing::None, |head| head.framing);
+        let mut body = Vec::new();
+        let mut decoder = ChunkDecoder::new();
+        loop {
+            let mut complete = take_body(self, &mut framing, &mut decoder, &mut body)?;
+            body.truncate(most);
+            complete |= self.ended || body.len() >= most;
+            if !body.is_empty() || complete {
+                match self.lend(&body, |context| expect.look(&body, complete, context)) {
+                    Finding::Fulfilled => return Ok(()),
+                    Finding::Failed => {
+                        let text = match expect.negated {
+                            true => "HTTP check matched unwanted content",
+                            false => "HTTP content check did not match",
+                        };
+                        return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+                    }
+                    Finding::Wait if complete => {
+                        let text = "HTTP content check did not match".to_owned();
+                        return Err(self.refuse(expect, words::with_comment(self, expect, text)));
+                    }
+                    Finding::Wait => {}
+                }
+            }
+            match self.receive().await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(error)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+            }
+        }
+    }
+}
+
+/// Moves what belongs to the body from the input. True: that was all of it.
+fn take_body(
+    course: &mut Course<'_>,
+    framing: &mut Framing,
+    decoder: &mut ChunkDecoder,
+    body: &mut Vec<u8>,
+) -> Result<bool, Outcome> {
+    let input = &mut course.input;
+    match framing {
+        Framing::None => Ok(true),
+        Framing::UntilClose => {
+            body.extend_from_slice(input.data());
+            input.clear();
+            Ok(false)
+        }
+        Framing::Length(left) => {
+            let here = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+            body.extend_from_slice(&input.data()[..here]);
+            input.consume(here);
+            *left -= here as u64;
+            Ok(*left == 0)
+        }
+        Framing::Chunked => {
+            let mut trailers = Fields::new();
+            match decoder.decode_in_place(input.data_mut(), &mut trailers) {
+                Ok(decoded) => {
+                    body.extend_from_slice(&input.data()[..decoded.payload]);
+                    input.consume(decoded.consumed);
+                    Ok(decoded.state == h1::ChunkState::End)
+                }
+                Err(_) => Err(Outcome::new(CheckStatus::L7Response, String::new())),
+            }
+        }
+    }
+}
+
+/// The authority of an absolute target is the one of the Host field.
+fn with_authority(target: Vec<u8>, host: &[u8]) -> Vec<u8> {
+    let Some(scheme) = target.windows(3).position(|three| three == b"://") else { return target };
+    if target.first() == Some(&b'/') {
+        return target;
+    }
+    let (scheme, rest) = target.split_at(scheme + 3);
+    let path = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    [scheme, host, &rest[path..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_authority;
+
+    #[test]
+    fn absolute_targets_follow_the_host_field() {
+        let rows = [
+            ("http://abc/x", "http://foo/x"),
+            ("http://abc", "http://foo"),
+            ("http://abc?q", "http://foo?q"),
+            ("/x?u=http://abc/", "/x?u=http://abc/"),
+            ("*", "*"),
+        ];
+        for (target, expected) in rows {
+            assert_eq!(with_authority(target.into(), b"foo"), expected.as_bytes(), "{target}");
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Runs one check of one server: its connections, what it sends, what it waits for (configuration manual, "option
+//! tcp-check", "option httpchk"). Must never decide what the result means for the server.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use policy::check::{Check, CheckStatus, Connect, Expect, Finding, Payload, Port, Report, ServerCheck, Step};
+use policy::program::{Proxy, Server, ServerAddress};
+use policy::rule::Action;
+use policy::sample::{Bytes, Context, Direction, Transaction, Value};
+use policy::variable::{Phase, SessionStore, Store, Variables};
+use rt::Timer;
+use rt::net::{Address, Stream};
+use std::future::Future as _;
+use wire::http::Head;
+use wire::proxy_protocol::{EncoderV2, encode_v1};
+
+use super::words;
+use crate::probes::{Names, ProcessProbes};
+use crate::stream::handshake::Greeting;
+use crate::worker::Worker;
+
+/// One check under way.
+pub(super) struct Course<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) proxy: &'a Proxy,
+    pub(super) server: &'a Server,
+    pub(super) check: &'a Check,
+    own: &'a ServerCheck,
+    begun: Moment,
+    /// When it has failed, or the part of it that is under way.
+    deadline: Moment,
+    timer: Timer,
+    stream: Option<Stream>,
+    /// What was received and not used up yet.
+    pub(super) input: Buffer,
+    /// No more will come.
+    pub(super) ended: bool,
+    /// The connection is closed in order.
+    linger: bool,
+    /// The answer's head, once it is complete.
+    pub(super) head: Option<Head>,
+    variables: RefCell<Store>,
+    /// Variables of the scope `sess`: a check is a session of its own.
+    session: SessionStore,
+    /// The last comment of the script: steps that fail are told with it.
+    comment: Option<&'a str>,
+    /// The number of the step under way, from 1; 0 is the connection that no step opened.
+    step: usize,
+    /// The last thing that was waited for has come.
+    fulfilled: Option<&'a Expect>,
+}
+
+/// How a check ends.
+pub(super) struct Outcome {
+    /// How.
+    pub status: CheckStatus,
+    /// The application's code.
+    pub code: Option<i64>,
+    /// More, for people.
+    pub info: String,
+}
+
+impl Outcome {
+    /// Without a code.
+    pub(super) fn new(status: CheckStatus, info: String) -> Self {
+        Self { status, code: None, info }
+    }
+}
+
+/// What waiting came to.
+pub(super) enum Waited<T> {
+    Done(T),
+    Expired,
+}
+
+impl<'a> Course<'a> {
+    /// A check that begins now. `interval` bounds it where `timeout check` does not.
+    pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
+        let check = &proxy.backend.as_ref()?.check;
+        let own = server.check.as_ref()?;
+        let begun = rt::now();
+        let bound = check.connect.map_or(interval, |connect| connect.min(interval));
+        let bound = if check.timeout.is_some() { bound } else { interval };
+        Some(Self {
+            worker,
+            proxy,
+            server,
+            check,
+            own,
+            begun,
+            deadline: begun + bound,
+            timer: Timer::new(),
+            stream: None,
+            input: Buffer::empty(),
+            ended: false,
+            linger: false,
+            head: None,
+            variables: RefCell::default(),
+            session: SessionStore::default(),
+            comment: None,
+            step: 0,
+            fulfilled: None,
+        })
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn run(mut self) -> Report {
+        let Outcome { status, code, info } = match self.steps().await {
+            Ok(()) => self.success(),
+            Err(outcome) => outcome,
+        };
+        self.close();
+        Report { status, code, took: rt::now().saturating_since(self.begun), info }
+    }
+
+    async fn steps(&mut self) -> Result<(), Outcome> {
+        let check = self.check;
+        if !check.connects_by_itself() {
+            self.connect(&Connect { default: true, ..Connect::default() }, true).await?;
+        }
+        for (index, step) in check.steps.iter().enumerate() {
+            self.step = index + 1;
+            match step {
+                Step::Comment(comment) => self.comment = Some(comment),
+                Step::Variable(action) => self.set_variable(action),
+                Step::Connect(connect) => self.connect(connect, false).await?,
+                Step::Send(payload) => self.send(payload).await?,
+                Step::Request(request) => self.send_request(request).await?,
+                Step::Expect(expect) => {
+                    match check.is_http {
+                        true => self.expect_answer(expect).await?,
+                        false => self.expect(expect).await?,
+                    }
+                    self.fulfilled = Some(expect);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a connection in place of the one that is there.
+    async fn connect(&mut self, connect: &Connect, implicit: bool) -> Result<(), Outcome> {
+        self.close();
+        self.linger = connect.linger;
+        self.fulfilled = None;
+        let fails = |course: &Self, reason: String| {
+            let info = if implicit { reason } else { words::at_connect(course, connect, &reason) };
+            Outcome::new(CheckStatus::L4Connection, info)
+        };
+        let Some(destination) = self.destination(connect) else {
+            return Err(fails(self, "no address to connect to".to_owned()));
+        };
+        let (through, header) = (connect.via_socks4 || (connect.default && self.own.via_socks4), self.sends(connect));
+        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
+        let Some(route) = route else { return Err(fails(self, "no way to the server".to_owned())) };
+        let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
+        let connecting = Stream::connect(proxy.as_ref().unwrap_or(&destination), &route.options);
+        let mut connecting = match connecting {
+            Ok(connecting) => connecting,
+            Err(error) => return Err(fails(self, words::of_system(&error))),
+        };
+        let expired = |course: &Self| {
+            let info = if implicit { String::new() } else { words::at_connect(course, connect, "") };
+            Outcome::new(CheckStatus::L4Timeout, info)
+        };
+        let stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
+            Waited::Done(Ok(stream)) => stream,
+            Waited::Done(Err(error)) => return Err(fails(self, words::of_system(&error))),
+            Waited::Expired => return Err(expired(self)),
+        };
+        self.stream = Some(stream);
+        if proxy.is_some() || header {
+            let bytes = if header { self.header() } else { Vec::new() };
+            let mut greeting = Greeting::through(&destination, proxy.is_some(), false);
+            let Some(mut stream) = self.stream.take() else { return Ok(()) };
+            let greeted = self.within(|cx| greeting.poll(cx, &mut stream, &bytes)).await;
+            self.stream = Some(stream);
+            match greeted {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(_)) => return Err(fails(self, "the connection broke in its beginning".to_owned())),
+                Waited::Expired => return Err(expired(self)),
+            }
+        }
+        if let Some(timeout) = self.check.timeout {
+            self.deadline = rt::now() + timeout;
+        }
+        Ok(())
+    }
+
+    /// Whether a connection begins with a PROXY header.
+    fn sends(&self, connect: &Connect) -> bool {
+        connect.send_proxy || (connect.default && self.own.send_proxy)
+    }
+
+    fn destination(&self, connect: &Connect) -> Option<Address> {
+        let current = self.worker.shared.outgoing.address(self.server);
+        let base = self.own.address.as_ref().unwrap_or(&current);
+        let written = match &connect.port {
+            Some(Port::Fixed(port)) => Some(*port),
+            Some(Port::Evaluated(expression)) => self.lend(&[], |context| match expression.evaluate(context) {
+                Some(Value::Int(port)) => u16::try_from(port).ok(),
+                other => std::str::from_utf8(context.as_text(other?)?).ok()?.parse().ok(),
+            }),
+            None => None,
+        };
+        let port = written.or(self.own.port);
+        match (base, connect.address) {
+            (_, Some(ip)) => {
+                let of_server = inet_port(&current);
+                Some(Address::Inet(SocketAddr::new(ip, port.or(of_server)?)))
+            }
+            (ServerAddress::Inet { ip, .. }, None) => {
+                let ip = if ip.is_unspecified() { loopback(*ip) } else { *ip };
+                let port = port.or_else(|| inet_port(base).filter(|port| *port > 0)).or_else(|| inet_port(&current))?;
+                Some(Address::Inet(SocketAddr::new(ip, port)))
+            }
+            (other, None) => address_of(other),
+        }
+    }
+
+    /// The PROXY header of a check: its own addresses in version 1, none in version 2, whose command is LOCAL.
+    fn header(&self) -> Vec<u8> {
+        let mut buffer = rt::buffer();
+        let binary = self.server.connecting.header.as_ref().is_some_and(|header| header.binary);
+        let ends = self.stream.as_ref().and_then(|stream| {
+            let source = stream.local_address().ok()?.inet()?;
+            Some((source, stream.peer_address().ok()?.inet()?))
+        });
+        let written = match binary {
+            true => EncoderV2::begin(None, &mut buffer).finish(false, |_| {}).is_ok(),
+            false => encode_v1(ends, &mut buffer).is_ok(),
+        };
+        if written { buffer.data().to_vec() } else { Vec::new() }
+    }
+
+    async fn send(&mut self, payload: &Payload) -> Result<(), Outcome> {
+        let bytes = self.lend(&[], |context| payload.content.render(context));
+        self.write(&bytes, payload.comment.as_deref()).await
+    }
+
+    /// Sends all of it. What was received before is done with.
+    pub(super) async fn write(&mut self, bytes: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
+        self.input.clear();
+        let Some(mut stream) = self.stream.take() else {
+            return Err(Outcome::new(CheckStatus::SocketError, String::new()));
+        };
+        let mut sent = 0;
+        let mut result = Ok(());
+        while sent < bytes.len() {
+            let rest = [IoSlice::new(&bytes[sent..])];
+            match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
+                Waited::Done(Ok(written)) => sent += written,
+                Waited::Done(Err(error)) => {
+                    result = Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    break;
+                }
+                Waited::Expired => {
+                    let comment = comment.or(self.comment).map(|text| format!(" comment: '{text}'"));
+                    let info = format!(" at step {} of tcp-check (send){}", self.step, comment.unwrap_or_default());
+                    result = Err(Outcome::new(CheckStatus::L7Timeout, info));
+                    break;
+                }
+            }
+        }
+        self.stream = Some(stream);
+        result
+    }
+
+    /// Waits for bytes of a `tcp-check expect`.
+    async fn expect(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
+        if let Some(timeout) = self.check.timeout {
+            self.deadline = rt::now() + timeout;
+        }
+        loop {
+            let full = self.input.len() >= self.worker.shared.program.global.bufsize;
+            if !self.input.is_empty() {
+                let complete = self.ended || full;
+                let finding = self.lend(self.input.data(), |cx| expect.look(self.input.data(), complete, cx));
+                match finding {
+                    Finding::Fulfilled => return Ok(()),
+                    Finding::Failed => return Err(self.refuse(expect, words::mismatch(self, expect))),
+                    Finding::Wait => {}
+                }
+            } else if self.ended {
+                return Err(self.refuse(expect, words::nothing(self, expect)));
+            }
+            match self.receive().await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(error)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                }
+                Waited::Expired => {
+                    return Err(Outcome::new(expect.timeout, words::at_expect(self, expect)));
+                }
+            }
+        }
+    }
+
+    /// What an `expect` that was not fulfilled makes of the check; `info` where it says nothing itself.
+    pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
+        let status = expect.error_status();
+        let info = match &expect.on_error {
+            Some(format) => self.rendered(format),
+            None => info,
+        };
+        Outcome { status, code: self.code(expect, status), info }
+    }
+
+    /// How a check ends whose last step is done.
+    fn success(&self) -> Outcome {
+        let Some(expect) = self.fulfilled else {
+            return Outcome::new(CheckStatus::L4Ok, String::new());
+        };
+        let head = self.head.as_ref();
+        let status = match head {
+            Some(head) if self.check.disable_on_404 && head.status() == 404 => CheckStatus::L7Conditional,
+            _ => expect.ok,
+        };
+        let info = expect.on_success.as_ref().map_or_else(String::new, |format| self.rendered(format));
+        Outcome { status, code: self.code(expect, status), info }
+    }
+
+    /// The application's code: the one that the rule says, else the status of the answer.
+    fn code(&self, expect: &Expect, status: CheckStatus) -> Option<i64> {
+        if let Some(expression) = &expect.code {
+            let value = self.lend(self.input.data(), |context| match expression.evaluate(context)? {
+                Value::Int(code) => Some(code),
+                other => std::str::from_utf8(context.as_text(other)?).ok()?.parse().ok(),
+            });
+            return value;
+        }
+        let of_answer = self.head.as_ref().map_or(0, |head| i64::from(head.status()));
+        status.is_application().then_some(of_answer)
+    }
+
+    fn rendered(&self, format: &policy::log_format::LogFormat) -> String {
+        let mut out = Vec::new();
+        self.lend(self.input.data(), |context| format.render_in(context, &mut out));
+        words::printable(&out)
+    }
+
+    /// Receives some more. The first byte ends nothing; no byte is the end.
+    pub(super) async fn receive(&mut self) -> Waited<io::Result<()>> {
+        if self.input.capacity() == 0 {
+            self.input = Buffer::with_capacity(self.worker.shared.program.global.bufsize);
+        }
+        if self.input.room() == 0 {
+            self.input.compact();
+        }
+        let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
+        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        let read = self.within(|cx| stream.poll_read(cx, &mut input)).await;
+        self.input = input;
+        self.stream = Some(stream);
+        match read {
+            Waited::Done(Ok(count)) => {
+                self.ended |= count == 0;
+                Waited::Done(Ok(()))
+            }
+            Waited::Done(Err(error)) => Waited::Done(Err(error)),
+            Waited::Expired => Waited::Expired,
+        }
+    }
+
+    /// What an attempt gives before the deadline.
+    async fn within<T>(&mut self, mut attempt: impl FnMut(&mut TaskContext<'_>) -> Poll<T>) -> Waited<T> {
+        self.timer.arm(Some(self.deadline));
+        let timer = &mut self.timer;
+        poll_fn(|cx| match attempt(cx) {
+            Poll::Ready(done) => Poll::Ready(Waited::Done(done)),
+            Poll::Pending => timer.poll_expired(cx).map(|()| Waited::Expired),
+        })
+        .await
+    }
+
+    /// Closes the connection: by a reset, which spares both sides the memory of it, unless told otherwise.
+    fn close(&mut self) {
+        if let Some(mut stream) = self.stream.take()
+            && !self.linger
+        {
+            let _ = stream.set_linger_zero();
+        }
+        self.input.clear();
+        self.ended = false;
+        self.head = None;
+    }
+
+    fn set_variable(&self, action: &Action) {
+        self.lend(&[], |context| match action {
+            Action::SetVariable(variable, condition, expression) => {
+                condition.set(context, variable, expression.evaluate(context));
+            }
+            Action::FormatVariable(variable, condition, format) => {
+                let mut text = Vec::new();
+                format.render_in(context, &mut text);
+                condition.set(context, variable, Some(Value::Str(&text)));
+            }
+            Action::UnsetVariable(variable) => context.variables.unset(variable),
+            _ => {}
+        });
+    }
+
+    /// The comment that is told when the step fails.
+    pub(super) fn comment_of<'c>(&'c self, own: Option<&'c str>) -> Option<&'c str> {
+        own.or(self.comment)
+    }
+
+    /// The number of the step under way.
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Sets when the part that begins now has failed.
+    pub(super) fn restart_timeout(&mut self) {
+        if let Some(timeout) = self.check.timeout {
+            self.deadline = rt::now() + timeout;
+        }
+    }
+
+    /// Lends what the expressions of a check may see.
+    pub(super) fn lend<T>(&self, data: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
+        let shared = &self.worker.shared;
+        let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };
+        self.worker.with_arena(|arena| {
+            with(&Context {
+                program: Some(&shared.program),
+                live: Some(&shared.live),
+                arena,
+                limit: shared.program.global.bufsize,
+                now: rt::now(),
+                wall: rt::wall(),
+                probes: &ProcessProbes { worker: self.worker, names },
+                direction: Direction::Response,
+                frontend: None,
+                backend: Some(self.proxy.index),
+                server: Some(self.server.index),
+                request: None,
+                response: self.head.as_ref(),
+                bytes: Bytes { data, complete: true, announced: None },
+                transaction: Transaction::default(),
+                captures: None,
+                variables: Variables {
+                    process: Some(&shared.live.variables),
+                    session: Some(&self.session),
+                    stream: Some(&self.variables),
+                    phase: Phase::Check,
+                    limits: shared.live.variable_limits.as_ref(),
+                },
+                incomplete: Cell::new(false),
+            })
+        })
+    }
+}
+
+fn inet_port(address: &ServerAddress) -> Option<u16> {
+    match address {
+        ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
+        _ => None,
+    }
+}
+
+/// An address that no client changes.
+fn address_of(address: &ServerAddress) -> Option<Address> {
+    Some(match address {
+        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
+        ServerAddress::Unix(path) => Address::Unix(path.clone()),
+        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
+        ServerAddress::Descriptor(_) => return None,
+    })
+}
+
+/// A server that is wherever the client is has no address of its own: this machine's is asked.
+fn loopback(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    }
+}

@@ -1,0 +1,82 @@
+//! What expressions may ask where there is no stream: the runtime API and health checks. Must never lend a connection.
+
+use std::net::SocketAddr;
+
+use base::moment::ZoneName;
+use policy::live::counters::Counters;
+use policy::log_format::Record;
+use policy::sample::{Probes, ProcessFacts, Transport, Value};
+
+use crate::worker::Worker;
+
+/// What aliases of formats tell where there is no stream.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Names<'a> {
+    /// `%f`.
+    pub frontend: &'a str,
+    /// `%b`.
+    pub backend: &'a str,
+    /// `%s`.
+    pub server: &'a str,
+}
+
+/// The process alone.
+pub(crate) struct ProcessProbes<'a> {
+    /// Who evaluates.
+    pub worker: &'a Worker,
+    /// What it is about.
+    pub names: Names<'a>,
+}
+
+impl Probes for ProcessProbes<'_> {
+    fn source(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn random(&self) -> u64 {
+        rt::random()
+    }
+
+    fn transport(&self, _: Transport) -> Option<Value<'static>> {
+        None
+    }
+
+    fn local_offset(&self, seconds: i64) -> i32 {
+        rt::local_offset(seconds)
+    }
+
+    fn zone_name(&self, seconds: i64) -> ZoneName {
+        rt::zone_name(seconds)
+    }
+
+    fn lend_record(&self, with: &mut dyn FnMut(&Record<'_>)) {
+        let (shared, wall) = (&self.worker.shared, rt::wall());
+        with(&Record {
+            accept_date: wall,
+            request_date: wall,
+            local_offset: rt::local_offset(wall.seconds),
+            pid: shared.host.pid,
+            hostname: &shared.log_targets.hostname,
+            frontend: self.names.frontend,
+            backend: self.names.backend,
+            server: self.names.server,
+            ..Record::default()
+        });
+    }
+
+    fn process(&self) -> ProcessFacts<'_> {
+        self.worker.process_facts()
+    }
+
+    fn environment(&self, name: &[u8]) -> Option<&[u8]> {
+        self.worker.shared.host.variable(name)
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        Some(&self.worker.shared.counters)
+    }
+}

@@ -1,0 +1,55 @@
+//! Evaluations that no stream stands behind: look-ups of the runtime API, keys of log lines. Must never know who asks.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+use bumpalo::Bump;
+use policy::live::Live;
+use policy::program::Program;
+use policy::sample::{Bytes, Context, Direction, Probes, Transaction, Transport, Value};
+use policy::variable::Variables;
+
+/// Nothing is known but what is looked at.
+struct NoProbes;
+
+impl Probes for NoProbes {
+    fn source(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn random(&self) -> u64 {
+        rt::random()
+    }
+
+    fn transport(&self, _: Transport) -> Option<Value<'static>> {
+        None
+    }
+}
+
+/// Lends an evaluation what there is without a stream.
+pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&Context<'_>) -> T) -> T {
+    with(&Context {
+        program: Some(program),
+        live: Some(live),
+        arena,
+        limit: program.global.bufsize,
+        now: rt::now(),
+        wall: rt::wall(),
+        probes: &NoProbes,
+        direction: Direction::Request,
+        frontend: None,
+        backend: None,
+        server: None,
+        request: None,
+        response: None,
+        bytes: Bytes { data: &[], complete: true, announced: None },
+        transaction: Transaction::default(),
+        captures: None,
+        variables: Variables::default(),
+        incomplete: Cell::new(false),
+    })
+}

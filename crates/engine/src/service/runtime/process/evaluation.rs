@@ -1,0 +1,40 @@
+//! What expressions see that the runtime API evaluates: the process and nothing of a stream. Must never lend a connection.
+
+use std::cell::Cell;
+
+use policy::sample::{Bytes, Context, Direction, Transaction};
+use policy::variable::Variables;
+
+use crate::probes::{Names, ProcessProbes};
+use crate::worker::Worker;
+
+/// Lends a context in which only the process is known.
+pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
+    let shared = &worker.shared;
+    worker.with_arena(|arena| {
+        with(&Context {
+            program: Some(&shared.program),
+            live: Some(&shared.live),
+            arena,
+            limit: shared.program.global.bufsize,
+            now: rt::now(),
+            wall: rt::wall(),
+            probes: &ProcessProbes { worker, names: Names { frontend: "CLI", ..Names::default() } },
+            direction: Direction::Request,
+            frontend: None,
+            backend: None,
+            server: None,
+            request: None,
+            response: None,
+            bytes: Bytes { data: &[], complete: true, announced: None },
+            transaction: Transaction::default(),
+            captures: None,
+            variables: Variables {
+                process: Some(&shared.live.variables),
+                limits: shared.live.variable_limits.as_ref(),
+                ..Variables::default()
+            },
+            incomplete: Cell::new(false),
+        })
+    })
+}

@@ -1,0 +1,39 @@
+//! Ends the sessions that have to do with a server, on all workers: by an order of the runtime API, or because a check
+//! changed the server's state (configuration manual, `on-marked-down`, `on-marked-up`). Must never choose a server.
+
+use std::rc::Rc;
+
+use crate::facts::Cause;
+use crate::session::Session;
+use crate::worker::{Shared, Worker};
+
+/// Sessions that a worker looks at before others get their turn.
+const BATCH: usize = 100;
+
+/// Ends the sessions that have to do with server `at.1` of proxy `at.0`.
+pub async fn shut_sessions(shared: &Shared, at: (usize, usize), why: Cause) {
+    for number in 0..shared.workers() {
+        let mut from = None;
+        loop {
+            let batch = crate::on_one_worker(number, move |worker| kill_some(worker, at, why, from)).await;
+            match batch.flatten() {
+                Some(last) => from = Some(last),
+                None => break,
+            }
+        }
+    }
+}
+
+/// Kills those of some sessions that have to do with a server. Where to go on.
+fn kill_some(worker: &Rc<Worker>, (backend, server): (usize, usize), why: Cause, from: Option<u64>) -> Option<u64> {
+    let sessions = worker.sessions_behind(from, BATCH);
+    let is_there = |session: &Session| {
+        let facts = session.current();
+        let facts = facts.as_ref().and_then(|facts| facts.try_borrow().ok());
+        facts.is_some_and(|facts| facts.backend == Some(backend) && facts.server == Some(server))
+    };
+    for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
+        session.kill(why);
+    }
+    if sessions.len() < BATCH { None } else { sessions.last().map(|(key, _)| key.to_bits()) }
+}

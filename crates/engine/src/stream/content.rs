@@ -1,0 +1,242 @@
+//! Rules on the bytes of a session before it goes on (`tcp-request content`, `tcp-response content`): waits until they can
+//! be decided, at most for the `inspect-delay`. Must never consume a byte.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::duplex::Duplex;
+use conn::flow::{Flow, Moved, Step};
+use policy::program::Proxy;
+use policy::rule::Final;
+use policy::sample::{Bytes, Direction};
+use rt::net::Stream;
+use wire::http::Framing;
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::evaluate::View;
+use crate::stream::rules::run_content;
+use crate::worker::SharedFacts;
+
+/// What a rule did to a session that it ended.
+fn cut(stream: &mut Stream, ended: &Final) {
+    if let Final::SilentDrop(hops) = ended {
+        // What the system does not let happen quietly happens all the same.
+        let _ = stream.forget(*hops);
+    }
+}
+
+/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
+///
+/// # Errors
+/// How the session has ended.
+pub async fn request(
+    session: &Session,
+    client: &mut Stream,
+    input: &mut Buffer,
+    timer: &mut rt::Timer,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+) -> Result<(), Outcome> {
+    let begun = rt::now();
+    let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
+    let most = session.proxy().timeouts.client.map(|limit| begun + limit);
+    let mut wait = Wait { deadline, most, ended: false };
+    let ended = std::future::poll_fn(|cx| {
+        wait.receive(cx, client, input);
+        loop {
+            let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
+            let known = facts.borrow();
+            let view = View { bytes, ..View::request(session, client, &known) };
+            if let Some(ended) = run_content(view, &proxy.rules.request_content) {
+                return Poll::Ready(Ok(ended));
+            }
+            drop(known);
+            if !wait.receive(cx, client, input) && wait.poll_time(cx, timer, None)?.is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+    if input.is_empty() {
+        // Who has sent nothing holds no buffer.
+        *input = Buffer::empty();
+    }
+    if let Some(ended) = ended? {
+        cut(client, ended);
+        facts.borrow_mut().denied = true;
+        return Err(Outcome::new(Cause::Proxy, Phase::Request));
+    }
+    Ok(())
+}
+
+/// The same on a request of HTTP, whose head is there.
+///
+/// # Errors
+/// How the request has ended.
+pub async fn http_request(
+    session: &Session,
+    client: &mut Stream,
+    timer: &mut rt::Timer,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+) -> Result<(), Outcome> {
+    let deadline = rt::now() + proxy.rules.request_delay.unwrap_or_default();
+    let wait = Wait { deadline, most: None, ended: false };
+    let ended = std::future::poll_fn(|cx| {
+        loop {
+            let bytes = Bytes { data: &[], complete: wait.is_over(), announced: None };
+            let known = facts.borrow();
+            let view = View { bytes, ..View::request(session, client, &known) };
+            if let Some(ended) = run_content(view, &proxy.rules.request_content) {
+                return Poll::Ready(Ok::<_, Outcome>(ended));
+            }
+            drop(known);
+            if wait.poll_time(cx, timer, None)?.is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+    if let Some(ended) = ended? {
+        cut(client, ended);
+        facts.borrow_mut().denied = true;
+        return Err(Outcome::new(Cause::Proxy, Phase::Request));
+    }
+    // The head counts as received once the rules have let it pass.
+    facts.borrow_mut().timings.request = Some(rt::now());
+    Ok(())
+}
+
+/// Both ends of a session in TCP mode while an answer is looked at.
+pub struct Ends<'a> {
+    /// The client.
+    pub client: &'a mut Stream,
+    /// The server.
+    pub server: &'a mut Stream,
+    /// The session's one timer.
+    pub timer: &'a mut rt::Timer,
+}
+
+/// Runs the rules of `proxy` on what the server answers. What the client sends goes on meanwhile. The tunnel goes on
+/// with what has come; `false`: nothing more is to come from the server.
+///
+/// # Errors
+/// How the session has ended.
+pub async fn response(
+    session: &Session,
+    ends: Ends<'_>,
+    duplex: &mut Duplex,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+) -> Result<bool, Outcome> {
+    let begun = rt::now();
+    let most = proxy.timeouts.server.map(|limit| begun + limit);
+    let delay = proxy.rules.response_delay.unwrap_or_default();
+    let mut wait = Wait { deadline: begun + delay, most, ended: false };
+    let mut input = Buffer::empty();
+    let Ends { client, server, timer } = ends;
+    let ended = std::future::poll_fn(|cx| {
+        loop {
+            let mut moved = Moved::default();
+            let step = duplex.poll_up(cx, client, server, &mut moved);
+            facts.borrow_mut().bytes_in += moved.read as u64;
+            match step {
+                Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(Err(Outcome::new(Cause::Client, Phase::Data))),
+            }
+            let more = wait.receive(cx, server, &mut input);
+            let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
+            let known = facts.borrow();
+            let view = View { bytes, direction: Direction::Response, ..View::request(session, client, &known) };
+            if let Some(ended) = run_content(view, &proxy.rules.response_content) {
+                return Poll::Ready(Ok(ended));
+            }
+            drop(known);
+            if !more && wait.poll_time(cx, timer, duplex.held_until())?.is_pending() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+    match ended? {
+        None => {}
+        Some(Final::Close) => return Ok(false),
+        Some(ended) => {
+            cut(client, ended);
+            facts.borrow_mut().denied = true;
+            let phase = if matches!(ended, Final::SilentDrop(_)) { Phase::Request } else { Phase::Data };
+            return Err(Outcome::new(Cause::Proxy, phase));
+        }
+    }
+    duplex.down = Flow::idle();
+    let started = duplex.down.start(input, Framing::UntilClose, false);
+    started.map(|()| true).map_err(|_| Outcome::new(Cause::Internal, Phase::Data))
+}
+
+/// A wait for bytes to look at.
+struct Wait {
+    /// From then on what is missing stays missing.
+    deadline: Moment,
+    /// Whoever is silent until then is given up.
+    most: Option<Moment>,
+    /// No more bytes come, or there is no room for them.
+    ended: bool,
+}
+
+impl Wait {
+    /// Whether nothing is waited for any more.
+    fn is_over(&self) -> bool {
+        self.ended || rt::now() >= self.deadline
+    }
+
+    /// Reads what has come. True: something has changed.
+    fn receive(&mut self, cx: &mut Context<'_>, stream: &mut Stream, input: &mut Buffer) -> bool {
+        if self.ended {
+            return false;
+        }
+        if input.capacity() == 0 {
+            if stream.poll_readable(cx).is_pending() {
+                return false;
+            }
+            *input = rt::buffer();
+        }
+        if input.room() == 0 {
+            input.compact();
+        }
+        if input.room() > 0 {
+            match stream.poll_read(cx, input) {
+                Poll::Ready(Ok(read)) if read > 0 => return true,
+                Poll::Pending => return false,
+                // An end or an error shows again to whoever reads next.
+                Poll::Ready(_) => {}
+            }
+        }
+        self.ended = true;
+        true
+    }
+
+    /// Ready when the delay is over, and at that other moment.
+    fn poll_time(
+        &self,
+        cx: &mut Context<'_>,
+        timer: &mut rt::Timer,
+        other: Option<Moment>,
+    ) -> Result<Poll<()>, Outcome> {
+        loop {
+            let now = rt::now();
+            if now >= self.deadline || other.is_some_and(|other| now >= other) {
+                return Ok(Poll::Ready(()));
+            }
+            if self.most.is_some_and(|most| now >= most) {
+                return Err(Outcome::new(Cause::ClientTimeout, Phase::Request));
+            }
+            timer.arm([Some(self.deadline), self.most, other].into_iter().flatten().min());
+            if timer.poll_expired(cx).is_pending() {
+                return Ok(Poll::Pending);
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What expressions may see of a stream, lent for one evaluation. Must never change a fact.
+
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+
+use base::moment::ZoneName;
+use config::spec::Mode;
+use policy::live::counters::Counters;
+use policy::log_format::{Endpoint, Record};
+use policy::program::ServerAddress;
+use policy::sample::{
+    Bytes, Context, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport, Value,
+};
+use policy::variable::{Phase, Variables};
+use rt::net::Stream;
+use wire::http::Head;
+
+use crate::facts::Facts;
+use crate::session::Session;
+use crate::stream::conclude::{is_normal, with_record};
+
+/// A stream as one evaluation sees it.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Its session.
+    pub session: &'a Session,
+    /// The client's connection, where system calls may be asked of it.
+    pub client: Option<&'a Stream>,
+    /// What is known of it.
+    pub facts: &'a Facts,
+    /// The answer's head; that of the facts, or one that is about to be sent in its place.
+    pub response: Option<&'a Head>,
+    /// Which way the message goes.
+    pub direction: Direction,
+    /// The bytes that are there of what is inspected.
+    pub bytes: Bytes<'a>,
+    /// There is a stream already: its variables are in reach.
+    pub has_stream: bool,
+}
+
+impl<'a> View<'a> {
+    /// Of a request.
+    pub fn request(session: &'a Session, client: &'a Stream, facts: &'a Facts) -> Self {
+        let bytes = Bytes { data: &[], complete: true, announced: None };
+        Self {
+            session,
+            client: Some(client),
+            facts,
+            response: None,
+            direction: Direction::Request,
+            bytes,
+            has_stream: true,
+        }
+    }
+
+    /// Of a connection whose stream has not begun.
+    pub fn connection(session: &'a Session, client: &'a Stream, facts: &'a Facts) -> Self {
+        Self { has_stream: false, ..Self::request(session, client, facts) }
+    }
+
+    /// With what has come behind the head.
+    pub fn behind(mut self, data: &'a [u8]) -> Self {
+        self.bytes.data = data;
+        self
+    }
+
+    /// Of an answer.
+    pub fn response(session: &'a Session, client: Option<&'a Stream>, facts: &'a Facts, response: &'a Head) -> Self {
+        let bytes = Bytes { data: &[], complete: true, announced: None };
+        Self {
+            session,
+            client,
+            facts,
+            response: Some(response),
+            direction: Direction::Response,
+            bytes,
+            has_stream: true,
+        }
+    }
+
+    /// Of a stream whose line is written.
+    pub fn log(session: &'a Session, facts: &'a Facts) -> Self {
+        let bytes = Bytes { data: &[], complete: true, announced: None };
+        let response = (facts.timings.response.is_some()).then_some(&facts.response);
+        Self { session, client: None, facts, response, direction: Direction::Response, bytes, has_stream: true }
+    }
+
+    /// What `unique-id-format` names the request, made now if it is asked for the first time. `None`: the frontend names
+    /// none, or this is asked while it is being made.
+    pub fn unique_id(self) -> Option<&'a [u8]> {
+        let facts = self.facts;
+        if facts.unique_id.get().is_none() {
+            let wanted = self.session.proxy().frontend.as_ref()?.unique_id.as_ref()?;
+            // What was no request has no name.
+            if !facts.has_request && self.session.proxy().mode == Mode::Http {
+                return None;
+            }
+            if facts.identifying.replace(true) {
+                return None;
+            }
+            let mut made = Vec::new();
+            // Whoever asks first, it is made of the request.
+            let of_request = View { direction: Direction::Request, response: None, ..self };
+            of_request.lend(|context| wanted.format.render_in(context, &mut made));
+            facts.identifying.set(false);
+            let _ = facts.unique_id.set(made.into());
+        }
+        facts.unique_id.get().map(|made| &**made)
+    }
+
+    /// Lends it to an evaluation.
+    pub fn lend<T>(self, with: impl FnOnce(&Context<'_>) -> T) -> T {
+        let worker = &self.session.worker;
+        let (shared, facts) = (&worker.shared, self.facts);
+        let program = &shared.program;
+        worker.with_arena(|arena| {
+            let probes = StreamProbes(self);
+            with(&Context {
+                program: Some(program),
+                live: Some(&shared.live),
+                arena,
+                limit: program.global.bufsize,
+                now: rt::now(),
+                wall: rt::wall(),
+                probes: &probes,
+                direction: self.direction,
+                frontend: Some(self.session.frontend),
+                backend: facts.backend,
+                server: facts.server,
+                request: facts.has_request.then_some(&facts.request),
+                response: self.response,
+                bytes: self.bytes,
+                transaction: Transaction {
+                    first: facts.first,
+                    server_status: facts.server_status,
+                    status: u16::try_from(facts.status).ok().filter(|status| *status > 0),
+                },
+                variables: Variables {
+                    process: Some(&shared.live.variables),
+                    session: Some(self.session.variables()),
+                    stream: self.has_stream.then_some(&facts.variables),
+                    phase: match self.direction {
+                        Direction::Request => Phase::Request,
+                        Direction::Response => Phase::Response,
+                    },
+                    limits: shared.live.variable_limits.as_ref(),
+                },
+                captures: Some(&facts.captures),
+                incomplete: Cell::new(false),
+            })
+        })
+    }
+}
+
+/// What is asked of a stream only when an expression wants it.
+struct StreamProbes<'a>(View<'a>);
+
+impl Probes for StreamProbes<'_> {
+    fn source(&self) -> Option<SocketAddr> {
+        self.0.session.client()
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        let session = self.0.session;
+        self.0.client.map_or_else(|| session.known_destination(), |client| session.destination(client))
+    }
+
+    fn random(&self) -> u64 {
+        rt::random()
+    }
+
+    fn transport(&self, fact: Transport) -> Option<Value<'static>> {
+        match fact {
+            Transport::ClientAddress => address(self.0.session.original_client()),
+            Transport::ClientPort => port(self.0.session.original_client()),
+            Transport::ClientDestination => address(self.original_destination()),
+            Transport::ClientDestinationPort => port(self.original_destination()),
+            Transport::ServerSource => address(self.server_source()),
+            Transport::ServerSourcePort => port(self.server_source()),
+            Transport::ServerAddress => address(self.server_address()),
+            Transport::ServerPort => port(self.server_address()),
+            Transport::ServerRtt | Transport::ServerRttVariance => None,
+            of_client => kernel(self.0.client?, of_client),
+        }
+    }
+
+    fn local_offset(&self, seconds: i64) -> i32 {
+        self.0.session.worker.logger.local_offset(seconds)
+    }
+
+    fn zone_name(&self, seconds: i64) -> ZoneName {
+        rt::zone_name(seconds)
+    }
+
+    fn lend_record(&self, take: &mut dyn FnMut(&Record<'_>)) {
+        // The record tells what is known of the destination.
+        let _ = self.destination();
+        let facts = self.0.facts;
+        with_record(self.0.session, facts, |record| {
+            // What the server has said counts until the client is told something.
+            let status = facts.server_status.filter(|_| facts.status < 0).map_or(record.status, i32::from);
+            take(&Record { status, ..*record });
+        });
+    }
+
+    fn unique_id(&self) -> Option<&[u8]> {
+        self.0.unique_id()
+    }
+
+    fn is_local(&self, address: IpAddr) -> Option<bool> {
+        Some(rt::net::is_local(address))
+    }
+
+    fn process(&self) -> ProcessFacts<'_> {
+        self.0.session.worker.process_facts()
+    }
+
+    fn environment(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.session.worker.shared.host.variable(name)
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        Some(&self.0.session.worker.shared.counters)
+    }
+
+    fn session(&self) -> Option<SessionFacts<'_>> {
+        let session = self.0.session;
+        let bind = session.bind_index();
+        Some(SessionFacts { bind, accept_date: session.accept_date, header: session.proxy_header() })
+    }
+
+    fn stream(&self) -> Option<StreamFacts> {
+        let facts = self.0.facts;
+        let [cause, phase, ..] = facts.outcome.letters();
+        Some(StreamFacts {
+            timings: facts.timings,
+            start_date: facts.start_date,
+            termination: [cause, phase],
+            retries: facts.retries,
+            redispatched: facts.redispatched,
+            priority: (facts.orders.get().class, facts.orders.get().offset),
+            server_queue: facts.server_queue,
+            backend_queue: facts.backend_queue,
+            is_normal: is_normal(self.0.session, facts),
+            bytes_in: facts.bytes_in,
+            bytes_out: facts.bytes_out,
+            sent: facts.sent,
+            received: facts.received,
+            number: facts.number,
+            client_streams: facts.client_streams,
+            link: facts.link,
+            own: facts.orders.get().limits(),
+            last_rule: facts.last_rule.get(),
+            waiting_rule: facts.waiting_rule.get(),
+        })
+    }
+}
+
+impl StreamProbes<'_> {
+    /// Where the client really connected to.
+    fn original_destination(&self) -> Option<SocketAddr> {
+        let session = self.0.session;
+        session.original_destination().or_else(|| self.destination())
+    }
+
+    fn server_source(&self) -> Option<SocketAddr> {
+        match self.0.facts.backend_source {
+            Endpoint::Inet(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    fn server_address(&self) -> Option<SocketAddr> {
+        let (session, facts) = (self.0.session, self.0.facts);
+        facts.timings.connected?;
+        let backend = session.worker.proxy(facts.backend?).backend.as_ref()?;
+        match &*session.worker.shared.outgoing.address(backend.servers.get(facts.server?)?) {
+            ServerAddress::Inet { ip, port } => {
+                let offered = self.destination().map_or(0, |address| address.port());
+                Some((*ip, port.resolve(offered)).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn address(of: Option<SocketAddr>) -> Option<Value<'static>> {
+    of.map(|address| address.ip().into())
+}
+
+fn port(of: Option<SocketAddr>) -> Option<Value<'static>> {
+    of.map(|address| Value::Int(address.port().into()))
+}
+
+/// What the kernel knows of a connection.
+fn kernel(stream: &Stream, fact: Transport) -> Option<Value<'static>> {
+    let known = stream.tcp_info().ok()?;
+    let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    Some(Value::Int(match fact {
+        Transport::ClientRtt => micros(known.rtt),
+        Transport::ClientRttVariance => micros(known.rtt_variance),
+        Transport::ClientUnacked => known.unacked.into(),
+        Transport::ClientSacked => known.sacked.into(),
+        Transport::ClientRetransmits => known.retransmitted.into(),
+        Transport::ClientFackets => known.fackets.into(),
+        Transport::ClientLost => known.lost.into(),
+        Transport::ClientReordering => known.reordering.into(),
+        _ => return None,
+    }))
+}

@@ -1,0 +1,87 @@
+//! Rules on the bytes of an answer (`tcp-response content`) whose head is there: waits until they can be decided, at most
+//! for the `inspect-delay`. Must never consume a byte.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use policy::rule::Final;
+use policy::sample::Bytes;
+
+use super::{End, Exchange, failed};
+use crate::facts::{Cause, Outcome, Phase};
+use crate::stream::evaluate::View;
+use crate::stream::rules::run_content;
+
+impl Exchange<'_> {
+    /// Runs the rules of the backend. False: something that they ask for may still come.
+    pub(super) fn inspect(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        let session = self.session;
+        let backend = self.facts.borrow().backend.map(|index| session.worker.proxy(index));
+        let Some(rules) = backend.map(|proxy| &proxy.rules).filter(|rules| !rules.response_content.is_empty()) else {
+            return Ok(true);
+        };
+        let delay = rules.response_delay.unwrap_or_default();
+        let deadline = *self.inspecting.get_or_insert_with(|| rt::now() + delay);
+        let mut complete = rt::now() >= deadline;
+        loop {
+            let ended = {
+                let known = self.facts.borrow();
+                let bytes = Bytes { data: self.input.data(), complete, announced: None };
+                let view = View::response(session, Some(&self.client.stream), &known, &known.response);
+                run_content(View { bytes, ..view }, &rules.response_content)
+            };
+            match ended {
+                Some(None) => break,
+                Some(Some(ending)) => return self.refuse(ending),
+                None if complete => break,
+                None => match self.read_more(cx) {
+                    Poll::Pending => return Ok(false),
+                    Poll::Ready(more) => complete = !more,
+                },
+            }
+        }
+        self.inspecting = None;
+        Ok(true)
+    }
+
+    /// Reads what has come behind the head. Ready with false: no more comes, or there is no room for it.
+    fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.input.capacity() == 0 {
+            self.input = rt::buffer();
+        }
+        if self.input.room() == 0 {
+            self.input.compact();
+        }
+        if self.input.room() == 0 {
+            return Poll::Ready(false);
+        }
+        let read = self.link.stream.poll_read(cx, &mut self.input);
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+        // An end or an error shows again to whoever reads next.
+        read.map(|read| {
+            let more = read.is_ok_and(|bytes| bytes > 0);
+            if more {
+                self.server_side.reads(rt::now());
+            }
+            more
+        })
+    }
+
+    /// A rule does not let the answer pass.
+    fn refuse(&mut self, ending: &Final) -> Result<bool, End> {
+        let phase = match ending {
+            // What the server said does not count: it is as if it had said nothing.
+            Final::Close => return failed(Cause::Server, Phase::Headers, 502),
+            Final::SilentDrop(hops) => {
+                // What the system does not let happen quietly happens all the same.
+                let _ = self.client.stream.forget(*hops);
+                Phase::Request
+            }
+            _ => Phase::Data,
+        };
+        self.facts.borrow_mut().denied = true;
+        Err(End::Failed { outcome: Outcome::new(Cause::Proxy, phase), status: 0, page: false })
+    }
+}

@@ -1,0 +1,212 @@
+//! `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7): no more than so many bytes of a stream go
+//! on in a period. Owns the count of one stream. Must never change a byte.
+//!
+//! What went is counted as HAProxy counts rates: the period that runs in full, and of the one before the share that is not
+//! over yet. So a limit's worth of bytes goes at once, and from the end of the first period on the rest follows evenly:
+//! after every period exactly so many bytes more as the limit says. Bytes that wait count as gone at the moment for which
+//! they were promised, so that a timer that strikes late costs nothing.
+
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::flow::{Passed, forward};
+use policy::program::Bandwidth;
+use policy::sample::Direction;
+
+use super::{Filter, Scene};
+
+/// What is worth to be sent alone where no `min-size` says more: the payload of a segment.
+const SEGMENT: u64 = 1_448;
+
+/// A limit and what has gone.
+pub(super) struct Limiter {
+    plan: Bandwidth,
+    /// A rule has enabled it.
+    enabled: bool,
+    limit: u64,
+    meter: Meter,
+    /// What waits goes on from that moment on, at least so many bytes.
+    promise: Option<(Moment, u64)>,
+}
+
+impl Limiter {
+    pub(super) fn new(plan: Bandwidth) -> Self {
+        let meter = Meter { period: nanos(plan.period), start: None, current: 0, previous: 0 };
+        Self { plan, enabled: false, limit: plan.limit, meter, promise: None }
+    }
+
+    /// Bytes that are worth to go alone: what waits goes whole, or in pieces of that size.
+    fn least(&self, waiting: u64) -> u64 {
+        let millisecond = u128::from(self.limit) * 1_000_000 / u128::from(self.meter.period);
+        let worth = SEGMENT.min(self.limit / 10).max(u64::try_from(millisecond).unwrap_or(u64::MAX));
+        self.plan.min_size.max(worth).clamp(1, self.limit).min(waiting)
+    }
+}
+
+impl Filter for Limiter {
+    fn wants(&self, direction: Direction) -> bool {
+        self.enabled && (direction == Direction::Request) == self.plan.upload
+    }
+
+    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+        if input.is_empty() {
+            return Passed::Through;
+        }
+        let now = rt::now();
+        let mut kept = 0;
+        if let Some((moment, bytes)) = self.promise {
+            if now < moment {
+                return Passed::Until(moment);
+            }
+            self.promise = None;
+            self.meter.free(moment, self.limit);
+            self.meter.count(bytes);
+            kept = bytes;
+        }
+        let waiting = (input.len() as u64).saturating_sub(kept);
+        let free = self.meter.free(now, self.limit);
+        let least = self.least(waiting);
+        if kept == 0 && free < least {
+            let moment = self.meter.free_at(least, self.limit);
+            // What a period leaves goes at its end, where that is not too little.
+            let promise = match self.meter.left_at_end(self.limit) {
+                (end, left) if end < moment && left >= self.plan.min_size.max(1) => (end, left),
+                _ => (moment, least),
+            };
+            self.promise = Some(promise);
+            return Passed::Until(promise.0);
+        }
+        let most = if free < least { kept } else { kept + free };
+        let gone = forward(input, output, usize::try_from(most).unwrap_or(usize::MAX)) as u64;
+        self.meter.count(gone.saturating_sub(kept));
+        if input.is_empty() { Passed::Through } else { Passed::Again }
+    }
+
+    fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
+        self.enabled = true;
+        self.limit = bytes.unwrap_or(self.plan.limit);
+        self.meter.period = nanos(period.unwrap_or(self.plan.period));
+        self.promise = None;
+    }
+}
+
+fn nanos(period: Duration) -> u64 {
+    u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
+
+/// Bytes of the period that runs and of the one before. The moment at which a period ends belongs to it.
+struct Meter {
+    /// Nanoseconds.
+    period: u64,
+    /// When the one that runs began; `None`: nothing was asked yet.
+    start: Option<Moment>,
+    current: u64,
+    previous: u64,
+}
+
+impl Meter {
+    /// Bytes that may go now.
+    fn free(&mut self, now: Moment, limit: u64) -> u64 {
+        let start = *self.start.get_or_insert(now);
+        let passed = nanos_between(start, now).saturating_sub(1) / self.period;
+        if passed > 0 {
+            self.previous = if passed == 1 { self.current } else { 0 };
+            self.current = 0;
+            self.start = Some(start + Duration::from_nanos(passed.saturating_mul(self.period)));
+        }
+        let left = self.period.saturating_sub(nanos_between(self.start.unwrap_or(now), now));
+        let before = u128::from(self.previous) * u128::from(left);
+        let before = u64::try_from(before.div_ceil(u128::from(self.period))).unwrap_or(u64::MAX);
+        limit.saturating_sub(self.current).saturating_sub(before)
+    }
+
+    /// They went.
+    fn count(&mut self, bytes: u64) {
+        self.current = self.current.saturating_add(bytes);
+    }
+
+    /// When the period ends that runs, and how many bytes may go then.
+    fn left_at_end(&self, limit: u64) -> (Moment, u64) {
+        (self.start.unwrap_or_default() + Duration::from_nanos(self.period), limit.saturating_sub(self.current))
+    }
+
+    /// When `wanted` bytes may go, which are no more than the limit: behind the moment of [`Meter::free`].
+    fn free_at(&self, wanted: u64, limit: u64) -> Moment {
+        let start = self.start.unwrap_or_default();
+        // Of `before`, the share that is not over must leave room: the moment of the period at which it does.
+        let within = |before: u64, room: u64| {
+            let share = u128::from(self.period) * u128::from(room) / u128::from(before.max(1));
+            self.period - u64::try_from(share).unwrap_or(u64::MAX).min(self.period)
+        };
+        let room = limit.saturating_sub(wanted);
+        let behind = match room.checked_sub(self.current) {
+            Some(room) => within(self.previous, room),
+            None => self.period.saturating_add(within(self.current, room).max(1)),
+        };
+        start + Duration::from_nanos(behind)
+    }
+}
+
+fn nanos_between(from: Moment, to: Moment) -> u64 {
+    u64::try_from(to.saturating_since(from).as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(nanos: u64) -> Moment {
+        Moment::from_nanos(nanos)
+    }
+
+    fn meter() -> Meter {
+        Meter { period: SECOND, start: None, current: 0, previous: 0 }
+    }
+
+    #[test]
+    fn a_limit_goes_at_once_and_the_rest_evenly() {
+        let mut meter = meter();
+        let rows = [(5.0, 100), (5.5, 0), (5.999, 0), (6.0, 0), (6.25, 25), (6.5, 25), (7.0, 50), (7.5, 50), (8.0, 50)];
+        for (seconds, expected) in rows {
+            let free = meter.free(at((seconds * SECOND as f64) as u64), 100);
+            assert_eq!(free, expected, "{seconds}");
+            meter.count(free);
+        }
+        assert_eq!(meter.free(at(100 * SECOND), 100), 100, "after a long pause");
+    }
+
+    #[test]
+    fn what_is_promised_for_a_moment_is_there_then_and_not_before() {
+        let mut seed = 7_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let mut meter = Meter { period: 1 + random(3 * SECOND), ..meter() };
+            let limit = 1 + random(1_000_000);
+            let mut now = at(random(1 << 40));
+            for _ in 0..20 {
+                let wanted = 1 + random(limit);
+                let free = meter.free(now, limit);
+                if free >= wanted {
+                    meter.count(wanted);
+                    continue;
+                }
+                let then = meter.free_at(wanted, limit);
+                assert!(then > now, "{then:?} is not behind {now:?}");
+                let before = at(then.as_nanos() - 1);
+                if before > now {
+                    let mut copy = Meter { ..meter };
+                    assert!(copy.free(before, limit) < wanted);
+                }
+                assert!(meter.free(then, limit) >= wanted, "{wanted} of {limit} in {}", meter.period);
+                meter.count(wanted);
+                now = then;
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The filters of one direction behind each other: what one lets go, the next one sees. Owns what lies between two of
+//! them, never more than a buffer. Must never know what a filter does.
+
+use std::rc::Rc;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::flow::{Passage, Passed};
+use policy::sample::Direction;
+
+use super::{Event, Filters};
+
+/// One filter's place.
+struct Stage {
+    /// Its index in the set.
+    filter: usize,
+    /// What the one before has let go; the first one sees what has come.
+    held: Buffer,
+    /// It has let go everything, and nothing more comes.
+    done: bool,
+}
+
+/// All filters that see a direction.
+pub(super) struct Chain {
+    filters: Filters,
+    direction: Direction,
+    stages: Vec<Stage>,
+}
+
+impl Chain {
+    pub(super) fn new(filters: &Filters, direction: Direction) -> Self {
+        let stage = |filter: &usize| Stage { filter: *filter, held: Buffer::empty(), done: false };
+        let stages = filters.borrow().order(direction).iter().map(stage).collect();
+        Self { filters: Rc::clone(filters), direction, stages }
+    }
+}
+
+impl Passage for Chain {
+    fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+        let set = &mut *self.filters.borrow_mut();
+        let (scene, direction) = (set.scene, self.direction);
+        let mut until: Option<Moment> = None;
+        let (mut again, mut source_ended) = (false, ended);
+        for place in 0..self.stages.len() {
+            let (before, behind) = self.stages.split_at_mut(place + 1);
+            let Some(stage) = before.last_mut() else { break };
+            let from = if place == 0 { &mut *input } else { &mut stage.held };
+            let to = behind.first_mut().map_or(&mut *output, |next| &mut next.held);
+            if stage.done {
+                continue;
+            }
+            if !to.is_empty() {
+                // The next one has not taken what it got: this one's turn comes when it has.
+                again |= !from.is_empty() || source_ended;
+                source_ended = false;
+                continue;
+            }
+            if from.is_empty() && !source_ended {
+                continue;
+            }
+            let filter = &mut set.attached[stage.filter].filter;
+            let passed = if filter.wants(direction) {
+                filter.body(&scene, direction, from, to, source_ended)
+            } else {
+                conn::flow::forward(from, to, usize::MAX);
+                Passed::Through
+            };
+            match passed {
+                Passed::Through => {
+                    again |= !from.is_empty();
+                    if source_ended && from.is_empty() {
+                        stage.done = true;
+                        filter.note(&scene, Event::MessageEnded(direction));
+                    }
+                }
+                Passed::Again => again = true,
+                Passed::Until(moment) => until = Some(until.map_or(moment, |until| until.min(moment))),
+            }
+            // The next one sees the end behind the last bytes of this one.
+            source_ended &= stage.done;
+        }
+        match until {
+            Some(moment) => Passed::Until(moment),
+            None if again => Passed::Again,
+            None => Passed::Through,
+        }
+    }
+}

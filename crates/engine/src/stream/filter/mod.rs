@@ -1,0 +1,307 @@
+//! The room of the filters: what stands in the way of a stream's messages, in the order that the configuration gives
+//! (configuration manual, section 9). A kind of filter is a file here that implements [`Filter`]; it is attached to a
+//! stream when the stream begins, or gets its backend, and sees heads and bodies of both directions. A stream of proxies
+//! without filters knows of none of it: that costs a look whether a list is empty. Must never know what a filter does.
+//!
+//! What a filter can do, in the order in which it happens:
+//!
+//! 1. [`Filter::note`]: it is told that it was attached, that the stream began, that a backend was chosen, and so on.
+//! 2. [`Filter::head`]: it sees a head that is about to go on and may change it, the framing of its body included.
+//! 3. [`Filter::wants`]: it says whether it has to see the body. As long as no filter has to, bodies flow as without any:
+//!    in large pieces, or through the kernel.
+//! 4. [`Filter::body`]: it lets payload go on, holds it back, or puts other bytes in its place.
+//!
+//! Bodies of tunnels and of TCP sessions are filtered the same way, without heads. Answers that Weir gives itself are told
+//! with [`Event::Replied`], and not filtered.
+
+mod bandwidth;
+mod chain;
+mod trace;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use config::spec::Mode;
+use conn::duplex::Duplex;
+use conn::flow::{Flow, Passed, forward};
+use policy::program::Proxy;
+use policy::sample::Direction;
+use wire::http::Head;
+
+use crate::session::Session;
+use crate::worker::SharedFacts;
+use chain::Chain;
+
+/// What a filter is told of its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// It was attached to the stream.
+    Attached,
+    /// The stream begins: its request is there, or its connection in TCP mode.
+    Begun,
+    /// It has this backend.
+    BackendChosen(&'a str),
+    /// A direction is looked at from now on.
+    Opened(Direction),
+    /// The whole message of a direction has gone on.
+    MessageEnded(Direction),
+    /// The request is sent again: what a server has answered so far does not count.
+    Restarted,
+    /// Weir answers itself, with this status.
+    Replied(u16),
+    /// A direction is not looked at any more.
+    Closed(Direction),
+    /// The stream ends.
+    Ended,
+    /// It is detached.
+    Detached,
+}
+
+/// What a filter may see of its stream whenever it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene {
+    /// A number that tells streams apart.
+    pub stream: u64,
+    /// Index of the worker.
+    pub worker: usize,
+    /// `mode http`.
+    pub http: bool,
+    /// The backend is known.
+    pub has_backend: bool,
+    /// Where a trace goes.
+    pub tell: Option<fn(&[u8])>,
+}
+
+/// One filter of one stream.
+pub trait Filter {
+    /// It is told what becomes of the stream.
+    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+        let _ = (scene, event);
+    }
+
+    /// A head that is about to go on. What it changes there is what goes on: also `framing`, where it is going to change
+    /// the length of the body.
+    fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
+        let _ = (scene, direction, head);
+    }
+
+    /// Whether it has to see the payload of that direction. Asked when the direction begins, and after rules were run.
+    fn wants(&self, direction: Direction) -> bool;
+
+    /// Moves payload that may go on from `input` to `output`, which is empty; what stays is shown again. `ended`: nothing
+    /// comes behind it. Only where [`Filter::wants`] said so: for the others everything goes on.
+    fn body(
+        &mut self,
+        scene: &Scene,
+        direction: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Passed {
+        let _ = (scene, direction, ended);
+        forward(input, output, usize::MAX);
+        Passed::Through
+    }
+
+    /// A rule limits the bandwidth of the stream: to so many bytes in such a time, each the filter's own where there is
+    /// none.
+    fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
+        let _ = (bytes, period);
+    }
+}
+
+/// A filter and whose it is.
+struct Attached {
+    /// Index of the proxy.
+    proxy: usize,
+    /// Index among the proxy's filters.
+    index: usize,
+    /// It belongs to the backend, which is not the frontend.
+    of_backend: bool,
+    filter: Box<dyn Filter>,
+}
+
+/// The filters of a stream.
+pub struct Set {
+    scene: Scene,
+    attached: Vec<Attached>,
+    /// Which of them see what goes to the server, in order.
+    request: Vec<usize>,
+    /// Which of them see what goes to the client.
+    response: Vec<usize>,
+}
+
+/// The filters of a stream, as its facts, its flows and its rules share them.
+pub type Filters = Rc<RefCell<Set>>;
+
+impl Set {
+    fn order(&self, direction: Direction) -> &[usize] {
+        match direction {
+            Direction::Request => &self.request,
+            Direction::Response => &self.response,
+        }
+    }
+
+    fn attach(&mut self, proxy: &Proxy, of_backend: bool) {
+        let first = self.attached.len();
+        for (index, plan) in proxy.filters.list.iter().enumerate() {
+            let filter: Box<dyn Filter> = match plan {
+                policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
+                policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
+            };
+            self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
+            let scene = self.scene;
+            self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&scene, Event::Attached));
+        }
+        self.request.extend(proxy.filters.request.iter().map(|index| first + index));
+        self.response.extend(proxy.filters.response.iter().map(|index| first + index));
+    }
+
+    fn tell(&mut self, event: Event<'_>) {
+        let scene = self.scene;
+        self.attached.iter_mut().for_each(|own| own.filter.note(&scene, event));
+    }
+
+    /// Tells those of the backend, or the others.
+    fn tell_those(&mut self, of_backend: bool, event: Event<'_>) {
+        let scene = self.scene;
+        let own = self.attached.iter_mut().filter(|own| own.of_backend == of_backend);
+        own.for_each(|own| own.filter.note(&scene, event));
+    }
+
+    /// Tells those that see that direction.
+    fn tell_of(&mut self, direction: Direction, event: Event<'_>, only: impl Fn(bool) -> bool) {
+        let scene = self.scene;
+        for place in 0..self.order(direction).len() {
+            let index = self.order(direction)[place];
+            if only(self.attached[index].of_backend) {
+                self.attached[index].filter.note(&scene, event);
+            }
+        }
+    }
+
+    fn head(&mut self, direction: Direction, head: &mut Head) {
+        let scene = self.scene;
+        for place in 0..self.order(direction).len() {
+            let index = self.order(direction)[place];
+            self.attached[index].filter.head(&scene, direction, head);
+        }
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        self.order(direction).iter().any(|index| self.attached[*index].filter.wants(direction))
+    }
+}
+
+/// A stream of a proxy that has filters begins.
+pub fn begin(session: &Session, facts: &SharedFacts) {
+    let proxy = session.proxy();
+    if proxy.filters.list.is_empty() {
+        return;
+    }
+    let mut set = new(session);
+    set.attach(proxy, false);
+    set.tell(Event::Begun);
+    set.tell_of(Direction::Request, Event::Opened(Direction::Request), |_| true);
+    facts.borrow_mut().filters = Some(Rc::new(RefCell::new(set)));
+}
+
+fn new(session: &Session) -> Set {
+    let worker = &session.worker;
+    let scene = Scene {
+        stream: worker.requests(),
+        worker: worker.id,
+        http: session.proxy().mode == Mode::Http,
+        has_backend: false,
+        tell: worker.shared.host.tell,
+    };
+    Set { scene, attached: Vec::new(), request: Vec::new(), response: Vec::new() }
+}
+
+/// The stream has got its backend.
+pub fn choose(session: &Session, facts: &SharedFacts, backend: &Proxy) {
+    let known = facts.borrow().filters.clone();
+    let differs = backend.index != session.frontend;
+    if known.is_none() && (!differs || backend.filters.list.is_empty()) {
+        return;
+    }
+    let filters = known.unwrap_or_else(|| Rc::new(RefCell::new(new(session))));
+    {
+        let set = &mut *filters.borrow_mut();
+        if differs {
+            set.attach(backend, true);
+        }
+        set.scene.has_backend = true;
+        set.tell(Event::BackendChosen(&backend.name));
+        set.tell_of(Direction::Request, Event::Opened(Direction::Request), |of_backend| of_backend);
+    }
+    facts.borrow_mut().filters = Some(filters);
+}
+
+/// A request's head is about to go to the server.
+pub fn request_head(filters: &Filters, facts: &SharedFacts) {
+    let facts = &mut *facts.borrow_mut();
+    filters.borrow_mut().head(Direction::Request, &mut facts.request);
+}
+
+/// An answer's head is about to go to the client.
+pub fn response_head(filters: &Filters, head: &mut Head) {
+    let set = &mut *filters.borrow_mut();
+    set.tell_of(Direction::Response, Event::Opened(Direction::Response), |_| true);
+    set.head(Direction::Response, head);
+}
+
+/// Puts the filters in the way of a message that has no body.
+fn without_body(filters: &Filters, direction: Direction) {
+    filters.borrow_mut().tell_of(direction, Event::MessageEnded(direction), |_| true);
+}
+
+/// Puts the filters in the way of a direction if one of them has to see it. `has_body`: something is to come.
+pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut Flow, has_body: bool) {
+    let Some(filters) = filters else { return };
+    if !has_body {
+        without_body(filters, direction);
+    } else if !flow.has_passage() && filters.borrow().wants(direction) {
+        flow.set_passage(Box::new(Chain::new(filters, direction)));
+    }
+}
+
+/// Puts the filters in the way of both directions of a tunnel.
+pub fn install_both(filters: Option<&Filters>, duplex: &mut Duplex) {
+    install(filters, Direction::Request, &mut duplex.up, true);
+    install(filters, Direction::Response, &mut duplex.down, true);
+}
+
+/// Tells every filter of the stream, where there are any.
+pub fn tell(filters: Option<&Filters>, event: Event<'_>) {
+    if let Some(filters) = filters {
+        filters.borrow_mut().tell(event);
+    }
+}
+
+/// The index of a proxy, and that of a filter in it.
+pub type Place = (usize, usize);
+
+/// A rule limits the bandwidth of the stream by the filter at that place.
+pub fn limit(filters: Option<&Filters>, place: Place, bytes: Option<u64>, period: Option<Duration>) {
+    let Some(filters) = filters else { return };
+    let set = &mut *filters.borrow_mut();
+    let own = |own: &&mut Attached| (own.proxy, own.index) == place;
+    if let Some(own) = set.attached.iter_mut().find(own) {
+        own.filter.limit(bytes, period);
+    }
+}
+
+/// The stream ends, and its filters with it.
+pub fn end(filters: &Filters) {
+    let set = &mut *filters.borrow_mut();
+    for direction in [Direction::Request, Direction::Response] {
+        set.tell_of(direction, Event::Closed(direction), |_| true);
+    }
+    // Those of the backend go first.
+    set.tell_those(true, Event::Detached);
+    set.tell_those(false, Event::Ended);
+    set.tell_those(false, Event::Detached);
+}

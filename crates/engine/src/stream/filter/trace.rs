@@ -1,0 +1,168 @@
+//! `filter trace` (configuration manual, section 9.1): tells what it sees of a stream, and may let the data go on in
+//! random pieces, which shows whether others can live with that. Must never change a byte.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use base::buffer::Buffer;
+use conn::flow::{Passed, forward};
+use policy::program::Trace;
+use policy::sample::Direction;
+use wire::http::Head;
+
+use super::{Event, Filter, Scene};
+
+/// Bytes of a dump's line.
+const LINE: usize = 16;
+
+/// A filter that tells what it sees.
+pub(super) struct Tracer {
+    plan: Arc<Trace>,
+    of_backend: bool,
+}
+
+impl Tracer {
+    pub(super) fn new(plan: &Arc<Trace>, of_backend: bool) -> Self {
+        Self { plan: Arc::clone(plan), of_backend }
+    }
+
+    /// Tells one thing; `name` is that of the occasion, as HAProxy calls it.
+    fn tell(&self, scene: &Scene, name: &str, what: &str) {
+        let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) else { return };
+        let mut text = self.prefix(scene);
+        let _ = match what {
+            "" => writeln!(text, "{name:<25}"),
+            _ => writeln!(text, "{name:<25}: {what}"),
+        };
+        tell(text.as_bytes());
+    }
+
+    /// What every line begins with.
+    fn prefix(&self, scene: &Scene) -> String {
+        let now = rt::wall();
+        let (seconds, micros) = (now.seconds, now.nanos / 1_000);
+        format!("{seconds}.{micros:06} [{:<20}] [strm {:#x}({})] ", self.plan.label, scene.stream, scene.worker)
+    }
+
+    fn channel(scene: &Scene, direction: Direction) -> String {
+        let channel = if direction == Direction::Request { "REQUEST" } else { "RESPONSE" };
+        let mode = if scene.http { "HTTP" } else { "TCP" };
+        let side = if scene.has_backend { "backend" } else { "frontend" };
+        format!("channel={channel:<10} - mode={mode:<5} ({side})")
+    }
+}
+
+impl Filter for Tracer {
+    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+        if self.plan.quiet {
+            return;
+        }
+        let side = if self.of_backend { "filter-type=backend" } else { "filter-type=frontend" };
+        match event {
+            Event::Attached => self.tell(scene, "trace_attach", side),
+            Event::Begun => self.tell(scene, "trace_stream_start", ""),
+            Event::BackendChosen(name) => self.tell(scene, "trace_stream_set_backend", &format!("backend={name}")),
+            Event::Opened(direction) => {
+                self.tell(scene, "trace_chn_start_analyze", &Self::channel(scene, direction));
+            }
+            Event::MessageEnded(direction) if scene.http => {
+                self.tell(scene, "trace_http_end", &Self::channel(scene, direction));
+            }
+            Event::MessageEnded(_) => {}
+            Event::Restarted => {
+                self.tell(scene, "trace_http_reset", &Self::channel(scene, Direction::Response));
+            }
+            Event::Replied(status) => self.tell(scene, "trace_http_reply", &format!("status={status}")),
+            Event::Closed(direction) => self.tell(scene, "trace_chn_end_analyze", &Self::channel(scene, direction)),
+            Event::Ended => self.tell(scene, "trace_stream_stop", ""),
+            Event::Detached => self.tell(scene, "trace_detach", side),
+        }
+    }
+
+    fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
+        let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) else { return };
+        let prefix = self.prefix(scene);
+        let shown = String::from_utf8_lossy;
+        let mut text = prefix.clone();
+        let _ = write!(text, "{:<25}: {}\t", "trace_http_headers", Self::channel(scene, direction));
+        let _ = match direction {
+            Direction::Request => {
+                let version = shown(head.version_text());
+                writeln!(text, "{} {} {version}", shown(head.method()), shown(head.target()))
+            }
+            Direction::Response => {
+                writeln!(text, "{} {} {}", shown(head.version_text()), head.status(), shown(head.reason()))
+            }
+        };
+        for (name, value) in head.fields() {
+            let _ = writeln!(text, "{prefix}\t{}: {}", shown(name), shown(value));
+        }
+        tell(text.as_bytes());
+    }
+
+    fn wants(&self, _: Direction) -> bool {
+        // A quiet one that lets everything pass has nothing to look for.
+        !self.plan.quiet || self.plan.random_forwarding || self.plan.most.is_some()
+    }
+
+    fn body(
+        &mut self,
+        scene: &Scene,
+        direction: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        _: bool,
+    ) -> Passed {
+        let length = input.len();
+        let mut share = match self.plan.random_forwarding {
+            true => (rt::random() % (length as u64 + 1)) as usize,
+            false => length,
+        };
+        share = share.min(self.plan.most.unwrap_or(usize::MAX));
+        let gone = if share > 0 { forward(input, output, share) } else { 0 };
+        if let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) {
+            let name = if scene.http { "trace_http_payload" } else { "trace_tcp_payload" };
+            let what = format!("{} - len={length} - forward={gone}", Self::channel(scene, direction));
+            self.tell(scene, name, &what);
+            if self.plan.hexdump {
+                let mut text = String::new();
+                dump(output.data(), &mut text);
+                tell(text.as_bytes());
+            }
+        }
+        if gone == length { Passed::Through } else { Passed::Again }
+    }
+}
+
+/// Shows bytes as numbers and as characters, sixteen a line.
+fn dump(bytes: &[u8], text: &mut String) {
+    for (line, bytes) in bytes.chunks(LINE).enumerate() {
+        let _ = write!(text, "\t0x{:06x}: ", line * LINE);
+        for at in 0..LINE {
+            let _ = match bytes.get(at) {
+                Some(byte) => write!(text, "{byte:02x} "),
+                None => write!(text, "   "),
+            };
+            if at == LINE / 2 - 1 {
+                text.push_str("  ");
+            }
+        }
+        text.push_str("  |");
+        text.extend(bytes.iter().map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' }));
+        text.push_str("|\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dump;
+
+    #[test]
+    fn a_dump_shows_sixteen_bytes_a_line() {
+        let mut text = String::new();
+        dump(b"0123456789abcdef\x00\xffA", &mut text);
+        let expected = "\t0x000000: 30 31 32 33 34 35 36 37   38 39 61 62 63 64 65 66   |0123456789abcdef|\n\
+                        \t0x000010: 00 ff 41                                            |..A|\n";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,46 @@
+//! Passwords that crypt(3) hides, before expressions ask for them: what it takes time to find out is found out on another
+//! thread, while the request waits. Must never decide what a wrong password means.
+
+use std::sync::Arc;
+
+use policy::fetch::{Trial, trials};
+use policy::program::Proxy;
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::buffering::Missing;
+use crate::worker::SharedFacts;
+
+/// Whether a request has to wait here, as far as that can be told without looking closer.
+pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
+    let says = |name: &[u8]| facts.borrow().request.contains(name);
+    !proxy.slow_userlists.is_empty() && (says(b"authorization") || says(b"proxy-authorization"))
+}
+
+/// Finds out whether name and password of a request are right, for each list that a proxy's expressions ask.
+///
+/// # Errors
+/// Too many requests wait for that already.
+pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Missing> {
+    let shared = &session.worker.shared;
+    let unknown = {
+        let facts = facts.borrow();
+        let Some(field) = session.proxy().http.credentials(&facts.request) else { return Ok(()) };
+        trials(&shared.program, &shared.live, &proxy.slow_userlists, field)
+    };
+    for Trial { hidden, password, proof } in unknown {
+        let hidden = Arc::clone(&hidden);
+        match shared.helpers.run(move || hidden.is(&password)).await {
+            Some(true) => shared.live.passwords.learn(proof),
+            Some(false) => {}
+            None => {
+                return Err(Missing {
+                    outcome: Outcome::new(Cause::Resource, Phase::Request),
+                    status: 503,
+                    page: true,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,419 @@
+//! Runs the rules of a proxy over a message: conditions are evaluated, heads changed, variables set, and what ends the
+//! evaluation is told. Must never send an answer itself.
+
+use config::spec::{LogLevel, LogStep};
+use policy::condition::Verdict;
+use policy::rule::{Action, Edit, End, Expected, Final, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer};
+use policy::sample::{Context, RulePlace, Value};
+use rt::net::Stream;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wire::http::Head;
+
+use crate::facts::Facts;
+use crate::session::Session;
+use crate::stream::evaluate::View;
+use crate::stream::{conclude, filter, tally};
+
+/// A target made no sense to a rule.
+static MALFORMED: Final = Final::Fault(400);
+/// A change of the head did not fit, and that matters (`strict-mode`).
+static UNFIT: Final = Final::Fault(500);
+
+/// Attempts beyond the first that a rule may set.
+const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
+/// Classes of priority on either side of 0.
+const CLASSES: i64 = 2047;
+/// Milliseconds of a priority's offset on either side of 0.
+const OFFSETS: i64 = 524_287;
+
+/// How far the rules of a set have come that wait now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Index of the rule that is next.
+    next: usize,
+    /// Changes of the head that do not fit are left out (`strict-mode off`).
+    lenient: bool,
+}
+
+impl Progress {
+    /// Where the rule is written that was taken last.
+    pub fn last_of(self, rules: &[Rule]) -> Option<RulePlace> {
+        rules.get(self.next.checked_sub(1)?).map(|rule| rule.place)
+    }
+}
+
+/// Why an evaluation stopped.
+pub enum Stop<'r> {
+    /// There is no further rule.
+    End,
+    /// A rule ended it, and does not let the message pass.
+    Final(&'r Final),
+    /// The message is to wait first.
+    Wait(&'r Wait),
+}
+
+/// How far an evaluation came.
+enum Step<'r> {
+    /// To the end of the list, or to a rule that lets the message pass.
+    End,
+    /// To a rule that asks for something that may still come.
+    Unknown,
+    /// To a rule that ends it.
+    Final(&'r Final),
+    /// Over a rule that does something to the stream.
+    Effect(Effect),
+    /// Over a rule that changes the head. The text has been rendered.
+    Edit(&'r Edit),
+    /// Over a rule that makes the message wait.
+    Wait(&'r Wait),
+    /// Over a rule that expects a header before the first bytes.
+    Expect(Expected),
+}
+
+/// What a rule does to a stream or its connections, worked out.
+enum Effect {
+    /// A timeout of its own.
+    Timeout(TimeoutKind, Duration),
+    /// The request is not sent again.
+    DisableRetry,
+    /// What the packets of a connection say.
+    Packets(Peer, Packets, i64),
+    /// Attempts beyond the first.
+    Retries(u32),
+    /// The class of its priority.
+    Class(i16),
+    /// The offset of its priority, milliseconds.
+    Offset(i32),
+    /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
+    Limit(filter::Place, Option<u64>, Option<Duration>),
+    /// The level of its line.
+    LogLevel(Option<LogLevel>),
+    /// A line is written.
+    Log(LogStep, Option<usize>),
+    /// Another end of the client's connection.
+    Ends(End, SocketAddr),
+}
+
+/// Does it; with `of_stream` until the stream has ended, else until its session has.
+fn perform(view: View<'_>, effect: Effect, of_stream: bool) {
+    let View { session, facts, .. } = view;
+    match effect {
+        Effect::Timeout(kind, period) => facts.order(|orders| orders.timeouts.set(kind, period)),
+        Effect::DisableRetry => facts.order(|orders| orders.never_retry = true),
+        // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
+        Effect::Packets(Peer::Client, Packets::Mark, number) => {
+            let _ = view.client.map(|client| client.set_mark(number as u32));
+        }
+        Effect::Packets(Peer::Client, Packets::ServiceClass, number) => {
+            let _ = view.client.map(|client| client.set_service_class(number as u8));
+        }
+        Effect::Packets(Peer::Server, Packets::Mark, number) => {
+            facts.order(|orders| orders.server_mark = Some(number as u32));
+        }
+        Effect::Packets(Peer::Server, Packets::ServiceClass, number) => {
+            facts.order(|orders| orders.server_class = Some(number as u8));
+        }
+        Effect::Retries(retries) => facts.order(|orders| orders.retries = Some(retries)),
+        Effect::Class(class) => facts.order(|orders| orders.class = class),
+        Effect::Offset(offset) => facts.order(|orders| orders.offset = offset),
+        Effect::Limit(place, bytes, period) => filter::limit(facts.filters.as_ref(), place, bytes, period),
+        Effect::LogLevel(level) => facts.order(|orders| orders.log_level = Some(level)),
+        Effect::Log(step, profile) => conclude::log_now(view, step, profile),
+        Effect::Ends(end, address) if end.is_source() => session.change_ends(Some(address), None, of_stream),
+        Effect::Ends(_, address) => session.change_ends(None, Some(address), of_stream),
+    }
+}
+
+/// A list of rules on its way.
+struct Course<'s, 'r> {
+    session: &'s Session,
+    rules: &'r [Rule],
+    progress: Progress,
+    /// What a format has given.
+    text: Vec<u8>,
+    /// What a rule asks for is waited for.
+    waits: bool,
+    /// What is done lasts as long as the stream.
+    of_stream: bool,
+}
+
+impl Drop for Course<'_, '_> {
+    fn drop(&mut self) {
+        self.session.worker.keep_text(std::mem::take(&mut self.text));
+    }
+}
+
+impl<'s, 'r> Course<'s, 'r> {
+    fn new(session: &'s Session, rules: &'r [Rule]) -> Self {
+        Self {
+            session,
+            rules,
+            progress: Progress::default(),
+            text: session.worker.take_text(),
+            waits: false,
+            of_stream: true,
+        }
+    }
+
+    /// Goes on until somebody else has to do something.
+    fn advance(&mut self, view: View<'_>) -> Step<'r> {
+        loop {
+            match view.lend(|context| self.walk(context)) {
+                Step::Effect(effect) => perform(view, effect, self.of_stream),
+                Step::Final(ending) => {
+                    self.note(view.facts);
+                    return if matches!(ending, Final::Allow) { Step::End } else { Step::Final(ending) };
+                }
+                step => return step,
+            }
+        }
+    }
+
+    /// The rule that was taken last has ended the evaluation.
+    fn note(&self, facts: &Facts) {
+        if self.of_stream {
+            let rule = self.progress.next.checked_sub(1).and_then(|last| self.rules.get(last));
+            facts.last_rule.set(rule.map(|rule| rule.place));
+        }
+    }
+
+    /// Goes on as long as nothing but variables and lists changes.
+    fn walk(&mut self, context: &Context<'_>) -> Step<'r> {
+        let rules = self.rules;
+        while let Some(rule) = rules.get(self.progress.next) {
+            let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
+            if verdict == Verdict::Unknown && self.waits && !context.bytes.complete {
+                return Step::Unknown;
+            }
+            self.progress.next += 1;
+            if verdict == Verdict::Yes
+                && let Some(step) = self.take(&rule.action, context)
+            {
+                return step;
+            }
+        }
+        Step::End
+    }
+
+    /// What a head may measure once it was changed.
+    fn room(&self) -> usize {
+        self.session.worker.shared.program.global.bufsize
+    }
+
+    /// A change of the head failed: what that means for the message, unless it is left out.
+    #[cold]
+    fn judge(&self, facts: &Facts, unfit: Unfit) -> Option<&'static Final> {
+        match unfit {
+            Unfit::Malformed => Some(&MALFORMED),
+            Unfit::Full => {
+                tally::failed_rewrite(self.session, facts);
+                (!self.progress.lenient).then_some(&UNFIT)
+            }
+        }
+    }
+
+    /// What an action asks for. `None`: nothing more, it has been done.
+    fn take(&mut self, action: &'r Action, context: &Context<'_>) -> Option<Step<'r>> {
+        let text = &mut self.text;
+        let effect = match action {
+            Action::Edit(edit) => {
+                text.clear();
+                if let Some(format) = edit.format() {
+                    format.render_in(context, text);
+                }
+                if let Some(expression) = edit.expression() {
+                    let value = expression.evaluate(context)?;
+                    text.extend_from_slice(value.bytes()?);
+                }
+                return Some(Step::Edit(edit));
+            }
+            Action::SetVariable(variable, condition, expression) => {
+                let value = expression.evaluate(context);
+                condition.set(context, variable, value);
+                return None;
+            }
+            Action::FormatVariable(variable, condition, format) => {
+                text.clear();
+                format.render_in(context, text);
+                condition.set(context, variable, context.copy(text).map(Value::Str));
+                return None;
+            }
+            Action::UnsetVariable(variable) => {
+                context.variables.unset(variable);
+                return None;
+            }
+            Action::ChangeList(change) => {
+                change.perform(context, text);
+                return None;
+            }
+            Action::Capture { of_request, index, expression } => {
+                let plan = context.frontend().and_then(|proxy| proxy.frontend.as_ref()?.captures.as_ref());
+                if let Some((plan, captures)) = plan.zip(context.captures)
+                    && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
+                {
+                    captures.borrow_mut().set(plan, *of_request, *index, text);
+                }
+                return None;
+            }
+            Action::SetStrict(strict) => {
+                self.progress.lenient = !strict;
+                return None;
+            }
+            Action::Nothing => return None,
+            Action::Wait(wait) => return Some(Step::Wait(wait)),
+            Action::Expect(expected) => return Some(Step::Expect(*expected)),
+            Action::Final(ending) => match &**ending {
+                Final::Redirect(redirect) if redirect.is_void(context) => return None,
+                ending => return Some(Step::Final(ending)),
+            },
+            Action::SetLogLevel(level) => Effect::LogLevel(*level),
+            Action::Log { step, profile } => Effect::Log(*step, *profile),
+            Action::SetTimeout(kind, period) => Effect::Timeout(*kind, period.evaluate(context)?),
+            Action::DisableRetry => Effect::DisableRetry,
+            Action::SetPackets(peer, packets, number) => Effect::Packets(*peer, *packets, number.evaluate(context)?),
+            Action::SetRetries(number) => {
+                let retries = number.evaluate(context).filter(|retries| RETRIES.contains(retries))?;
+                Effect::Retries(u32::try_from(retries).ok()?)
+            }
+            Action::SetPriorityClass(class) => Effect::Class(integer(class, context)?.clamp(-CLASSES, CLASSES) as i16),
+            Action::SetPriorityOffset(offset) => {
+                Effect::Offset(integer(offset, context)?.clamp(-OFFSETS, OFFSETS) as i32)
+            }
+            Action::LimitBandwidth(change) => {
+                let (bytes, period) = change.evaluate(context);
+                Effect::Limit((change.proxy, change.filter?), bytes, period)
+            }
+            Action::SetEnd(end, expression) => Effect::Ends(*end, end.change(context, expression)?),
+        };
+        Some(Step::Effect(effect))
+    }
+}
+
+/// Runs the rules on bytes, or on a request before those of HTTP. `None`: something that they ask for may still come.
+/// Inside: what ends the session, unless it passes.
+pub fn run_content<'r>(view: View<'_>, rules: &'r [Rule]) -> Option<Option<&'r Final>> {
+    let mut course = Course::new(view.session, rules);
+    course.waits = true;
+    view.facts.waiting_rule.set(None);
+    loop {
+        match course.advance(view) {
+            Step::End => return Some(None),
+            Step::Final(ending) => return Some(Some(ending)),
+            Step::Unknown => {
+                view.facts.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
+                return None;
+            }
+            // Of other sets.
+            Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}
+        }
+    }
+}
+
+/// Runs the rules on a connection that was just accepted, or on its session. What ends it is given back, unless it
+/// passes; `expect` is told which headers have to come first.
+pub fn run_connection<'r>(
+    session: &Session,
+    client: &Stream,
+    rules: &'r [Rule],
+    expect: &mut dyn FnMut(Expected),
+) -> Option<&'r Final> {
+    let facts = session.worker.take_facts();
+    {
+        let facts = &mut *facts.borrow_mut();
+        (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date);
+    }
+    let ended = {
+        let facts = facts.borrow();
+        let mut course = Course::new(session, rules);
+        course.of_stream = false;
+        loop {
+            match course.advance(View::connection(session, client, &facts)) {
+                Step::End | Step::Unknown => break None,
+                Step::Final(ending) => break Some(ending),
+                Step::Expect(expected) => expect(expected),
+                // Of other sets.
+                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) => {}
+            }
+        }
+    };
+    session.worker.keep_facts(facts);
+    ended
+}
+
+/// Runs `http-request` rules from where they are. `behind` is what has come behind the head.
+pub fn run_request<'r>(
+    session: &Session,
+    client: &Stream,
+    facts: &mut Facts,
+    behind: &[u8],
+    rules: &'r [Rule],
+    progress: &mut Progress,
+) -> Stop<'r> {
+    let mut course = Course::new(session, rules);
+    course.progress = *progress;
+    loop {
+        match course.advance(View::request(session, client, facts).behind(behind)) {
+            Step::End | Step::Unknown => return Stop::End,
+            Step::Final(ending) => return Stop::Final(ending),
+            Step::Wait(wait) => {
+                *progress = course.progress;
+                return Stop::Wait(wait);
+            }
+            Step::Edit(edit) => {
+                keep_line(facts, edit);
+                let done = edit.apply(&mut facts.request, &course.text, course.room());
+                if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
+                    return Stop::Final(ending);
+                }
+            }
+            // Of other sets.
+            Step::Expect(_) | Step::Effect(_) => {}
+        }
+    }
+}
+
+/// Runs `http-response` or `http-after-response` rules over a head that is on its way to the client, and what has come
+/// behind it.
+pub fn run_response<'r>(
+    session: &Session,
+    client: Option<&Stream>,
+    facts: &Facts,
+    (head, behind): (&mut Head, &[u8]),
+    rules: &'r [Rule],
+) -> Option<&'r Final> {
+    let mut course = Course::new(session, rules);
+    loop {
+        match course.advance(View::response(session, client, facts, head).behind(behind)) {
+            Step::End | Step::Unknown => return None,
+            Step::Final(ending) => return Some(ending),
+            Step::Edit(edit) => {
+                let done = edit.apply(head, &course.text, course.room());
+                if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
+                    return Some(ending);
+                }
+            }
+            // No answer waits; the others are of other sets.
+            Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}
+        }
+    }
+}
+
+/// Runs the `http-after-response` rules of both sides over a head that is on its way to the client. What is given back
+/// takes its place.
+pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Option<&'s Final> {
+    let frontend = session.proxy();
+    let backend = facts.backend.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.index != frontend.index);
+    backend.into_iter().chain([frontend]).find_map(|proxy| {
+        let rules = &proxy.rules.http_after_response;
+        if rules.is_empty() { None } else { run_response(session, None, facts, (head, &[]), rules) }
+    })
+}
+
+/// The log tells the request's line as it came.
+fn keep_line(facts: &Facts, edit: &Edit) {
+    if edit.is_about_the_line() {
+        let line = || (facts.request.method().into(), facts.request.target().into());
+        facts.captures.borrow_mut().line.get_or_insert_with(line);
+    }
+}

@@ -1,0 +1,99 @@
+//! Requests that a rule makes wait: for time to pass, for their body, for the client to take a hint, in the tarpit. Must
+//! never decide that one waits.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use policy::program::Proxy;
+use policy::rule::Wait;
+use wire::http::{Head, Version};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::buffering::{self, Missing};
+use crate::stream::evaluate::View;
+use crate::stream::http::Client;
+use crate::stream::refuse::send_page;
+use crate::worker::SharedFacts;
+
+/// Waits for what a rule says.
+///
+/// # Errors
+/// The request ends here.
+pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, rule: &Wait) -> Result<(), Missing> {
+    match rule {
+        Wait::Pause(period) => {
+            let period = {
+                let facts = facts.borrow();
+                View::request(session, &client.stream, &facts)
+                    .behind(client.input.data())
+                    .lend(|context| period.evaluate(context))
+            };
+            if let Some(period) = period {
+                pass(client, period).await;
+                facts.borrow_mut().timings.request = Some(rt::now());
+            }
+            Ok(())
+        }
+        Wait::Body(limit, least) => {
+            let deadline = Some(rt::now() + *limit);
+            buffering::wait_until(session, client, facts, deadline, *least).await
+        }
+        Wait::Hint(name, format) => {
+            let hint = {
+                let facts = facts.borrow();
+                if facts.request.version() != Version::Http11 {
+                    return Ok(());
+                }
+                let mut value = Vec::new();
+                View::request(session, &client.stream, &facts)
+                    .behind(client.input.data())
+                    .lend(|context| format.render_in(context, &mut value));
+                hint(name, &value)
+            };
+            if send_page(session, client, &hint, false).await {
+                return Ok(());
+            }
+            Err(Missing { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
+        }
+    }
+}
+
+/// `103 Early Hints` with one field.
+fn hint(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut head = Head::new();
+    head.append(name, value);
+    let mut out = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+    for (name, value) in head.fields() {
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        // Whatever would end the line early becomes a blank.
+        out.extend(value.iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { *byte }));
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+async fn pass(client: &mut Client, period: Duration) {
+    client.timer.arm(Some(rt::now() + period));
+    std::future::poll_fn(|cx| client.timer.poll_expired(cx)).await;
+}
+
+/// Keeps a request in the tarpit of the proxy that refuses it, for as long as the client stays.
+pub async fn tarpit(client: &mut Client, facts: &SharedFacts, proxy: &Proxy) {
+    let own = facts.borrow().orders.get().timeouts.tarpit;
+    if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
+        client.timer.arm(Some(rt::now() + period));
+        std::future::poll_fn(|cx| {
+            if client.stream.poll_hangup(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            client.timer.poll_expired(cx)
+        })
+        .await;
+    }
+    let timings = &mut facts.borrow_mut().timings;
+    timings.request = None;
+    timings.queued = Some(rt::now());
+}

@@ -1,0 +1,137 @@
+//! The tables of fetches, converters and ACL keywords, as `-dK` prints them and as the reference manual shows them. Must
+//! never say what the tables do not say.
+
+use crate::expression::Signature;
+use crate::sample::{Place, Type};
+use crate::{condition, convert, fetch};
+use std::fmt::Write as _;
+
+/// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
+pub fn dump_fetches(out: &mut String) {
+    out.push_str("# List of registered sample fetch functions:\n");
+    let places = Place::ALL.len();
+    for (index, place) in Place::ALL.into_iter().enumerate() {
+        // A line for each place: bars for those before, a bow, and dashes up to its name.
+        let indent = " ".repeat(places + 1 - index);
+        let bars: String = (0..index).map(|_| "/ ").collect();
+        let dashes = "-".repeat(places - index);
+        let _ = writeln!(out, "#{indent}{bars}_.{dashes} {}", place.name());
+    }
+    out.push_str(&format!("# {} \n# {}\n", "/ ".repeat(places), "| ".repeat(places)));
+    let mut rows: Vec<_> = fetch::ROWS.all().collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let columns: String = row.places.columns().map(|has| if has { "Y " } else { ". " }).collect();
+        let _ = writeln!(out, "[ {columns}] {}{}: {}", row.name, row.signature, row.output);
+    }
+}
+
+/// `-dKcnv`: every converter, in HAProxy's form: what it gives stands before what it takes.
+pub fn dump_converters(out: &mut String) {
+    out.push_str("# List of registered sample converter functions:\n");
+    let mut rows: Vec<_> = convert::ROWS.all().collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let _ = writeln!(out, "{}{}: {} => {}", row.name, row.signature, output(row.output), row.input);
+    }
+}
+
+/// HAProxy calls the type that stays "same".
+fn output(kind: Type) -> String {
+    if kind == Type::Any { "same".to_owned() } else { kind.to_string() }
+}
+
+/// `-dKacl`: every keyword of ACLs that stands for a fetch with a method, in HAProxy's form.
+pub fn dump_acls(out: &mut String) {
+    out.push_str("# List of registered ACL keywords:\n");
+    for row in condition::shorthands().iter().filter(|row| fetch::ROWS.find(row.fetch).is_some()) {
+        let _ = writeln!(out, "{} = {} -m {}", row.name, row.fetch, row.method.name());
+    }
+}
+
+/// The page of the reference manual about fetches.
+pub fn fetches_page() -> String {
+    let mut page = String::from(
+        "# Fetches\n\nWhere samples come from: every fetch that works, written from the tables that the program itself uses \
+         (`crates/policy/src/fetch`). What one does in full is told by HAProxy's manual, section 7.3. Behind them stand \
+         those that HAProxy has and Weir has not yet: a configuration with one of them is refused by its name.\n\n| Fetch | \
+         Gives | Not before | What it fetches |\n|---|---|---|---|\n",
+    );
+    let mut rows: Vec<_> = fetch::ROWS.all().collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let first = Place::ALL.into_iter().find(|place| row.places.has(*place)).map_or("", Place::name);
+        let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(row.signature), row.output, row.doc);
+    }
+    waiting(&mut page, fetch::ROWS.waiting());
+    page
+}
+
+/// The page of the reference manual about converters.
+pub fn converters_page() -> String {
+    let mut page = String::from(
+        "# Converters\n\nWhat may be made of a sample: every converter that works, written from the tables that the program \
+         itself uses (`crates/policy/src/convert`). What one does in full is told by HAProxy's manual, section 7.3.1. Behind \
+         them stand those that HAProxy has and Weir has not yet.\n\n| Converter | Takes | Gives | What it makes \
+         |\n|---|---|---|---|\n",
+    );
+    let mut rows: Vec<_> = convert::ROWS.all().collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let (name, signature) = (row.name, shown(row.signature));
+        let _ = writeln!(page, "| `{name}{signature}` | {} | {} | {} |", row.input, output(row.output), row.doc);
+    }
+    waiting(&mut page, convert::ROWS.waiting());
+    page
+}
+
+/// The page of the reference manual about ACLs.
+pub fn acls_page() -> String {
+    let mut page = String::from(
+        "# ACL keywords\n\nKeywords that stand for a fetch and a method of matching, and the ACLs that need not be written \
+         (HAProxy's manual, sections 7.3 and 7.4). Written from the tables that the program itself uses.\n\n| Keyword | \
+         Stands for |\n|---|---|\n",
+    );
+    for row in condition::shorthands().iter().filter(|row| fetch::ROWS.find(row.fetch).is_some()) {
+        let _ = writeln!(page, "| `{}` | `{} -m {}` |", row.name, row.fetch, row.method.name());
+    }
+    page.push_str("\n## Predefined\n\n| Name | Stands for |\n|---|---|\n");
+    for (name, words) in condition::PREDEFINED {
+        let _ = writeln!(page, "| `{name}` | `{}` |", words.join(" "));
+    }
+    page
+}
+
+fn shown(signature: Signature) -> String {
+    signature.to_string().replace('|', "\\|")
+}
+
+fn waiting(page: &mut String, names: &[&str]) {
+    let _ = write!(page, "\n## Not yet\n\n{} that an error names:", names.len());
+    for name in names {
+        let _ = write!(page, " `{name}`");
+    }
+    page.push_str(".\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_have_haproxys_form() {
+        let mut out = String::new();
+        dump_fetches(&mut out);
+        assert!(out.contains("\n[ Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y . . ] src: addr\n"), "{out}");
+        assert!(
+            out.contains("\n#                       _.---------------------- frontend tcp-request connection rule\n")
+        );
+        assert!(out.contains("\n#  / / / / / / / / / / / / / / / / / / / / / _.- CLI parser\n"));
+        out.clear();
+        dump_converters(&mut out);
+        assert!(out.contains("\nlength: sint => str\n"));
+        out.clear();
+        dump_acls(&mut out);
+        assert!(out.contains("\npath_beg = path -m beg\n"));
+    }
+}

@@ -1,0 +1,233 @@
+//! What a check waits for, and whether it has come (configuration manual, "tcp-check expect", "http-check expect"). Must
+//! never read a byte by itself.
+
+use super::{CheckStatus, Content};
+use crate::expression::Expression;
+use crate::log_format::LogFormat;
+use crate::pattern::Regex;
+use crate::sample::Context;
+use memchr::memmem;
+use std::ops::RangeInclusive;
+use wire::http::Head;
+
+/// A step that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expect {
+    /// It must not come.
+    pub negated: bool,
+    /// What is waited for.
+    pub wanted: Wanted,
+    /// `min-recv`: bytes below which nothing is concluded. `None`: not written, or -1.
+    pub at_least: Option<usize>,
+    /// What is said if it fails.
+    pub comment: Option<Box<str>>,
+    /// `ok-status`.
+    pub ok: CheckStatus,
+    /// `error-status`; `None`: as what is waited for has it.
+    pub error: Option<CheckStatus>,
+    /// `tout-status`.
+    pub timeout: CheckStatus,
+    /// `on-success`.
+    pub on_success: Option<LogFormat>,
+    /// `on-error`.
+    pub on_error: Option<LogFormat>,
+    /// `status-code`.
+    pub code: Option<Expression>,
+}
+
+/// What a check waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// `string` and `binary`: bytes, among those that were received.
+    Bytes {
+        /// Which.
+        bytes: Box<[u8]>,
+        /// As hexadecimal digits, which messages do not repeat.
+        binary: bool,
+    },
+    /// `rstring` and `rbinary`.
+    Pattern {
+        /// Which.
+        pattern: Regex,
+        /// It looks at the bytes' hexadecimal digits.
+        binary: bool,
+    },
+    /// `string-lf` and `binary-lf`.
+    Format(Content),
+    /// `status`.
+    Status(Box<[RangeInclusive<u16>]>),
+    /// `rstatus`.
+    StatusPattern(Regex),
+    /// `hdr` and `fhdr`.
+    Field {
+        /// Values are not split at commas.
+        whole: bool,
+        /// What the name is like.
+        name: TextMatch,
+        /// What the value is like.
+        value: Option<TextMatch>,
+    },
+}
+
+/// How a text of a header field is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextMatch {
+    /// In which way.
+    pub how: FieldMatch,
+    /// With what; unused by patterns.
+    pub text: Content,
+}
+
+/// Ways to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldMatch {
+    /// `str`.
+    Whole,
+    /// `beg`.
+    Begin,
+    /// `end`.
+    End,
+    /// `sub`.
+    Within,
+    /// `reg`.
+    Pattern(Regex),
+}
+
+/// What can be concluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// It has come, or what must not come has not.
+    Fulfilled,
+    /// It has not come, or what must not come has.
+    Failed,
+    /// More bytes may change that.
+    Wait,
+}
+
+impl Expect {
+    /// With what a row of the manual says where nothing is written.
+    pub fn new(wanted: Wanted) -> Self {
+        Self {
+            negated: false,
+            wanted,
+            at_least: None,
+            comment: None,
+            ok: CheckStatus::L7Ok,
+            error: None,
+            timeout: CheckStatus::L7Timeout,
+            on_success: None,
+            on_error: None,
+            code: None,
+        }
+    }
+
+    /// Looks for bytes in what was received. `complete`: no more will come, or no more has room.
+    pub fn look(&self, received: &[u8], complete: bool, context: &Context<'_>) -> Finding {
+        let text = match &self.wanted {
+            Wanted::Bytes { bytes, .. } => Some(bytes.to_vec()),
+            Wanted::Format(content) => Some(content.render(context)),
+            _ => None,
+        };
+        // A text that is longer than what is asked for at least cannot be there before its last byte.
+        let least = match (&text, self.at_least) {
+            (Some(text), Some(least)) => least.min(text.len()),
+            (Some(text), None) => text.len(),
+            (None, least) => least.unwrap_or(0),
+        };
+        if received.len() < least && !complete {
+            return Finding::Wait;
+        }
+        let found = match (&self.wanted, &text) {
+            (_, Some(text)) => memmem::find(received, text).is_some(),
+            (Wanted::Pattern { pattern, binary: true }, _) => pattern.is_match(&hexadecimal(received)),
+            (Wanted::Pattern { pattern, .. }, _) => pattern.is_match(received),
+            _ => false,
+        };
+        match (found, self.negated) {
+            (true, false) | (false, true) => Finding::Fulfilled,
+            (false, false) if !complete && self.at_least != Some(0) => Finding::Wait,
+            (true, true) | (false, false) => Finding::Failed,
+        }
+    }
+
+    /// Whether an answer's head is as it should be; `None`: the body has to be looked at.
+    pub fn judge_head(&self, head: &Head, context: &Context<'_>) -> Option<bool> {
+        let holds = match &self.wanted {
+            Wanted::Status(ranges) => ranges.iter().any(|range| range.contains(&head.status())),
+            Wanted::StatusPattern(pattern) => pattern.is_match(head.status().to_string().as_bytes()),
+            Wanted::Field { whole, name, value } => {
+                let mut fields = head.fields().filter(|field| name.matches(field.0, true, context));
+                match value {
+                    None => fields.next().is_some(),
+                    Some(wanted) => fields.any(|(_, value)| match whole {
+                        true => wanted.matches(value.trim_ascii(), false, context),
+                        false => value
+                            .split(|byte| *byte == b',')
+                            .any(|value| wanted.matches(value.trim_ascii(), false, context)),
+                    }),
+                }
+            }
+            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) => return None,
+        };
+        Some(holds != self.negated)
+    }
+
+    /// What failing means, where the rule does not say so.
+    pub fn error_status(&self) -> CheckStatus {
+        self.error.unwrap_or(match self.wanted {
+            Wanted::Status(_) | Wanted::StatusPattern(_) | Wanted::Field { .. } => CheckStatus::L7Status,
+            _ => CheckStatus::L7Response,
+        })
+    }
+}
+
+impl TextMatch {
+    fn matches(&self, found: &[u8], is_name: bool, context: &Context<'_>) -> bool {
+        if let FieldMatch::Pattern(pattern) = &self.how {
+            return pattern.is_match(found);
+        }
+        let wanted = self.text.render(context);
+        let (found, wanted) = match is_name {
+            true => (found.to_ascii_lowercase(), wanted.to_ascii_lowercase()),
+            false => (found.to_vec(), wanted),
+        };
+        match self.how {
+            FieldMatch::Whole => found == wanted,
+            FieldMatch::Begin => found.starts_with(&wanted),
+            FieldMatch::End => found.ends_with(&wanted),
+            FieldMatch::Within => memmem::find(&found, &wanted).is_some(),
+            FieldMatch::Pattern(_) => false,
+        }
+    }
+}
+
+impl Content {
+    /// The bytes. Digits that make no bytes end them.
+    pub fn render(&self, context: &Context<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::Bytes(bytes) => out.extend_from_slice(bytes),
+            Self::Text(format) => format.render_in(context, &mut out),
+            Self::Hex(format) => {
+                let mut digits = Vec::new();
+                format.render_in(context, &mut digits);
+                let pairs = digits.chunks_exact(2).map_while(|pair| {
+                    let digit = |byte: u8| char::from(byte).to_digit(16);
+                    Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
+                });
+                out.extend(pairs);
+            }
+        }
+        out
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
+    let mut digits = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        for half in [byte >> 4, byte & 15] {
+            digits.push(b"0123456789ABCDEF"[usize::from(half)]);
+        }
+    }
+    digits
+}

@@ -1,0 +1,535 @@
+//! Reads the rules of `http-check` and `tcp-check`, and `option httpchk`. The sentences about what is wrong are
+//! HAProxy's. Must never look at a server.
+
+use super::{CheckStatus, Connect, Content, Expect, FieldMatch, Payload, Port, Request, Step, TextMatch, Wanted};
+use crate::expression::Expression;
+use crate::log_format::{LogFormat, Purpose};
+use crate::pattern::Regex;
+use crate::rule::{Parsing, RuleError, Words, find_action};
+use config::document::Word;
+use config::keyword::rule::HTTP_REQUEST;
+use config::text;
+use std::ops::RangeInclusive;
+
+/// Reads a `tcp-check` rule, from the step's name on.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+    match words.action().split('(').next().unwrap_or_default() {
+        "comment" => comment_step(words),
+        "connect" => connect(words, parsing, false),
+        "send" | "send-lf" | "send-binary" | "send-binary-lf" => send(words, parsing),
+        "expect" => expect(words, parsing, false),
+        _ => variable(words, parsing),
+    }
+}
+
+/// Reads an `http-check` rule, from the step's name on.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn http_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+    match words.action().split('(').next().unwrap_or_default() {
+        "comment" => comment_step(words),
+        "connect" => connect(words, parsing, true),
+        "send" => request(words, parsing, Request::default()).map(Step::Request),
+        "expect" => expect(words, parsing, true),
+        _ => variable(words, parsing),
+    }
+}
+
+/// Reads the request that `option httpchk` describes: `[<method>] [<target>] [<version>] [<host>]`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn http_line(words: &[Word], parsing: &Parsing<'_>) -> Result<Request, RuleError> {
+    let mut request = Request::default();
+    let (method, rest) = match words {
+        [] => return Ok(request),
+        [target] => (None, std::slice::from_ref(target)),
+        [method, rest @ ..] => (Some(method), rest),
+    };
+    if let Some(method) = method {
+        request.method = bytes(method);
+    }
+    if let Some(target) = rest.first() {
+        request.target = Content::Bytes(bytes(target));
+    }
+    if let Some(version) = rest.get(1) {
+        if version.text.contains(['\r', '\n']) {
+            let message = "hiding headers or body at the end of the version string is unsupported.\
+                           Use 'http-check send' directive instead.";
+            return Err(RuleError::at(Some(version), message));
+        }
+        request.version = version_of(version);
+    }
+    if let Some(host) = rest.get(2) {
+        request.fields.push((Box::from(*b"host"), parsing.format(host)?));
+    }
+    Ok(request)
+}
+
+/// Makes a script of `http-check` rules whole: without a request it sends the one of `option httpchk`; the first request
+/// of a script takes from there what it does not say; behind the last request something is expected.
+pub(crate) fn implicit_steps(mut steps: Vec<Step>, line: Request, written: Option<WrittenRequest>) -> Vec<Step> {
+    let first = steps.iter().position(|step| matches!(step, Step::Request(_)));
+    match first {
+        Some(at) => {
+            if let (Step::Request(request), Some(own)) = (&mut steps[at], written) {
+                if !own.method {
+                    request.method = line.method;
+                }
+                if !own.target {
+                    request.target = line.target;
+                }
+                if !own.version {
+                    request.version = line.version;
+                }
+            }
+        }
+        None => {
+            let connect = steps.iter().position(|step| matches!(step, Step::Connect(_)));
+            let expects = steps.iter().position(|step| matches!(step, Step::Expect(_)));
+            let at = connect.map(|at| at + 1).or(expects).unwrap_or(steps.len());
+            steps.insert(at, Step::Request(line));
+        }
+    }
+    let last = steps.iter().rposition(|step| matches!(step, Step::Request(_))).unwrap_or(0);
+    if !steps[last..].iter().any(|step| matches!(step, Step::Expect(_))) {
+        steps.push(Step::Expect(Box::new(Expect::new(Wanted::Status(Box::from([200..=399]))))));
+    }
+    steps
+}
+
+/// What a request says of its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WrittenRequest {
+    method: bool,
+    target: bool,
+    version: bool,
+}
+
+impl WrittenRequest {
+    /// By the words of an `http-check send` rule.
+    pub(crate) fn of(words: &[Word]) -> Self {
+        let mut written = Self::default();
+        let mut at = 1;
+        while let Some(word) = words.get(at) {
+            at += 2;
+            match word.text.as_str() {
+                "meth" => written.method = true,
+                "uri" | "uri-lf" => written.target = true,
+                "ver" => written.version = true,
+                "hdr" => at += 1,
+                _ => {}
+            }
+        }
+        written
+    }
+}
+
+fn bytes(word: &Word) -> Box<[u8]> {
+    text::to_bytes(&word.text).into()
+}
+
+fn comment_of(word: &Word) -> Box<str> {
+    word.text.as_str().into()
+}
+
+/// HTTP/2 and later are no protocols of checks: they speak HTTP/1.1.
+fn version_of(word: &Word) -> Box<[u8]> {
+    let later = |text: &str| text.strip_prefix("HTTP/").is_some_and(|number| number.starts_with(['2', '3']));
+    if later(&word.text) { Box::from(*b"HTTP/1.1") } else { bytes(word) }
+}
+
+fn comment_step(words: &mut Words<'_>) -> Result<Step, RuleError> {
+    let word = words.expect("expects a string as argument")?;
+    Ok(Step::Comment(comment_of(word)))
+}
+
+fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+    let name = words.action().split('(').next().unwrap_or_default();
+    let row = find_action(name, HTTP_REQUEST).ok_or_else(|| RuleError::new("unknown step"))?;
+    let action = (row.parse)(words, parsing)
+        .map_err(|error| RuleError { message: format!("'{name}' : {}", error.message), ..error })?;
+    Ok(Step::Variable(Box::new(action)))
+}
+
+fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<Step, RuleError> {
+    let mut connect = Connect::default();
+    while let Some(word) = words.take() {
+        match word.text.as_str() {
+            "default" => connect.default = true,
+            "linger" => connect.linger = true,
+            "send-proxy" => connect.send_proxy = true,
+            "via-socks4" => connect.via_socks4 = true,
+            "comment" => connect.comment = Some(comment_of(words.expect("'comment' expects a string as argument")?)),
+            "port" => connect.port = Some(port(words, parsing)?),
+            "addr" => {
+                let word = words.expect("'addr' expects <ipv4|ipv6> as argument")?;
+                let address = word.text.parse().or_else(|_| word.text.trim_matches(['[', ']']).parse());
+                let wrong = |_| RuleError::at(Some(word), format!("invalid address: '{}'", word.text));
+                connect.address = Some(address.map_err(wrong)?);
+            }
+            "proto" => {
+                let word = words.expect("'proto' expects a MUX protocol as argument")?;
+                match (word.text.as_str(), is_http) {
+                    ("h1", true) | ("none", false) => {}
+                    ("h2" | "fcgi" | "quic" | "spop", _) => {
+                        return Err(RuleError::at(Some(word), not_yet(&format!("proto {}", word.text))));
+                    }
+                    (known @ ("h1" | "none"), _) => {
+                        let kind = if is_http { "http-check" } else { "tcp-check" };
+                        let message = format!("'proto' : invalid MUX protocol '{known}' for {kind}");
+                        return Err(RuleError::at(Some(word), message));
+                    }
+                    (other, _) => {
+                        let message = format!("'proto' : unknown MUX protocol '{other}'");
+                        return Err(RuleError::at(Some(word), message));
+                    }
+                }
+            }
+            "ssl" | "sni" | "alpn" => return Err(RuleError::at(Some(word), not_yet(&word.text))),
+            other => {
+                let message = format!(
+                    "expects 'comment', 'port', 'addr', 'send-proxy', 'ssl', 'sni', 'alpn' or 'via-socks4', 'linger', \
+                     'default' but got '{other}' as argument"
+                );
+                return Err(RuleError::at(Some(word), message));
+            }
+        }
+    }
+    Ok(Step::Connect(connect))
+}
+
+fn not_yet(what: &str) -> String {
+    format!("'{what}' is not supported yet by Weir")
+}
+
+fn port(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Port, RuleError> {
+    let missing = "'port' expects a port number or a sample expression as argument";
+    let Some(word) = words.peek() else { return Err(RuleError::new(missing)) };
+    if word.text.starts_with(|first: char| first.is_ascii_digit()) {
+        words.take();
+        return match word.text.parse() {
+            Ok(port @ 1..) => Ok(Port::Fixed(port)),
+            _ => {
+                let message = format!(
+                    "expects a valid TCP port (from range 1 to 65535) or a sample expression, got {}",
+                    word.text
+                );
+                Err(RuleError::at(Some(word), message))
+            }
+        };
+    }
+    let expression = parsing.expression(words).map_err(|error| RuleError {
+        message: format!("error detected while parsing port expression : {}", error.message),
+        ..error
+    })?;
+    Ok(Port::Evaluated(Box::new(expression)))
+}
+
+fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
+    let name = words.action().to_owned();
+    let kind = if name.contains("binary") { "binary string" } else { "string" };
+    let word = words.take().ok_or_else(|| RuleError::new(format!("'{kind}' expects a {name} as argument")))?;
+    let content = match name.as_str() {
+        "send" => Content::Bytes(bytes(word)),
+        "send-binary" => Content::Bytes(
+            unhex(word)
+                .map_err(|error| RuleError { message: format!("'{}' {}", word.text, error.message), ..error })?,
+        ),
+        "send-lf" => Content::Text(Box::new(parsing.text_format(word)?)),
+        _ => Content::Hex(Box::new(parsing.text_format(word)?)),
+    };
+    let mut comment = None;
+    while let Some(word) = words.take() {
+        if word.text != "comment" {
+            let message = format!("expects 'comment' but got '{}' as argument", word.text);
+            return Err(RuleError::at(Some(word), message));
+        }
+        comment = Some(comment_of(words.expect("'comment' expects a string as argument")?));
+    }
+    Ok(Step::Send(Payload { content, comment }))
+}
+
+/// Bytes written as hexadecimal digits.
+fn unhex(word: &Word) -> Result<Box<[u8]>, RuleError> {
+    let digits = word.text.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        let message = "invalid binary string (an even number of hex digit is expected)";
+        return Err(RuleError::at(Some(word), message));
+    }
+    let digit = |byte: u8| {
+        char::from(byte).to_digit(16).ok_or_else(|| {
+            let message = format!("invalid binary string (an hex digit is expected (found '{}'))", char::from(byte));
+            RuleError::at(Some(word), message)
+        })
+    };
+    digits.chunks_exact(2).map(|pair| Ok((digit(pair[0])? * 16 + digit(pair[1])?) as u8)).collect()
+}
+
+fn request(words: &mut Words<'_>, parsing: &Parsing<'_>, mut request: Request) -> Result<Request, RuleError> {
+    let value = |words: &mut Words<'_>, name: &str| -> Result<Word, RuleError> {
+        Ok(words.expect(&format!("'{name}' expects a string as argument"))?.clone())
+    };
+    while let Some(word) = words.take() {
+        let name = word.text.as_str();
+        match name {
+            "meth" => request.method = bytes(&value(words, name)?),
+            "uri" => request.target = Content::Bytes(bytes(&value(words, name)?)),
+            "uri-lf" => request.target = Content::Text(Box::new(parsing.format(&value(words, name)?)?)),
+            "ver" => request.version = version_of(&value(words, name)?),
+            "body" => request.body = Some(Content::Bytes(bytes(&value(words, name)?))),
+            "body-lf" => request.body = Some(Content::Text(Box::new(parsing.text_format(&value(words, name)?)?))),
+            "comment" => request.comment = Some(comment_of(&value(words, name)?)),
+            "hdr" => {
+                let (Some(field), Some(format)) = (words.take(), words.take()) else {
+                    return Err(RuleError::at(Some(word), "'hdr' expects <name> and <value> as arguments"));
+                };
+                // The body's length is what it is.
+                let is_framing = |name: &&str| field.text.eq_ignore_ascii_case(name);
+                if !["content-length", "transfer-encoding"].iter().any(is_framing) {
+                    let name = field.text.to_ascii_lowercase();
+                    request.fields.push((text::to_bytes(&name).into(), parsing.format(format)?));
+                }
+            }
+            other => {
+                let message = format!(
+                    "expects 'comment', 'meth', 'uri', 'uri-lf', 'ver', 'hdr', 'body' or 'body-lf' but got '{other}' \
+                     as argument"
+                );
+                return Err(RuleError::at(Some(word), message));
+            }
+        }
+    }
+    Ok(request)
+}
+
+/// The statuses that options of `expect` may name.
+const OK: [CheckStatus; 4] = [CheckStatus::L4Ok, CheckStatus::L6Ok, CheckStatus::L7Ok, CheckStatus::L7Conditional];
+const ERRORS: [CheckStatus; 5] = [
+    CheckStatus::L4Connection,
+    CheckStatus::L6Response,
+    CheckStatus::L7Response,
+    CheckStatus::L7Status,
+    CheckStatus::L7Conditional,
+];
+const TIMEOUTS: [CheckStatus; 3] = [CheckStatus::L4Timeout, CheckStatus::L6Timeout, CheckStatus::L7Timeout];
+
+/// Options in front of the match.
+#[derive(Default)]
+struct Options {
+    negated: bool,
+    at_least: Option<usize>,
+    comment: Option<Box<str>>,
+    ok: Option<CheckStatus>,
+    error: Option<CheckStatus>,
+    timeout: Option<CheckStatus>,
+    on_success: Option<LogFormat>,
+    on_error: Option<LogFormat>,
+    code: Option<Expression>,
+}
+
+fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<Step, RuleError> {
+    let mut options = Options::default();
+    let mut wanted = None;
+    if words.peek().is_none() {
+        return Err(RuleError::new("expects at least a matching pattern as arguments"));
+    }
+    while let Some(word) = words.take() {
+        let mut name = word.text.as_str();
+        while let Some(rest) = name.strip_prefix('!') {
+            options.negated = true;
+            name = rest;
+        }
+        if name.is_empty() {
+            continue;
+        }
+        if option(name, words, parsing, &mut options)? {
+            continue;
+        }
+        let Some(found) = pattern(name, words, parsing, is_http)? else {
+            let message = match is_http {
+                true => format!(
+                    "'only supports min-recv, [!]string', '[!]rstring', '[!]string-lf', '[!]status', '[!]rstatus', \
+                     [!]hdr, [!]fhdr or comment but got '{name}' as argument"
+                ),
+                false => format!(
+                    "'only supports min-recv, '[!]binary', '[!]string', '[!]rstring', '[!]string-lf''[!]rbinary', \
+                     '[!]binary-lf' or comment but got '{name}' as argument"
+                ),
+            };
+            return Err(RuleError::at(Some(word), message));
+        };
+        if wanted.replace(found).is_some() {
+            return Err(RuleError::at(Some(word), "only one pattern expected"));
+        }
+    }
+    let wanted = wanted.ok_or_else(|| RuleError::new("expects at least a matching pattern as arguments"))?;
+    let base = Expect::new(wanted);
+    Ok(Step::Expect(Box::new(Expect {
+        negated: options.negated,
+        at_least: options.at_least,
+        comment: options.comment,
+        ok: options.ok.unwrap_or(base.ok),
+        error: options.error,
+        timeout: options.timeout.unwrap_or(base.timeout),
+        on_success: options.on_success,
+        on_error: options.on_error,
+        code: options.code,
+        ..base
+    })))
+}
+
+/// Reads an option of `expect`. False: it is none.
+fn option(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>, options: &mut Options) -> Result<bool, RuleError> {
+    let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
+        Ok(words.expect(&format!("'{name}' expects a string as argument"))?.clone())
+    };
+    let status = |word: &Word, permitted: &[CheckStatus], shown: &str| {
+        CheckStatus::named(&word.text, permitted).ok_or_else(|| {
+            let message = format!("'{name}' only supports {shown} status (got '{}')", word.text);
+            RuleError::at(Some(word), message)
+        })
+    };
+    match name {
+        "comment" => options.comment = Some(comment_of(&argument(words)?)),
+        "min-recv" => {
+            let word = argument(words)?;
+            let wrong = || RuleError::at(Some(&word), "'min-recv' expects -1 or an integer from 0 to INT_MAX");
+            let number: i64 = word.text.parse().map_err(|_| wrong())?;
+            options.at_least = match number {
+                -1 => None,
+                number => Some(usize::try_from(number).ok().filter(|n| *n <= i32::MAX as usize).ok_or_else(wrong)?),
+            };
+        }
+        "ok-status" => {
+            options.ok = Some(status(&argument(words)?, &OK, "'L4OK', 'L6OK', 'L7OK' or 'L7OKC'")?);
+        }
+        "error-status" => {
+            options.error = Some(status(&argument(words)?, &ERRORS, "'L4CON', 'L6RSP', 'L7RSP' or 'L7STS'")?);
+        }
+        "tout-status" => {
+            options.timeout = Some(status(&argument(words)?, &TIMEOUTS, "'L4TOUT', 'L6TOUT' or 'L7TOUT'")?);
+        }
+        "on-success" => options.on_success = Some(message_format(&argument(words)?, parsing)?),
+        "on-error" => options.on_error = Some(message_format(&argument(words)?, parsing)?),
+        "status-code" => {
+            options.code = Some(parsing.expression(words).map_err(|error| RuleError {
+                message: format!("error detected while parsing status-code expression : {}", error.message),
+                ..error
+            })?);
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn message_format(word: &Word, parsing: &Parsing<'_>) -> Result<LogFormat, RuleError> {
+    parsing.format_of(&word.text, Purpose::Text, word).map_err(|error| RuleError {
+        message: format!("'{}' invalid log-format string ({}).", word.text, error.message),
+        ..error
+    })
+}
+
+/// Reads the match that `expect` is about. `None`: there is no such match.
+fn pattern(
+    name: &str,
+    words: &mut Words<'_>,
+    parsing: &Parsing<'_>,
+    is_http: bool,
+) -> Result<Option<Wanted>, RuleError> {
+    let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
+        Ok(words.expect(&format!("'{name}' expects a <pattern> as argument"))?.clone())
+    };
+    let regex = |word: &Word| Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error));
+    Ok(Some(match (name, is_http) {
+        ("string", _) => Wanted::Bytes { bytes: bytes(&argument(words)?), binary: false },
+        ("rstring", _) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: false },
+        ("string-lf", _) => Wanted::Format(Content::Text(Box::new(parsing.text_format(&argument(words)?)?))),
+        ("binary", false) => Wanted::Bytes { bytes: unhex(&argument(words)?)?, binary: true },
+        ("rbinary", false) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: true },
+        ("binary-lf", false) => Wanted::Format(Content::Hex(Box::new(parsing.text_format(&argument(words)?)?))),
+        ("status", true) => Wanted::Status(statuses(&argument(words)?)?),
+        ("rstatus", true) => Wanted::StatusPattern(regex(&argument(words)?)?),
+        ("hdr" | "fhdr", true) => field(name, words, parsing)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn statuses(word: &Word) -> Result<Box<[RangeInclusive<u16>]>, RuleError> {
+    let permitted = |found: &char| found.is_ascii_digit() || matches!(found, '-' | ',');
+    if let Some(wrong) = word.text.chars().find(|found| !permitted(found)) {
+        let message = format!("invalid character '{wrong}' in the list of status codes");
+        return Err(RuleError::at(Some(word), message));
+    }
+    let number = |text: &str| text.parse::<u16>().ok();
+    let ranges = word.text.split(',').filter(|part| !part.is_empty()).map(|part| {
+        let range = match part.split_once('-') {
+            Some((first, last)) => number(first).zip(number(last)).filter(|(first, last)| first <= last),
+            None => number(part).map(|status| (status, status)),
+        };
+        let wrong = || RuleError::at(Some(word), format!("invalid range of status codes '{part}'"));
+        range.map(|(first, last)| first..=last).ok_or_else(wrong)
+    });
+    ranges.collect()
+}
+
+fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Wanted, RuleError> {
+    let missing =
+        || RuleError::new(format!("'{name}' expects at the name keyword as first argument followed by a pattern"));
+    let keyword = words.take().ok_or_else(missing)?;
+    if !matches!(keyword.text.as_str(), "name" | "name-lf") {
+        return Err(missing());
+    }
+    let in_name = text_match(name, keyword.text.ends_with("-lf"), words, parsing)?.ok_or_else(missing)?;
+    let value = match words.peek_text() {
+        keyword @ ("value" | "value-lf") => {
+            words.take();
+            let found = text_match(name, keyword.ends_with("-lf"), words, parsing)?;
+            let missing = || RuleError::new(format!("'{name}' expect a pattern with the value keyword"));
+            Some(found.ok_or_else(missing)?)
+        }
+        "" => None,
+        _ => return Err(RuleError::at(words.peek(), format!("'{name}' expect a pattern with the value keyword"))),
+    };
+    Ok(Wanted::Field { whole: name == "fhdr", name: in_name, value })
+}
+
+fn text_match(
+    name: &str,
+    is_format: bool,
+    words: &mut Words<'_>,
+    parsing: &Parsing<'_>,
+) -> Result<Option<TextMatch>, RuleError> {
+    let mut method = "str";
+    if words.peek_text() == "-m" {
+        words.take();
+        method = words.take().map_or("", |word| &word.text);
+    }
+    let wrong = |message: String| Err(RuleError::new(message));
+    if !matches!(method, "str" | "beg" | "end" | "sub" | "reg") {
+        return wrong(format!("'{name}' : '-m' only supports 'str', 'beg', 'end', 'sub' or 'reg' (got '{method}')"));
+    }
+    let Some(word) = words.take() else { return Ok(None) };
+    if is_format && method == "reg" {
+        return wrong(format!("'{name}' : log-format patterns cannot be regular expressions"));
+    }
+    let how = match method {
+        "beg" => FieldMatch::Begin,
+        "end" => FieldMatch::End,
+        "sub" => FieldMatch::Within,
+        "reg" => {
+            let regex = Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error))?;
+            FieldMatch::Pattern(regex)
+        }
+        _ => FieldMatch::Whole,
+    };
+    let text = match is_format {
+        true => Content::Text(Box::new(parsing.text_format(word)?)),
+        false => Content::Bytes(bytes(word)),
+    };
+    Ok(Some(TextMatch { how, text }))
+}

@@ -1,0 +1,176 @@
+//! Health checks: the rules of a backend become a script, and what a server says of its own is worked out beside its
+//! address. Must never open a connection.
+
+use super::Compiler;
+use super::names::SpecNames;
+use crate::check::{self, Check, Pace, Port, ServerCheck, Step};
+use crate::program::{Connecting, ServerAddress, ServerPort};
+use crate::rule::{Parsing, RuleError, Words};
+use crate::sample::Place;
+use config::diagnostic::{Diagnostic, Form};
+use config::spec::{CheckMethod, ProxySpec, RuleLineSpec, ServerSpec, Spec};
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// Reads one rule.
+type ReadRule = fn(&mut Words<'_>, &Parsing<'_>) -> Result<Step, RuleError>;
+
+impl Compiler<'_> {
+    /// What the servers of a backend are checked with.
+    pub(super) fn check(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Check {
+        let names = self.names(spec, Some(index));
+        let rules = &written.check;
+        let is_http = matches!(rules.method, CheckMethod::Http(_));
+        let is_tcp = rules.method == CheckMethod::Tcp;
+        let tcp = self.script(&rules.tcp, written, &names, ("tcp-check", check::tcp_rule));
+        let http = self.script(&rules.http, written, &names, ("http-check", check::http_rule));
+        for (lines, is_used, kind, option) in
+            [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_http, "http-check", "httpchk")]
+        {
+            if let Some(line) = lines.iter().find(|line| !line.inherited && !is_used) {
+                let text = format!(
+                    "backend '{}' uses {kind} rules without 'option {option}', so the rules are ignored.",
+                    written.name.value
+                );
+                self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare));
+            }
+        }
+        let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
+        let timeout = duration(written.timeouts.check);
+        let steps = match &rules.method {
+            CheckMethod::Connect => Vec::new(),
+            CheckMethod::Tcp => tcp,
+            CheckMethod::Http(line) => {
+                let line = self.request_line(line, written, &names);
+                let sends = rules.http.iter().filter(|rule| rule.words.first().is_some_and(|word| word.text == "send"));
+                let own: Vec<_> = sends.map(|rule| check::WrittenRequest::of(&rule.words)).collect();
+                check::implicit_steps(http, line, own.first().copied())
+            }
+        };
+        Check {
+            steps: steps.into(),
+            is_http,
+            disable_on_404: rules.disable_on_404,
+            send_state: rules.send_state,
+            log: rules.log,
+            timeout,
+            connect: timeout.and(duration(written.timeouts.connect)),
+        }
+    }
+
+    /// Reads the request of `option httpchk`.
+    fn request_line(&mut self, line: &RuleLineSpec, written: &ProxySpec, names: &SpecNames<'_>) -> check::Request {
+        names.begin(line);
+        let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
+        check::http_line(&line.words, &parsing).unwrap_or_else(|RuleError { message, hint, span }| {
+            let message = format!("'option httpchk' : {message}.");
+            self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
+            check::Request::default()
+        })
+    }
+
+    fn script(
+        &mut self,
+        lines: &[RuleLineSpec],
+        written: &ProxySpec,
+        names: &SpecNames<'_>,
+        (kind, read): (&str, ReadRule),
+    ) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut broken = false;
+        for line in lines {
+            names.begin(line);
+            let mut words = Words::new(&line.words);
+            let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
+            let what = format!("'{kind} {}'", words.action());
+            // Behind a step that is wrong, the order of others proves nothing.
+            match read(&mut words, &parsing)
+                .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind) })
+            {
+                Ok(step) => steps.push(step),
+                Err(RuleError { message, hint, span }) => {
+                    broken = true;
+                    let message = format!("{what} : {message}.");
+                    self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
+                }
+            }
+        }
+        steps
+    }
+
+    /// How a server is checked; `None`: not at all.
+    pub(super) fn server_check(
+        &mut self,
+        proxy: (&ProxySpec, &Check),
+        server: &ServerSpec,
+        address: &ServerAddress,
+        connecting: &Connecting,
+    ) -> Option<ServerCheck> {
+        let written = &server.check;
+        if !written.enabled {
+            return None;
+        }
+        let own = match &written.address {
+            Some(own) => self.server_address(&own.value).ok(),
+            None => None,
+        };
+        let port = written.port.filter(|port| *port > 0);
+        let service = |address: &ServerAddress| match address {
+            ServerAddress::Inet { port: ServerPort::Exact(port), .. } => *port > 0,
+            ServerAddress::Inet { .. } => false,
+            _ => true,
+        };
+        let connects = |step: &Step| match step {
+            Step::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
+            _ => None,
+        };
+        let named = proxy.1.steps.iter().find_map(connects).unwrap_or(false);
+        if port.is_none() && !service(address) && !named {
+            let (backend, name) = (&proxy.0.name.value, &server.name.value);
+            let message =
+                format!("config: backend '{backend}': server '{name}' has neither service port nor check port.");
+            self.alert(server.span, Form::Bare, message);
+        }
+        let elsewhere = own.is_some() || port.is_some();
+        let interval = Duration::from_millis(written.interval);
+        let or_steady = |written: Option<u64>| written.map_or(interval, Duration::from_millis);
+        Some(ServerCheck {
+            address: own,
+            port,
+            send_proxy: written.send_proxy || (connecting.header.is_some() && !elsewhere),
+            via_socks4: written.via_socks4,
+            pace: Pace {
+                steady: interval,
+                fast: or_steady(written.fast_interval),
+                down: or_steady(written.down_interval),
+            },
+            rise: written.rise,
+            fall: written.fall,
+            initial: written.initial,
+            down_shuts_sessions: written.down_shuts_sessions,
+            up_shuts_backups: written.up_shuts_backups,
+        })
+    }
+}
+
+/// Steps come in an order that makes sense: where connections are opened by steps, the first thing is to open one.
+fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> {
+    let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
+    let first = before.iter().find(acts);
+    let opens = matches!(first, Some(Step::Connect(_)));
+    if matches!(step, Step::Connect(_)) && first.is_some() && !opens {
+        return Err(RuleError::new(
+            "first step MUST also be a 'connect', optionally preceded by a 'set-var', an 'unset-var' or a 'comment', \
+             when there is a 'connect' step in the tcp-check ruleset",
+        ));
+    }
+    if kind == "http-check" && matches!(step, Step::Request(_)) {
+        let last = before.iter().rev().find(|step| matches!(step, Step::Request(_) | Step::Connect(_)));
+        if matches!(last, Some(Step::Request(_))) {
+            let message =
+                format!("unable to add http-check send rule at step {} (missing connect rule)", before.len() + 1);
+            return Err(RuleError::new(message));
+        }
+    }
+    Ok(step)
+}

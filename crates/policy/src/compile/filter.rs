@@ -1,0 +1,157 @@
+//! Filters: names of a sequence become indices. Must never judge what a filter asks for.
+
+use super::Compiler;
+use crate::program::{Bandwidth, Filter, Filters, Trace};
+use crate::rule::Action;
+use config::diagnostic::Form;
+use config::span::Spanned;
+use config::spec::{FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The filters of the proxy of that name.
+pub(super) fn filters(written: &FiltersSpec, proxy: &str) -> Filters {
+    Filters {
+        list: written.list.iter().map(|filter| filter_of(filter, proxy)).collect(),
+        request: order(written, written.request.as_ref()),
+        response: order(written, written.response.as_ref()),
+    }
+}
+
+fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
+    match written {
+        FilterSpec::Bandwidth(limit) => Filter::Bandwidth(Bandwidth {
+            upload: limit.upload,
+            limit: limit.limit.into(),
+            period: Duration::from_millis(limit.period.into()),
+            min_size: limit.min_size.into(),
+        }),
+        FilterSpec::Trace(trace) => Filter::Trace(Arc::new(Trace {
+            label: format!("{}/{proxy}", trace.name.as_deref().unwrap_or("TRACE")).into(),
+            quiet: trace.quiet,
+            random_forwarding: trace.random_forwarding,
+            most: Some(trace.max_forward as usize).filter(|most| *most > 0),
+            hexdump: trace.hexdump,
+        })),
+    }
+}
+
+/// The filters that a sequence names; all, as declared, without one. A name stands for the first filter that has it, and
+/// the first of two equal names counts.
+fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<[usize]> {
+    let Some(sequence) = sequence else { return (0..written.list.len()).collect() };
+    let mut order = Vec::new();
+    for name in &sequence.value {
+        if let Some(index) = written.list.iter().position(|filter| filter.name() == name)
+            && !order.contains(&index)
+        {
+            order.push(index);
+        }
+    }
+    order.into()
+}
+
+impl Compiler<'_> {
+    /// Tells of a rule that names a filter which its proxy does not have. True if it does.
+    pub(super) fn misses_filter(&mut self, action: &Action, line: &RuleLineSpec, written: &ProxySpec) -> bool {
+        let Action::LimitBandwidth(change) = action else { return false };
+        if change.filter.is_some() && !line.inherited {
+            return false;
+        }
+        let message = format!(
+            "Proxy '{}': unable to find bwlim filter '{}' referenced by set-bandwidth-limit rule.",
+            written.name.value, change.name
+        );
+        let hint = known_limits(written, line.inherited, &change.name);
+        self.alert_with_hint(line.words.get(1).map_or(line.span, |word| word.span), Form::Bare, message, hint);
+        true
+    }
+}
+
+/// What to do about a filter that is not there.
+fn known_limits(written: &ProxySpec, inherited: bool, name: &str) -> Option<String> {
+    if inherited {
+        return Some("write the rule in the proxy that has the filter: a 'defaults' section cannot have any".into());
+    }
+    let names = written.filters.list.iter().filter_map(|filter| match filter {
+        FilterSpec::Bandwidth(limit) => Some(limit.name.as_str()),
+        FilterSpec::Trace(_) => None,
+    });
+    config::suggest::nearest(name, names).map(|known| format!("there is a filter '{known}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::spec::TraceSpec;
+
+    #[test]
+    fn a_sequence_names_the_first_of_each_kind_once() {
+        let limit = |upload| {
+            FilterSpec::Bandwidth(config::spec::BandwidthSpec {
+                name: "a".into(),
+                upload,
+                limit: 1,
+                period: 1,
+                min_size: 0,
+            })
+        };
+        let trace = FilterSpec::Trace(TraceSpec::default());
+        let list = vec![trace.clone(), limit(true), trace, limit(false)];
+        let rows: &[(Option<&str>, &[usize])] = &[
+            (None, &[0, 1, 2, 3]),
+            (Some("trace"), &[0]),
+            (Some("bwlim-out,trace,trace"), &[3, 0]),
+            (Some("bwlim-in,bwlim-out"), &[1, 3]),
+        ];
+        for (names, expected) in rows {
+            let sequence = names.map(|names| Spanned {
+                value: names.split(',').map(str::to_owned).collect(),
+                span: config::span::Span::default(),
+            });
+            let written = FiltersSpec { list: list.clone(), request: sequence, response: None };
+            let filters = filters(&written, "p");
+            assert_eq!(&*filters.request, *expected, "{names:?}");
+            assert_eq!(&*filters.response, [0, 1, 2, 3]);
+        }
+    }
+
+    /// What is wrong with rules, and in which words: of HAProxy 3.5 where it has some.
+    #[test]
+    fn rules_name_limits_of_their_own_proxy() {
+        let rows: &[(&str, &str)] = &[
+            ("http-request set-bandwidth-limit a", ""),
+            ("http-request set-bandwidth-limit a limit 1m period 10s if { src 127.0.0.1 }", ""),
+            ("http-response set-bandwidth-limit a limit res.hdr(x),mul(2) period int(5)", ""),
+            ("tcp-response content set-bandwidth-limit a limit 0 limit 1 period 0", ""),
+            ("http-request set-bandwidth-limit", "missing bwlim filter name"),
+            ("tcp-request content set-bandwidth-limit", "missing bwlim filter name"),
+            ("http-request set-bandwidth-limit a limit", "'limit': invalid size value or unknown fetch method ''"),
+            ("http-request set-bandwidth-limit a limit 1x", "'limit': invalid size value or unknown fetch method '1x'"),
+            (
+                "http-request set-bandwidth-limit a period 60d",
+                "'period': invalid time value or unknown fetch method '60d'",
+            ),
+            ("http-request set-bandwidth-limit a limit res.hdr(x)", "may not be reliably used here"),
+            ("http-request set-bandwidth-limit a foo", "condition but found 'foo'"),
+            ("http-request set-bandwidth-limit b", "Proxy 'l': unable to find bwlim filter 'b' referenced by set-b"),
+        ];
+        for (rule, expected) in rows {
+            let text = format!(
+                "listen l\n bind :1\n mode http\n filter bwlim-in a default-limit 1k default-period 1s\n {rule}\n"
+            );
+            let file = config::InputFile { name: "x".into(), bytes: text.into_bytes() };
+            let loaded =
+                config::load(&[file], config::environment::Environment::new(), &config::LoadOptions::default());
+            let mut found = loaded.diagnostics.clone();
+            let limits = crate::Limits::default();
+            crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
+            let alerts: Vec<_> = found.iter().filter(|found| found.is_alert()).map(|found| &found.message).collect();
+            match alerts.as_slice() {
+                [] => assert_eq!(*expected, "", "{rule}"),
+                [alert] => assert!(!expected.is_empty() && alert.contains(expected), "{rule}: {alert}"),
+                more => panic!("{rule}: {more:?}"),
+            }
+        }
+    }
+}

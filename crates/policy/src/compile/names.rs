@@ -1,0 +1,198 @@
+//! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
+
+use super::{FindHost, ReadFile};
+use crate::condition::{Acl, Acls};
+use crate::expression::Names;
+use crate::key::Keys;
+use crate::pattern::{self, Registry};
+use crate::variable::{Known, Variable};
+use config::span::Span;
+use config::spec::{ProxyKind, RuleLineSpec, Spec};
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Names of a configuration, as the expressions of one proxy see them.
+pub(super) struct SpecNames<'a> {
+    /// The whole configuration.
+    pub(super) spec: &'a Spec,
+    /// The proxy.
+    pub(super) proxy: Option<usize>,
+    /// Reads a file.
+    pub(super) read: ReadFile,
+    /// Where relative names of files start from, at the line that is compiled.
+    folder: RefCell<Option<String>>,
+    shared: Shared,
+    /// The line that is compiled.
+    line: RefCell<Option<Span>>,
+    /// It is one of the `defaults` section.
+    inherited: Cell<bool>,
+    /// Where the specification is known to be wrong.
+    pub(super) doubts: Rc<[Span]>,
+    /// Looks hosts up.
+    pub(super) find_host: Option<FindHost>,
+}
+
+/// What the expressions of all proxies share.
+#[derive(Clone, Default)]
+pub(super) struct Shared {
+    /// The lists of patterns so far.
+    pub(super) lists: Rc<RefCell<Registry>>,
+    /// The names of the configuration's files.
+    pub(super) files: Rc<[String]>,
+    /// Public keys so far.
+    pub(super) keys: Rc<RefCell<Keys>>,
+    /// The ACLs so far of the proxy that is compiled.
+    pub(super) acls: Rc<RefCell<Reach>>,
+    /// Which proxies ask which `userlist`.
+    pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
+    /// The names of variables so far.
+    pub(super) known: Rc<RefCell<Known>>,
+}
+
+impl<'a> SpecNames<'a> {
+    /// Of the expressions of a proxy, or of none.
+    pub(super) fn new(spec: &'a Spec, proxy: Option<usize>, read: ReadFile, shared: Shared) -> Self {
+        Self {
+            spec,
+            proxy,
+            read,
+            folder: RefCell::default(),
+            shared,
+            line: RefCell::default(),
+            inherited: Cell::default(),
+            doubts: Rc::default(),
+            find_host: None,
+        }
+    }
+
+    /// Another line is compiled.
+    pub(super) fn begin(&self, line: &RuleLineSpec) {
+        self.folder.borrow_mut().clone_from(&line.folder);
+        self.line.replace(Some(line.span));
+        self.inherited.set(line.inherited);
+    }
+
+    /// Whether lines of that proxy were refused: what it seems to lack may be one of them.
+    fn is_doubtful(&self, proxy: usize) -> bool {
+        let Some(start) = self.spec.proxies.get(proxy).map(|proxy| proxy.name.span) else { return false };
+        let follows = |span: &Span| span.file == start.file && span.line > start.line;
+        let next = self.spec.proxies.iter().map(|proxy| proxy.name.span).filter(follows).map(|span| span.line).min();
+        self.doubts.iter().any(|doubt| follows(doubt) && next.is_none_or(|next| doubt.line < next))
+    }
+
+    fn find(&self, name: &str, other: ProxyKind) -> Option<usize> {
+        self.spec.proxies.iter().position(|proxy| proxy.kind != other && proxy.name.value == name)
+    }
+}
+
+impl Names for SpecNames<'_> {
+    fn frontend(&self, name: &str) -> Option<usize> {
+        self.find(name, ProxyKind::Backend)
+    }
+
+    fn backend(&self, name: &str) -> Option<usize> {
+        self.find(name, ProxyKind::Frontend)
+    }
+
+    fn server(&self, name: &str) -> Result<(usize, usize), String> {
+        let (backend, server) = match name.split_once('/') {
+            Some((backend, server)) => {
+                let found = self.backend(backend).ok_or_else(|| format!("unable to find proxy '{backend}'"))?;
+                (found, server)
+            }
+            None => (self.proxy.ok_or_else(|| format!("unable to find server '{name}'"))?, name),
+        };
+        let servers = &self.spec.proxies[backend].servers;
+        let found = servers.iter().position(|known| known.name.value == server);
+        let found = found.or_else(|| self.is_doubtful(backend).then_some(0));
+        found.map(|index| (backend, index)).ok_or_else(|| format!("unable to find server '{server}'"))
+    }
+
+    fn userlist(&self, name: &str) -> Option<usize> {
+        let found = self.spec.sections.userlists.iter().position(|list| list.name == name)?;
+        self.shared.asked.borrow_mut().extend(self.proxy.map(|proxy| (proxy, found)));
+        Some(found)
+    }
+
+    fn log_profile(&self, name: &str) -> Option<usize> {
+        self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
+    }
+
+    fn current(&self) -> Option<usize> {
+        self.proxy
+    }
+
+    fn current_name(&self) -> Option<&str> {
+        self.spec.proxies.get(self.proxy?).map(|proxy| proxy.name.value.as_str())
+    }
+
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, String> {
+        let folder = self.folder.borrow();
+        let read = match folder.as_deref().filter(|_| !path.starts_with('/')) {
+            Some(folder) => (self.read)(&format!("{folder}{path}")),
+            None => (self.read)(path),
+        };
+        read.map_err(|error| error.to_string())
+    }
+
+    fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
+        let section = self.spec.sections.http_errors.iter().find(|known| known.name == section)?;
+        Some(section.files.iter().map(|file| (file.status, file.content.clone())).collect())
+    }
+
+    fn resolve(&self, host: &str) -> Option<IpAddr> {
+        self.find_host.and_then(|find| find(host))
+    }
+
+    fn acl(&self, name: &str) -> Option<Arc<Acl>> {
+        let reach = self.shared.acls.borrow();
+        let found = reach.visible(self.inherited.get()).find(name)?;
+        // An ACL that asks for others that ask for others has to end somewhere.
+        (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
+    }
+
+    fn declare(&self, variable: &Variable) {
+        self.shared.known.borrow_mut().add(variable);
+    }
+
+    fn lists(&self) -> Rc<RefCell<Registry>> {
+        Rc::clone(&self.shared.lists)
+    }
+
+    fn keys(&self) -> Rc<RefCell<Keys>> {
+        Rc::clone(&self.shared.keys)
+    }
+
+    fn line(&self) -> pattern::Place {
+        let Some(span) = *self.line.borrow() else { return pattern::Place { late: true, ..Default::default() } };
+        let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
+        pattern::Place { late: false, file: span.file, line: span.line, name }
+    }
+}
+
+/// ACLs that may ask for one another in a row.
+const DEEPEST_ACL: usize = 32;
+
+/// The ACLs that a proxy's lines may name: its own, and those of its `defaults` section for the rules from there.
+#[derive(Default, Clone)]
+pub(super) struct Reach {
+    own: Acls,
+    inherited: Acls,
+}
+
+impl Reach {
+    pub(super) fn of(&self, line: &RuleLineSpec) -> &Acls {
+        self.visible(line.inherited)
+    }
+
+    pub(super) fn of_mut(&mut self, line: &RuleLineSpec) -> &mut Acls {
+        if line.inherited { &mut self.inherited } else { &mut self.own }
+    }
+
+    /// Those that lines see which are inherited, or not.
+    fn visible(&self, inherited: bool) -> &Acls {
+        if inherited { &self.inherited } else { &self.own }
+    }
+}

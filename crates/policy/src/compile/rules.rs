@@ -1,0 +1,459 @@
+//! ACLs, rules and switching rules become conditions and actions; what is wrong with them is told where it is written.
+
+use super::Compiler;
+use super::names::{Reach, SpecNames};
+use crate::condition::{Acls, Condition, ConditionError, Doubt, parse_acl, parse_condition};
+use crate::expression::Names;
+use crate::log_format::{LogFormat, Purpose};
+use crate::rule::{
+    Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch, Target, Words,
+    find_action, redirect_rule,
+};
+use crate::sample::{Place, RulePlace};
+use config::diagnostic::{Diagnostic, Form, Severity};
+use config::document::Word;
+use config::keyword::rule::{
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RULE_SETS, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
+    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+};
+use config::span::Span;
+use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What became of a proxy's lines.
+#[derive(Default)]
+pub(super) struct CompiledRules {
+    pub(super) rules: Rules,
+    pub(super) switching: Vec<Switch>,
+    pub(super) monitor_fail: Vec<Condition>,
+    pub(super) force_switching: Vec<Condition>,
+    pub(super) choice: ServerChoice,
+}
+
+impl Compiler<'_> {
+    /// Compiles the ACLs and rules of one proxy.
+    pub(super) fn rules(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> CompiledRules {
+        let names = self.names(spec, Some(index));
+        let reach = self.acls(written, &names);
+        let mut compiled = CompiledRules::default();
+        let mut lists: [Vec<Rule>; 7] = Default::default();
+        let mut inherited = [false; 7];
+        for rule in &written.rules.rules {
+            let Some(found) = self.rule(rule, written, &reach, &names) else { continue };
+            let list = match rule.set {
+                HTTP_REQUEST => 0,
+                HTTP_RESPONSE => 1,
+                HTTP_AFTER_RESPONSE => 2,
+                TCP_REQUEST_CONNECTION => 3,
+                TCP_REQUEST_SESSION => 4,
+                TCP_REQUEST_CONTENT => 5,
+                TCP_RESPONSE_CONTENT => 6,
+                _ => continue,
+            };
+            // Rules of the 'defaults' section may end what the proxy has rules for.
+            let follows = std::mem::replace(&mut inherited[list], rule.line.inherited) == rule.line.inherited;
+            if list < 3 && follows && lists[list].last().is_some_and(|last: &Rule| last.ends_all()) {
+                self.warn_of_end(rule);
+            }
+            lists[list].push(found);
+        }
+        for line in &written.rules.redirects {
+            lists[0].extend(self.redirect(line, written, &reach, &names));
+        }
+        for line in &written.rules.monitor_fail {
+            let what = "error detected while parsing a 'monitor fail' condition";
+            compiled.monitor_fail.extend(self.bare_condition(line, &line.words, &reach, &names, what));
+        }
+        for line in &written.rules.force_switching {
+            let what = "'force-be-switch'";
+            compiled.force_switching.extend(self.bare_condition(line, &line.words, &reach, &names, what));
+        }
+        if written.kind != ProxyKind::Frontend {
+            compiled.choice = self.server_choice(written, &reach, &names);
+        }
+        compiled.rules = by_set(lists, written);
+        for line in &written.rules.switching {
+            compiled.switching.extend(self.switch(line, written, &reach, &names));
+        }
+        compiled
+    }
+
+    fn acls(&mut self, written: &ProxySpec, names: &SpecNames<'_>) -> Reach {
+        let reach = Rc::clone(&self.shared.acls);
+        reach.replace(Reach::default());
+        for line in &written.rules.acls {
+            let Some((name, words)) = line.words.split_first() else { continue };
+            names.begin(line);
+            let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+            match parse_acl(&texts, names) {
+                Ok(read) => {
+                    if let Some(doubt) = read.doubt {
+                        self.doubt(words, 0, doubt);
+                    }
+                    reach.borrow_mut().of_mut(line).add(&name.text, read.test);
+                }
+                Err(error) => {
+                    // So that the conditions that name it are not found wrong for it, too.
+                    reach.borrow_mut().of_mut(line).add_broken(&name.text);
+                    let span = words.get(error.word).map_or(line.span, |word| word.span);
+                    let message = format!("error detected while parsing ACL '{}' : {}.", name.text, error.message);
+                    self.alert_with_hint(span, Form::Parsing, message, error.hint);
+                }
+            }
+        }
+        reach.borrow().clone()
+    }
+
+    /// HAProxy's warning about a test that is most likely not what was meant.
+    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: Doubt) {
+        let Some(word) = words.get(criterion) else { return };
+        let keyword = word.text.split(['(', ',']).next().unwrap_or_default();
+        if doubt == Doubt::MethodOverwritten {
+            let message =
+                format!("original matching method '{keyword}' was overwritten and will not be applied as expected.");
+            return self.warn(Diagnostic::warning(word.span, message));
+        }
+        let message = format!(
+            "parsing acl keyword '{keyword}' :\n  no pattern to match against were provided, so this ACL will never \
+             match.\n  If this is what you intended, please add '--' to get rid of this warning.\n  If you intended to \
+             match only for existence, please use '-m found'.\n  If you wanted to force an int to match as a bool, \
+             please use '-m bool'.\n"
+        );
+        self.warn(Diagnostic::new(Severity::Warning, word.span, message).with_form(Form::Config));
+    }
+
+    /// Warns once: what a `defaults` section says is compiled for every proxy.
+    pub(super) fn warn(&mut self, warning: Diagnostic) {
+        if !self.out.contains(&warning) {
+            self.out.push(warning);
+        }
+    }
+
+    fn condition(
+        &mut self,
+        words: &[Word],
+        acls: &Acls,
+        names: &SpecNames<'_>,
+    ) -> Result<Option<Condition>, (ConditionError, Option<Span>)> {
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let mut doubts = Vec::new();
+        let found = parse_condition(&texts, acls, names, &mut doubts);
+        for (at, doubt) in doubts {
+            self.doubt(words, at, doubt);
+        }
+        found.map(Some).map_err(|error| {
+            let span = words.get(error.word).map(|word| word.span);
+            (error, span)
+        })
+    }
+
+    fn rule(&mut self, rule: &RuleSpec, written: &ProxySpec, reach: &Reach, names: &SpecNames<'_>) -> Option<Rule> {
+        let (set, line) = (rule.set, &rule.line);
+        names.begin(line);
+        let set_name = RULE_SETS.iter().find(|row| row.0 == set).map_or("", |row| row.1);
+        let mut words = Words::new(&line.words);
+        let what = format!("{set_name} {}", words.action());
+        let place = place(set, written.kind);
+        let row = find_action(words.action(), set)?;
+        let parsing = Parsing { names, place, set, proxy: written, warnings: RefCell::default() };
+        let read = (row.parse)(&mut words, &parsing);
+        self.say(parsing, line);
+        let action = match read {
+            Ok(action) => action,
+            Err(RuleError { message, hint, span }) => {
+                let owner = owner(written);
+                let message = if what.starts_with("tcp-") {
+                    message
+                } else {
+                    format!("error detected in {owner} while parsing '{what}' rule : {message}.")
+                };
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
+                return None;
+            }
+        };
+        let rest = words.rest();
+        if let Some(first) = rest.first()
+            && (first.quoted || !matches!(first.text.as_str(), "if" | "unless"))
+        {
+            if what.starts_with("tcp-") {
+                let owner = owner(written);
+                let message = format!("'{what}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
+                self.alert(first.span, Form::Parsing, message);
+                return None;
+            }
+            let message =
+                format!("'{what}' expects either 'if' or 'unless' followed by a condition but found '{}'.", first.text);
+            self.alert(first.span, Form::ParsingTight, message);
+            return None;
+        }
+        let condition = match self.condition(rest, reach.of(line), names) {
+            Ok(condition) => condition,
+            Err((error, span)) => {
+                let (why, owner) = (error.message, owner(written));
+                let message = if what.starts_with("tcp-") {
+                    let word = rest.first().map_or("if", |word| &word.text);
+                    format!("'{what}' : error detected in {owner} while parsing '{word}' condition : {why}")
+                } else {
+                    format!("error detected while parsing an '{what}' condition : {why}.")
+                };
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, error.hint);
+                return None;
+            }
+        };
+        let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
+        self.warn_of_misfit(condition.as_ref(), rest, place, set_name, written);
+        if self.misses_filter(&action, line, written) {
+            return None;
+        }
+        Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+    }
+
+    /// Passes on what a parser has said.
+    fn say(&mut self, parsing: Parsing<'_>, line: &RuleLineSpec) {
+        for message in parsing.warnings.into_inner() {
+            self.warn(Diagnostic::warning(line.span, message));
+        }
+    }
+
+    /// A line of the keyword `redirect`.
+    fn redirect(
+        &mut self,
+        line: &RuleLineSpec,
+        written: &ProxySpec,
+        reach: &Reach,
+        names: &SpecNames<'_>,
+    ) -> Option<Rule> {
+        names.begin(line);
+        let owner = owner(written);
+        let place = place(HTTP_REQUEST, written.kind);
+        let mut words = Words::new(&line.words);
+        let parsing = Parsing { names, place, set: HTTP_REQUEST, proxy: written, warnings: RefCell::default() };
+        let action = match redirect_rule(&mut words, &parsing) {
+            Ok(action) => action,
+            Err(RuleError { message, hint, span }) => {
+                let message = format!("error detected in {owner} while parsing redirect rule : {message}.");
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
+                return None;
+            }
+        };
+        let condition = match self.condition(words.rest(), reach.of(line), names) {
+            Ok(condition) => condition,
+            Err((error, span)) => {
+                let message = format!(
+                    "error detected in {owner} while parsing redirect rule : error in condition: {}.",
+                    error.message
+                );
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, error.hint);
+                return None;
+            }
+        };
+        self.warn_of_misfit(condition.as_ref(), words.rest(), place, "", written);
+        Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+    }
+
+    /// A condition that is no action's; `what` begins the message about what is wrong with it.
+    fn bare_condition(
+        &mut self,
+        line: &RuleLineSpec,
+        words: &[Word],
+        reach: &Reach,
+        names: &SpecNames<'_>,
+        what: &str,
+    ) -> Option<Condition> {
+        names.begin(line);
+        match self.condition(words, reach.of(line), names) {
+            Ok(condition) => condition,
+            Err((error, span)) => {
+                let message = format!("{what} : {}.", error.message);
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, error.hint);
+                None
+            }
+        }
+    }
+
+    /// HAProxy's warning about a rule that no message comes to.
+    fn warn_of_end(&mut self, rule: &RuleSpec) {
+        let set_name = RULE_SETS.iter().find(|row| row.0 == rule.set).map_or("", |row| row.1);
+        let message =
+            format!("previous '{set_name}' action is final and has no condition attached, further entries are NOOP.");
+        self.warn(Diagnostic::warning(rule.line.span, message).with_form(Form::ParsingTight));
+    }
+
+    /// What binds requests to servers.
+    fn server_choice(&mut self, written: &ProxySpec, reach: &Reach, names: &SpecNames<'_>) -> ServerChoice {
+        let mut persistence = Vec::new();
+        for PersistRuleSpec { forces, line } in &written.rules.persistence {
+            let keyword = if *forces { "force-persist" } else { "ignore-persist" };
+            let what = format!("error detected while parsing a '{keyword}' rule");
+            let condition = self.bare_condition(line, &line.words, reach, names, &what);
+            self.warn_of_misfit(condition.as_ref(), &line.words, Place::BackRequestContent, "", written);
+            persistence.extend(condition.map(|condition| PersistRule { condition, forces: *forces }));
+        }
+        let rules = written.rules.use_server.iter().filter_map(|line| self.use_server(line, written, reach, names));
+        let rules = rules.collect();
+        let servers = written.servers.iter().enumerate();
+        let by_name = |(index, server): (usize, &config::spec::ServerSpec)| {
+            (config::text::to_bytes(&server.name.value).into_owned().into(), index)
+        };
+        ServerChoice {
+            rules,
+            persistence: persistence.into(),
+            persists: written.options.persist,
+            names: servers.map(by_name).collect(),
+        }
+    }
+
+    fn use_server(
+        &mut self,
+        line: &RuleLineSpec,
+        written: &ProxySpec,
+        reach: &Reach,
+        names: &SpecNames<'_>,
+    ) -> Option<ServerRule> {
+        let (target, rest) = line.words.split_first()?;
+        let what = "error detected while parsing switching rule";
+        let condition = self.bare_condition(line, rest, reach, names, what)?;
+        self.warn_of_misfit(Some(&condition), rest, Place::ServerChoice, "", written);
+        let name = &target.text;
+        if name.contains('%') {
+            return match LogFormat::for_rule(name, Purpose::Text, Place::ServerChoice, names) {
+                Ok(format) => Some(ServerRule { condition, target: ServerTarget::Named(format) }),
+                Err(error) => {
+                    let message = format!("use-server rule failed to parse log-format '{name}' : {error}.");
+                    self.alert_with_hint(target.span, Form::Parsing, message, error.hint());
+                    None
+                }
+            };
+        }
+        let Some(server) = written.servers.iter().position(|server| server.name.value == *name) else {
+            let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
+            let own = &written.name.value;
+            let message = format!("{kind} '{own}' : unable to find server '{name}' referenced in a 'use-server' rule.");
+            self.alert(target.span, Form::Bare, message);
+            return None;
+        };
+        Some(ServerRule { condition, target: ServerTarget::Server(server) })
+    }
+
+    /// HAProxy's warning about a condition that asks for what is not there.
+    fn warn_of_misfit(
+        &mut self,
+        condition: Option<&Condition>,
+        words: &[Word],
+        place: Place,
+        set: &str,
+        written: &ProxySpec,
+    ) {
+        let (Some(condition), Some(first)) = (condition, words.first()) else { return };
+        let set = if set.is_empty() { String::new() } else { format!(" in '{set}'") };
+        if let Some(message) = condition.misfit(place, &set) {
+            self.warn(Diagnostic::warning(first.span, message));
+        }
+        if written.mode == Mode::Http && condition.asks_for_layer6() {
+            let (file, line) = (self.shared.files.get(first.span.file as usize), first.span.line);
+            let message = format!(
+                "Proxy '{}': L6 sample fetches ignored on HTTP proxies (declared at {}:{line}).",
+                written.name.value,
+                file.map_or("", |name| name)
+            );
+            self.warn(Diagnostic::warning(first.span, message).with_form(Form::Bare));
+        }
+    }
+
+    fn switch(
+        &mut self,
+        line: &RuleLineSpec,
+        written: &ProxySpec,
+        reach: &Reach,
+        names: &SpecNames<'_>,
+    ) -> Option<Switch> {
+        names.begin(line);
+        let (target, rest) = line.words.split_first()?;
+        let condition = match self.condition(rest, reach.of(line), names) {
+            Ok(condition) => condition,
+            Err((error, span)) => {
+                let message = format!("error detected while parsing switching rule : {}.", error.message);
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, error.hint);
+                return None;
+            }
+        };
+        self.warn_of_misfit(condition.as_ref(), rest, Place::Switching, "", written);
+        if target.text.contains('%') {
+            let format = LogFormat::for_rule(&target.text, Purpose::Text, Place::Switching, names);
+            let format = match format {
+                Ok(format) => format,
+                Err(error) => {
+                    let message = format!("failed to parse use_backend rule '{}' : {error}.", target.text);
+                    self.alert_with_hint(target.span, Form::LateParsing, message, error.hint());
+                    return None;
+                }
+            };
+            let target = Target::Named(format, Arc::new(backends(names)));
+            return Some(Switch { condition, target, closed: false });
+        }
+        // Whether there is such a proxy was looked at with the text.
+        let index = names.backend(&target.text)?;
+        let proxy = &names.spec.proxies[index];
+        // Rules that lead to a backend that is disabled or unpublished are passed over.
+        Some(Switch { condition, target: Target::Proxy(index), closed: proxy.disabled || proxy.unpublished })
+    }
+}
+
+/// The backends that a rule may lead to whose name is put together: those of the proxy's mode.
+fn backends(names: &SpecNames<'_>) -> crate::rule::BackendNames {
+    let proxies = &names.spec.proxies;
+    let mode = names.proxy.and_then(|index| proxies.get(index)).map(|proxy| proxy.mode);
+    let fits = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && Some(proxy.mode) == mode;
+    let found = proxies.iter().enumerate().filter(|(_, proxy)| fits(proxy));
+    let name = |proxy: &ProxySpec| config::text::to_bytes(&proxy.name.value).into_owned().into();
+    found.map(|(index, proxy)| (name(proxy), (index, proxy.disabled || proxy.unpublished))).collect()
+}
+
+/// The lists of rules in the order in which they were collected.
+fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
+    let [http_request, http_response, http_after_response, connection, session, request_content, response_content] =
+        lists.map(Vec::into_boxed_slice);
+    let delay = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
+    Rules {
+        connection,
+        session,
+        request_content,
+        request_delay: delay(written.rules.request_inspect_delay),
+        response_content,
+        response_delay: delay(written.rules.response_inspect_delay),
+        http_request,
+        http_response,
+        http_after_response,
+    }
+}
+
+/// As messages call a proxy.
+fn owner(written: &ProxySpec) -> String {
+    let kind = match written.kind {
+        ProxyKind::Frontend => "frontend",
+        ProxyKind::Backend => "backend",
+        ProxyKind::Listen => "proxy",
+    };
+    format!("{kind} '{}'", written.name.value)
+}
+
+/// Where the rules of a set are evaluated.
+fn place(set: RuleSets, kind: ProxyKind) -> Place {
+    match (set, kind) {
+        (TCP_REQUEST_CONNECTION, _) => Place::Connection,
+        (TCP_REQUEST_SESSION, _) => Place::Session,
+        (TCP_REQUEST_CONTENT, ProxyKind::Backend) => Place::BackRequestContent,
+        (TCP_REQUEST_CONTENT, _) => Place::FrontRequestContent,
+        (TCP_RESPONSE_CONTENT, _) => Place::BackResponseContent,
+        (HTTP_REQUEST, ProxyKind::Backend) => Place::BackRequestHead,
+        (HTTP_REQUEST, _) => Place::FrontRequestHead,
+        (_, ProxyKind::Frontend) => Place::FrontResponseHead,
+        _ => Place::BackResponseHead,
+    }
+}

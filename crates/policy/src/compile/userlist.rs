@@ -1,0 +1,69 @@
+//! Lists of users: groups name users and users name groups, and all of them have to be there.
+
+use super::Compiler;
+use crate::crypt::{Hidden, Unusable};
+use crate::program::{Password, User, Userlist};
+use config::diagnostic::Form;
+use config::spec::{PasswordSpec, Spec, UserSpec, UserlistSpec};
+use config::text::to_bytes;
+use std::sync::Arc;
+
+impl Compiler<'_> {
+    /// Every list, in the order of the specification.
+    pub(super) fn userlists(&mut self, spec: &Spec) -> Vec<Userlist> {
+        spec.sections.userlists.iter().map(|list| self.userlist(list)).collect()
+    }
+
+    fn userlist(&mut self, list: &UserlistSpec) -> Userlist {
+        let owner = &list.name;
+        for (group, users, span) in &list.groups {
+            for user in users.iter().filter(|name| list.users.iter().all(|user| user.name != **name)) {
+                let message = format!("userlist '{owner}': no such user '{user}' specified in group '{group}'");
+                self.alert(*span, Form::Bare, message);
+            }
+        }
+        for UserSpec { name, groups, span, .. } in &list.users {
+            for group in groups.iter().filter(|name| list.groups.iter().all(|group| group.0 != **name)) {
+                let message = format!("userlist '{owner}': no such group '{group}' specified in user '{name}'");
+                self.alert(*span, Form::Bare, message);
+            }
+        }
+        let mut users = Vec::with_capacity(list.users.len());
+        for user in &list.users {
+            let name = to_bytes(&user.name).into_owned().into();
+            let password = user.password.as_ref().and_then(|password| self.password(owner, user, password));
+            users.push(User { name, password, groups: groups(list, user) });
+        }
+        Userlist { name: owner.as_str().into(), users }
+    }
+
+    /// Reads a password; `None`: nobody can have it.
+    fn password(&mut self, owner: &str, user: &UserSpec, written: &PasswordSpec) -> Option<Password> {
+        let (text, span) = match written {
+            PasswordSpec::Clear(text) => return Some(Password::Clear(to_bytes(text).into_owned().into())),
+            PasswordSpec::Hidden(text, span) => (text, *span),
+        };
+        match Hidden::parse(text) {
+            Ok(hidden) => Some(Password::Hidden(Arc::new(hidden))),
+            Err(Unusable::Unsupported(form)) => {
+                let name = &user.name;
+                let message = format!(
+                    "userlist '{owner}': the password of user '{name}' is hidden by {form}, which is not supported yet by Weir"
+                );
+                let hint = "yescrypt, bcrypt, SHA-512, SHA-256, MD5 and DES are; mkpasswd makes them".to_owned();
+                self.alert_with_hint(span, Form::Bare, message, Some(hint));
+                None
+            }
+            // As with HAProxy: such a user is never let in.
+            Err(Unusable::Never) => None,
+        }
+    }
+}
+
+/// The groups of a user, wherever that is written.
+fn groups(list: &UserlistSpec, user: &UserSpec) -> Vec<Box<[u8]>> {
+    let is_in =
+        |group: &str, users: &[String]| users.contains(&user.name) || user.groups.iter().any(|name| name == group);
+    let found = list.groups.iter().filter(|(group, users, _)| is_in(group, users));
+    found.map(|(group, ..)| to_bytes(group).into_owned().into()).collect()
+}

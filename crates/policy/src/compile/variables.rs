@@ -1,0 +1,101 @@
+//! `set-var` and `set-var-fmt` of the `global` section: variables of the process that have a value before anything is
+//! served (configuration manual, section 3.1). Evaluates where the configuration is read. Must never set a variable of
+//! another scope.
+
+use super::Compiler;
+use crate::expression::Names as _;
+use crate::rule::{Assigned, expression_text};
+use crate::sample::{Bytes, Context, Direction, Place, Probes, Transaction};
+use crate::variable::{Scope, Store, Stored, Variable, Variables};
+use base::moment::{Moment, WallTime};
+use bumpalo::Bump;
+use config::diagnostic::Form;
+use config::spec::{SetVariableSpec, Spec};
+use std::cell::Cell;
+use std::sync::RwLock;
+
+impl Compiler<'_> {
+    /// Sets the variables, each with those before it in reach.
+    pub(super) fn variables(&mut self, spec: &Spec, limit: usize) -> Vec<(Variable, Stored)> {
+        let written = &spec.global.variables;
+        if written.is_empty() {
+            return Vec::new();
+        }
+        let (store, limits) = (RwLock::<Store>::default(), Self::sizes(&spec.global.tune).limits());
+        for line in written {
+            let Some((variable, source)) = self.set_variable(spec, line) else { continue };
+            let arena = Bump::new();
+            let probes = self.resolver.probes();
+            let wall = self.resolver.wall();
+            let variables = Variables { process: Some(&store), limits: limits.as_ref(), ..Variables::default() };
+            source.set(&variable, &context(&arena, limit, (wall, probes), variables));
+        }
+        let Ok(store) = store.into_inner() else { return Vec::new() };
+        // A converter may have set others.
+        let known = self.shared.known.borrow();
+        let named = store.iter(Scope::Process).filter_map(|(name, stored)| {
+            let text = format!("proc.{}", known.text(name)?);
+            let value = Stored::from(stored.value());
+            Some((Variable { scope: Scope::Process, name, text: text.into() }, value))
+        });
+        named.collect()
+    }
+
+    fn set_variable(&mut self, spec: &Spec, line: &SetVariableSpec) -> Option<(Variable, Assigned)> {
+        let keyword = if line.is_format { "set-var-fmt" } else { "set-var" };
+        let variable = match Variable::parse(&line.name.text) {
+            Ok(variable) if variable.scope == Scope::Process => variable,
+            Ok(variable) => {
+                let message = format!(
+                    "'{keyword}': cannot set variable '{}', only scope 'proc' is permitted in the global section.",
+                    variable.text
+                );
+                self.alert(line.name.span, Form::Parsing, message);
+                return None;
+            }
+            Err(why) => {
+                self.alert(line.name.span, Form::Parsing, why);
+                return None;
+            }
+        };
+        let names = self.names(spec, None);
+        names.declare(&variable);
+        let text = if line.is_format { line.value.first()?.text.clone() } else { expression_text(&line.value) };
+        match Assigned::parse(&variable, &text, line.is_format, Place::Configuration, &names) {
+            Ok(source) => Some((variable, source)),
+            Err((message, hint)) => {
+                let span = line.value.first().map_or(line.name.span, |word| word.span);
+                self.alert_with_hint(span, Form::Parsing, message, hint);
+                None
+            }
+        }
+    }
+}
+
+fn context<'a>(
+    arena: &'a Bump,
+    limit: usize,
+    (wall, probes): (WallTime, &'a dyn Probes),
+    variables: Variables<'a>,
+) -> Context<'a> {
+    Context {
+        program: None,
+        live: None,
+        arena,
+        limit,
+        now: Moment::ZERO,
+        wall,
+        probes,
+        direction: Direction::Request,
+        frontend: None,
+        backend: None,
+        server: None,
+        request: None,
+        response: None,
+        bytes: Bytes { data: &[], complete: true, announced: None },
+        transaction: Transaction::default(),
+        captures: None,
+        variables,
+        incomplete: Cell::new(false),
+    }
+}

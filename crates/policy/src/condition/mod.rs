@@ -1,0 +1,113 @@
+//! Conditions (configuration manual, sections 7.1 and 7.2): ACLs, and how rules combine them. Must never act on what they
+//! find.
+
+mod acl;
+mod keyword;
+mod parse;
+
+pub use acl::{Acl, Test};
+pub use keyword::{PREDEFINED, Shorthand, shorthands};
+pub use parse::{Acls, ConditionError, Doubt, ReadTest, parse_acl, parse_condition};
+
+use crate::sample::{Context, Place};
+use std::sync::Arc;
+
+/// What is known of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does not hold.
+    No,
+    /// It holds.
+    Yes,
+    /// Something that it asks for may still come.
+    Unknown,
+}
+
+impl Verdict {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+
+    fn not(self) -> Self {
+        match self {
+            Self::No => Self::Yes,
+            Self::Yes => Self::No,
+            Self::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// `if` or `unless` and what stands behind it: some of several groups of ACLs has to hold whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    alternatives: Box<[Box<[Term]>]>,
+    unless: bool,
+}
+
+/// An ACL within a condition.
+#[derive(Debug, Clone, PartialEq)]
+struct Term {
+    acl: Arc<Acl>,
+    negated: bool,
+}
+
+impl Condition {
+    /// Whether it holds. What is asked for and has not come makes it unknown where it decides.
+    pub fn evaluate(&self, context: &Context<'_>) -> Verdict {
+        let mut found = Verdict::No;
+        for group in &self.alternatives {
+            match evaluate_group(group, context) {
+                Verdict::Yes => {
+                    found = Verdict::Yes;
+                    break;
+                }
+                Verdict::Unknown => found = Verdict::Unknown,
+                Verdict::No => {}
+            }
+        }
+        if self.unless { found.not() } else { found }
+    }
+
+    /// Whether it holds, now that nothing is waited for.
+    pub fn holds(&self, context: &Context<'_>) -> bool {
+        self.evaluate(context) == Verdict::Yes
+    }
+
+    /// What HAProxy says of the first ACL that asks for what is not there at that place.
+    pub fn misfit(&self, place: Place, set: &str) -> Option<String> {
+        let (acl, keyword) = self.terms().find_map(|term| Some((&term.acl, term.acl.misfit(place)?)))?;
+        let what = format!("incompatible with '{}'", place.name());
+        Some(match acl.name() {
+            None => format!("anonymous acl will never match{set} because it uses keyword '{keyword}' which is {what}"),
+            Some(name) if acl.never_matches(place) => {
+                format!("acl '{name}' will never match{set} because it only involves keywords that are {what}")
+            }
+            Some(name) => format!("acl '{name}' involves keyword '{keyword}'{set} which is {what}"),
+        })
+    }
+
+    /// Whether it asks for the bytes of a message, of which no rule of HTTP knows.
+    pub fn asks_for_layer6(&self) -> bool {
+        self.terms().any(|term| term.acl.tests().iter().any(|test| test.expression.fetch().is_layer6()))
+    }
+
+    fn terms(&self) -> impl Iterator<Item = &Term> {
+        self.alternatives.iter().flat_map(|group| group.iter())
+    }
+}
+
+fn evaluate_group(group: &[Term], context: &Context<'_>) -> Verdict {
+    let mut found = Verdict::Yes;
+    for term in group {
+        let verdict = term.acl.evaluate(context);
+        match if term.negated { verdict.not() } else { verdict } {
+            Verdict::No => return Verdict::No,
+            Verdict::Unknown => found = Verdict::Unknown,
+            Verdict::Yes => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! Reads ACLs and conditions (configuration manual, sections 7.1 and 7.2), and says what is wrong in HAProxy's words.
+//! Must never evaluate one.
+
+use super::keyword::{self, PREDEFINED};
+use super::{Acl, Condition, Term, Test};
+use crate::expression::{Expression, Names, Part};
+use crate::pattern::{Content, Entries, Lookup, Method, Network, Use, written_range};
+use crate::sample::{Place, cast};
+use std::sync::Arc;
+
+/// What is wrong with an ACL or a condition, and which of its words it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionError {
+    /// HAProxy's sentence, without a full stop.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+    /// The word, from 0.
+    pub word: usize,
+}
+
+impl ConditionError {
+    fn at(word: usize, message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, word }
+    }
+}
+
+/// The ACLs of one proxy by name, in the order of their first lines.
+#[derive(Debug, Clone, Default)]
+pub struct Acls(Vec<Arc<Acl>>);
+
+impl Acls {
+    /// Adds a line to the ACL of that name.
+    pub fn add(&mut self, name: &str, test: Test) {
+        match self.0.iter_mut().find(|acl| acl.name() == Some(name)) {
+            Some(acl) => Arc::make_mut(acl).add(test),
+            None => self.0.push(Arc::new(Acl::new(Some(name), test))),
+        }
+    }
+
+    /// Remembers that a line of the ACL of that name is wrong, for the sake of the conditions that name it.
+    pub fn add_broken(&mut self, name: &str) {
+        if self.find(name).is_none() {
+            self.0.push(Arc::new(Acl::broken(name)));
+        }
+    }
+
+    /// The ACL of that name.
+    pub fn find(&self, name: &str) -> Option<&Arc<Acl>> {
+        self.0.iter().find(|acl| acl.name() == Some(name))
+    }
+}
+
+/// What an ACL line was found to say beside its test.
+pub struct ReadTest {
+    /// The test.
+    pub test: Test,
+    /// What HAProxy warns of.
+    pub doubt: Option<Doubt>,
+}
+
+/// What is most likely not meant in a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// No pattern was written where one is needed, and nothing says that this is meant.
+    LacksPatterns,
+    /// The keyword stands for a method of matching that is not used.
+    MethodOverwritten,
+}
+
+/// Reads what stands behind an ACL's name: criterion, flags, patterns.
+///
+/// # Errors
+/// The first fault.
+pub fn parse_acl(words: &[&str], names: &dyn Names) -> Result<ReadTest, ConditionError> {
+    // Converters may stand in words of their own, behind a comma.
+    let more = words.iter().take_while(|word| word.ends_with(',')).count();
+    match words.get(more) {
+        Some(_) if more > 0 => parse_test(&words[..=more].concat(), &words[more..], names)
+            .map_err(|error| ConditionError { word: error.word + more, ..error }),
+        _ => parse_test(words.first().copied().unwrap_or_default(), words, names),
+    }
+}
+
+/// Reads a criterion and what stands behind it: the first of `words` is its last one.
+fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<ReadTest, ConditionError> {
+    if criterion.is_empty() {
+        return Err(ConditionError::at(0, "missing fetch method in ACL expression ''"));
+    }
+    let (expression, implied) = parse_criterion(criterion, names)?;
+    let mut flags = Flags::read(words)?;
+    let keyword = criterion.split(['(', ',']).next().unwrap_or_default();
+    let overwritten = keyword::find(keyword).is_some_and(|row| row.is_overwritten(flags.method, implied.is_some()));
+    flags.method = flags.method.or(implied).or_else(|| Method::implied_by(expression.output()));
+    let Some(method) = flags.method else {
+        let message = format!(
+            "matching method must be specified first (using '-m') when using a sample fetch of this type ('{keyword}')"
+        );
+        return Err(ConditionError::at(0, message));
+    };
+    if method.input().is_some_and(|wanted| cast(expression.output(), wanted).is_none()) {
+        let message = format!(
+            "matching method '{}' cannot be used with fetch keyword '{}'",
+            method.name(),
+            expression.fetch().name
+        );
+        return Err(ConditionError::at(0, message));
+    }
+    let mut lists = Vec::with_capacity(flags.files.len() + 1);
+    let usage = if flags.map { Use::AclOfMap } else { Use::Acl };
+    for file in &flags.files {
+        let wanted = (method, file.ignore_case, Content::None);
+        lists.push(names.list(&file.name, usage, wanted).map_err(|why| ConditionError::at(file.word, why))?);
+    }
+    let shown = match keyword::find(keyword) {
+        Some(shorthand) if !expression.is_plain() => shorthand.fetch,
+        _ => keyword,
+    };
+    let written = &words[flags.end..];
+    lists.push(own_list(written, shown, method, &flags, names)?);
+    let doubt = match () {
+        () if overwritten => Some(Doubt::MethodOverwritten),
+        // Flags show that somebody thought about it.
+        () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),
+        () => None,
+    };
+    let test = Test { expression, keyword: keyword.into(), method, lists: lists.into() };
+    Ok(ReadTest { test, doubt })
+}
+
+/// The list of the patterns that are written in the line itself.
+fn own_list(
+    written: &[&str],
+    keyword: &str,
+    method: Method,
+    flags: &Flags,
+    names: &dyn Names,
+) -> Result<Lookup, ConditionError> {
+    let wrong = |at: usize, why: String| ConditionError::at(flags.end + at, why);
+    let texts = match method {
+        Method::Int | Method::Len => written_range(written).map_err(|(at, why)| wrong(at, why))?,
+        Method::Ip => written.iter().map(|word| address(word, flags, names)).collect(),
+        _ => written.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    let bytes: Vec<_> = texts.iter().map(|text| config::text::to_bytes(text)).collect();
+    let entries = Entries::of_words(bytes.iter().map(|bytes| &**bytes));
+    let lists = names.lists();
+    let mut lists = lists.borrow_mut();
+    if let Some((word, id)) = flags.id
+        && lists.is_taken(id)
+    {
+        return Err(ConditionError::at(word, "the id is already used"));
+    }
+    let list = lists.own(keyword, entries, flags.id.map(|(_, id)| id), names.line());
+    lists.lookup(list, method, flags.ignore_case, Content::None).map_err(|(at, why)| wrong(at as usize, why))
+}
+
+/// A network as it is written; the name of a host becomes its address, unless `-n` forbids to ask for that.
+fn address(word: &str, flags: &Flags, names: &dyn Names) -> String {
+    if flags.numeric || Network::parse(word).is_some() || word.contains('/') {
+        return word.to_owned();
+    }
+    names.resolve(word).map_or_else(|| word.to_owned(), |address| address.to_string())
+}
+
+/// A fetch with converters, or a shorthand.
+fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<Method>), ConditionError> {
+    let name = text.split(['(', ',']).next().unwrap_or_default();
+    let parse = |text: &str| {
+        Expression::parse_all(text, Place::Runtime, names).map_err(|error| ConditionError {
+            message: match error.part {
+                Part::Converter if keyword::find(name).is_some() => {
+                    format!("ACL keyword '{name}' : {}", error.message)
+                }
+                _ => format!("{} in ACL expression '{text}'", error.message),
+            },
+            hint: error.hint,
+            word: 0,
+        })
+    };
+    let Some(shorthand) = keyword::find(name) else { return Ok((parse(text)?, None)) };
+    let whole = format!("{}{}", shorthand.fetch, &text[name.len()..]);
+    let expression = parse(&whole)?;
+    let method = expression.is_plain().then_some(shorthand.method);
+    Ok((expression, method))
+}
+
+/// A list of patterns that `-f` names.
+struct ListFile {
+    /// The word that names it.
+    word: usize,
+    name: String,
+    /// `-i` stood before.
+    ignore_case: bool,
+}
+
+/// The flags of an ACL line.
+#[derive(Default)]
+struct Flags {
+    method: Option<Method>,
+    ignore_case: bool,
+    files: Vec<ListFile>,
+    /// `-M`: the lists are maps.
+    map: bool,
+    /// `-u`: the number of the list of the line's own patterns, and the word that says so.
+    id: Option<(usize, u32)>,
+    /// `-n`: no name is looked up.
+    numeric: bool,
+    /// The first word behind them.
+    end: usize,
+}
+
+impl Flags {
+    fn read(words: &[&str]) -> Result<Self, ConditionError> {
+        let mut flags = Self { end: 1, ..Self::default() };
+        while let Some(word) = words.get(flags.end).filter(|word| word.starts_with('-')) {
+            let at = flags.end;
+            let value = words.get(at + 1).copied().unwrap_or_default();
+            flags.end += match *word {
+                "-i" => {
+                    flags.ignore_case = true;
+                    1
+                }
+                "-n" => {
+                    flags.numeric = true;
+                    1
+                }
+                "-m" => {
+                    flags.set_method(at, value)?;
+                    2
+                }
+                "-f" => {
+                    let (name, ignore_case) = (value.to_owned(), flags.ignore_case);
+                    flags.files.push(ListFile { word: at + 1, name, ignore_case });
+                    2
+                }
+                "-M" => {
+                    flags.map = true;
+                    1
+                }
+                "-u" => {
+                    let id = value.parse::<i64>().ok().map(|id| id as u32);
+                    let Some(id) = id else {
+                        return Err(ConditionError::at(at + 1, "the argument of -u must be an integer"));
+                    };
+                    // HAProxy counts by it those that have none.
+                    if id == u32::MAX {
+                        return Err(ConditionError::at(at + 1, "the id is already used"));
+                    }
+                    flags.id = Some((at + 1, id));
+                    2
+                }
+                "--" => {
+                    flags.end += 1;
+                    break;
+                }
+                other => {
+                    let message = format!(
+                        "'{other}' is not a valid ACL option. Please use '--' before any pattern beginning with a '-'"
+                    );
+                    return Err(ConditionError::at(at, message));
+                }
+            };
+        }
+        flags.end = flags.end.min(words.len());
+        Ok(flags)
+    }
+
+    fn set_method(&mut self, at: usize, name: &str) -> Result<(), ConditionError> {
+        if self.method.is_some() {
+            let message = "only one explicit matching method can be defined with '-m' parameter. if migrating from an old \
+                           version, just keep the last one";
+            return Err(ConditionError::at(at, message));
+        }
+        let Some(method) = Method::named(name) else {
+            return Err(ConditionError::at(
+                at + 1,
+                format!("unknown matching method '{name}' when parsing ACL expression"),
+            ));
+        };
+        self.method = Some(method);
+        Ok(())
+    }
+}
+
+/// Reads a condition: `words` begins with `if` or `unless`.
+///
+/// # Errors
+/// The first fault.
+pub fn parse_condition(
+    words: &[&str],
+    acls: &Acls,
+    names: &dyn Names,
+    doubts: &mut Vec<(usize, Doubt)>,
+) -> Result<Condition, ConditionError> {
+    let unless = words.first() == Some(&"unless");
+    let mut reader = Reader { words, at: 1, acls, names, doubts };
+    let mut alternatives = Vec::new();
+    let mut group = Vec::new();
+    let mut negated = false;
+    while let Some(word) = words.get(reader.at).copied() {
+        match word {
+            word if word == "||" || word.eq_ignore_ascii_case("or") => {
+                reader.at += 1;
+                alternatives.push(std::mem::take(&mut group).into_boxed_slice());
+                negated = false;
+                continue;
+            }
+            "!" => {
+                reader.at += 1;
+                negated = !negated;
+                continue;
+            }
+            _ => {}
+        }
+        let bare = word.trim_start_matches('!');
+        negated ^= (word.len() - bare.len()) % 2 == 1;
+        let acl = reader.acl(bare)?;
+        group.push(Term { acl, negated });
+        negated = false;
+    }
+    alternatives.push(group.into_boxed_slice());
+    Ok(Condition { alternatives: alternatives.into(), unless })
+}
+
+struct Reader<'a> {
+    words: &'a [&'a str],
+    at: usize,
+    acls: &'a Acls,
+    names: &'a dyn Names,
+    doubts: &'a mut Vec<(usize, Doubt)>,
+}
+
+impl Reader<'_> {
+    fn acl(&mut self, name: &str) -> Result<Arc<Acl>, ConditionError> {
+        let at = self.at;
+        if name == "{" {
+            return self.anonymous();
+        }
+        self.at += 1;
+        if let Some(acl) = self.acls.find(name) {
+            return Ok(Arc::clone(acl));
+        }
+        let Some((name, words)) = PREDEFINED.iter().find(|(known, _)| *known == name) else {
+            let known = self.acls.0.iter().filter_map(|acl| acl.name()).chain(PREDEFINED.iter().map(|row| row.0));
+            let hint = config::suggest::nearest(name, known).map(|known| format!("did you mean '{known}'?"));
+            return Err(ConditionError { hint, ..ConditionError::at(at, format!("no such ACL : '{name}'")) });
+        };
+        let read = parse_acl(words, self.names).map_err(|error| ConditionError { word: at, ..error })?;
+        Ok(Arc::new(Acl::new(Some(name), read.test)))
+    }
+
+    /// What stands between braces.
+    fn anonymous(&mut self) -> Result<Arc<Acl>, ConditionError> {
+        let start = self.at + 1;
+        let Some(length) = self.words[start..].iter().position(|word| *word == "}") else {
+            return Err(ConditionError::at(self.at, "missing closing '}' in condition"));
+        };
+        self.at = start + length + 1;
+        let read = parse_acl(&self.words[start..start + length], self.names)
+            .map_err(|error| ConditionError { word: start + error.word, ..error })?;
+        self.doubts.extend(read.doubt.map(|doubt| (start, doubt)));
+        Ok(Arc::new(Acl::new(None, read.test)))
+    }
+}

@@ -1,0 +1,217 @@
+//! A value of JSON by its path, in one pass and without memory of its own. Must never look deeper than HAProxy does, and
+//! leaves what stands behind the value unread.
+
+/// Levels of arrays and objects at most.
+const MOST_DEPTH: usize = 20;
+
+/// A path: `$.key[0].other`; a dot in a key stands behind a backslash. Some can match nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path(Option<Vec<Step>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(Vec<u8>),
+    Index(u64),
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    Bool(bool),
+    /// As it is written.
+    Number(&'a [u8]),
+    /// Between the quotes, as it is written.
+    Text(&'a [u8]),
+    /// As it is written, brackets included.
+    Array(&'a [u8]),
+}
+
+impl Path {
+    /// Reads a path.
+    pub(super) fn read(text: &[u8]) -> Self {
+        let Some(mut rest) = text.strip_prefix(b"$") else {
+            return Self(None);
+        };
+        let mut steps = Vec::new();
+        loop {
+            match rest {
+                [] => return Self(Some(steps)),
+                [b'.', behind @ ..] => {
+                    rest = behind;
+                    let mut key = Vec::new();
+                    while let [byte, behind @ ..] = rest {
+                        match (byte, behind) {
+                            (b'.' | b'[', _) => break,
+                            (b'\\', [escaped, behind @ ..]) => {
+                                key.push(*escaped);
+                                rest = behind;
+                            }
+                            _ => {
+                                key.push(*byte);
+                                rest = behind;
+                            }
+                        }
+                    }
+                    steps.push(Step::Key(key));
+                }
+                [b'[', behind @ ..] => {
+                    let Some(end) = behind.iter().position(|byte| *byte == b']') else {
+                        return Self(None);
+                    };
+                    let digits = behind[..end].iter().take_while(|byte| byte.is_ascii_digit());
+                    let index =
+                        digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+                    steps.push(Step::Index(if behind[0] == b'-' { u64::MAX } else { index }));
+                    rest = &behind[end + 1..];
+                }
+                _ => return Self(None),
+            }
+        }
+    }
+}
+
+/// What stands at the path; `None` when there is nothing, or nothing that a sample could be, or when the text is broken
+/// before it.
+pub(super) fn find<'a>(json: &'a [u8], path: &Path) -> Option<Found<'a>> {
+    let steps = path.0.as_deref()?;
+    match (Walk { json, at: 0 }).value(Some(steps), 0) {
+        Some(Passed::Found(found)) => Some(found),
+        Some(Passed::Nothing | Passed::Unusable) | None => None,
+    }
+}
+
+/// What passing a value has brought.
+enum Passed<'a> {
+    Nothing,
+    Found(Found<'a>),
+    /// It was found, and is null or an object.
+    Unusable,
+}
+
+struct Walk<'a> {
+    json: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.json.get(self.at) {
+            self.at += 1;
+        }
+        self.json.get(self.at).copied()
+    }
+
+    fn take(&mut self, wanted: u8) -> Option<()> {
+        (self.peek()? == wanted).then(|| self.at += 1)
+    }
+
+    /// Passes the value that comes next; `None` when the text is broken. `path` leads on from it, if it lies on the path.
+    fn value(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
+        let is_wanted = path.is_some_and(<[Step]>::is_empty);
+        let start = (self.peek()?, self.at);
+        let found = match start.0 {
+            b'{' => return self.object(path, depth),
+            b'[' => return self.array(path, depth),
+            b'"' => Found::Text(self.string()?),
+            b't' => self.word(b"true", Found::Bool(true))?,
+            b'f' => self.word(b"false", Found::Bool(false))?,
+            b'n' => {
+                self.word(b"null", Found::Bool(false))?;
+                return Some(if is_wanted { Passed::Unusable } else { Passed::Nothing });
+            }
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let rest = &self.json[self.at..];
+                let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+                self.at += length;
+                Found::Number(&rest[..length])
+            }
+            _ => return None,
+        };
+        Some(if is_wanted { Passed::Found(found) } else { Passed::Nothing })
+    }
+
+    fn word(&mut self, word: &[u8], found: Found<'a>) -> Option<Found<'a>> {
+        self.json[self.at..].starts_with(word).then(|| {
+            self.at += word.len();
+            found
+        })
+    }
+
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let start = self.at + 1;
+        let mut at = start;
+        loop {
+            at += memchr::memchr2(b'"', b'\\', self.json.get(at..)?)?;
+            if self.json[at] == b'"' {
+                self.at = at + 1;
+                return Some(&self.json[start..at]);
+            }
+            at += 2;
+        }
+    }
+
+    fn object(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
+        if depth == MOST_DEPTH {
+            return None;
+        }
+        if path.is_some_and(<[Step]>::is_empty) {
+            return Some(Passed::Unusable);
+        }
+        self.at += 1;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(Passed::Nothing);
+        }
+        loop {
+            (self.peek()? == b'"').then_some(())?;
+            let key = self.string()?;
+            self.take(b':')?;
+            let rest = path.and_then(|path| match path.split_first() {
+                Some((Step::Key(wanted), rest)) if wanted == key => Some(rest),
+                _ => None,
+            });
+            match self.value(rest, depth + 1)? {
+                Passed::Nothing => {}
+                found => return Some(found),
+            }
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(Passed::Nothing);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn array(&mut self, path: Option<&[Step]>, depth: usize) -> Option<Passed<'a>> {
+        if depth == MOST_DEPTH {
+            return None;
+        }
+        let is_wanted = path.is_some_and(<[Step]>::is_empty);
+        let start = self.at;
+        self.at += 1;
+        let mut index = 0;
+        let mut is_closed = self.peek()? == b']';
+        while !is_closed {
+            let rest = path.and_then(|path| match path.split_first() {
+                Some((Step::Index(wanted), rest)) if *wanted == index => Some(rest),
+                _ => None,
+            });
+            match self.value(rest, depth + 1)? {
+                Passed::Nothing => {}
+                found => return Some(found),
+            }
+            index += 1;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => is_closed = true,
+                _ => return None,
+            }
+        }
+        self.at += 1;
+        Some(if is_wanted { Passed::Found(Found::Array(&self.json[start..self.at])) } else { Passed::Nothing })
+    }
+}

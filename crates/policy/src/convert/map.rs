@@ -1,0 +1,207 @@
+//! Maps (section 7.3.1, `map`): what a key in a file stands for. Must never look at the file once requests flow.
+
+use super::Converter;
+use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
+use crate::pattern::{Content, Found, Lookup, Method, Use};
+use crate::sample::{Context, Type, Value};
+use config::text::from_bytes;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const TEXT: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
+const NUMBER: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
+const KEY: Signature = Signature::new(1, &[Kind::Str]);
+
+/// What comes out of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// The value as text.
+    Str,
+    /// The value as an integer.
+    Int,
+    /// The value as an address.
+    Ip,
+    /// The key as it stands in the file.
+    Key,
+    /// The value with the groups of the regular expression put in.
+    Groups,
+}
+
+/// The four rows of a method, whose names end in nothing, `_int`, `_ip` and `_key`.
+macro_rules! rows {
+    ($text:literal, $int:literal, $ip:literal, $key:literal, $input:ident, $method:ident) => {
+        [
+            row($text, TEXT, Type::$input, Type::Str, |a, c| load(a, c, Method::$method, Output::Str)),
+            row($int, NUMBER, Type::$input, Type::Int, |a, c| load(a, c, Method::$method, Output::Int)),
+            row($ip, TEXT, Type::$input, Type::Addr, |a, c| load(a, c, Method::$method, Output::Ip)),
+            row($key, KEY, Type::$input, Type::Str, |a, c| load(a, c, Method::$method, Output::Key)),
+        ]
+    };
+}
+
+const fn row(
+    name: &'static str,
+    signature: Signature,
+    input: Type,
+    output: Type,
+    check: fn(&mut Arguments, &Checking<'_>) -> Result<(), String>,
+) -> Converter {
+    Converter::new(name, signature, (input, output), "What the sample stands for in a map.", map).checked(check)
+}
+
+const STR: [Converter; 4] = rows!("map_str", "map_str_int", "map_str_ip", "map_str_key", Str, Str);
+const BEG: [Converter; 4] = rows!("map_beg", "map_beg_int", "map_beg_ip", "map_beg_key", Str, Beg);
+const SUB: [Converter; 4] = rows!("map_sub", "map_sub_int", "map_sub_ip", "map_sub_key", Str, Sub);
+const DIR: [Converter; 4] = rows!("map_dir", "map_dir_int", "map_dir_ip", "map_dir_key", Str, Dir);
+const DOM: [Converter; 4] = rows!("map_dom", "map_dom_int", "map_dom_ip", "map_dom_key", Str, Dom);
+const END: [Converter; 4] = rows!("map_end", "map_end_int", "map_end_ip", "map_end_key", Str, End);
+const REG: [Converter; 4] = rows!("map_reg", "map_reg_int", "map_reg_ip", "map_reg_key", Str, Reg);
+const INT: [Converter; 4] = rows!("map_int", "map_int_int", "map_int_ip", "map_int_key", Int, Int);
+const IP: [Converter; 4] = rows!("map_ip", "map_ip_int", "map_ip_ip", "map_ip_key", Addr, Ip);
+
+/// Every converter of the family.
+pub const TABLE: &[Converter] = &[
+    row("map", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Str, Output::Str)),
+    STR[0],
+    STR[1],
+    STR[2],
+    STR[3],
+    BEG[0],
+    BEG[1],
+    BEG[2],
+    BEG[3],
+    SUB[0],
+    SUB[1],
+    SUB[2],
+    SUB[3],
+    DIR[0],
+    DIR[1],
+    DIR[2],
+    DIR[3],
+    DOM[0],
+    DOM[1],
+    DOM[2],
+    DOM[3],
+    END[0],
+    END[1],
+    END[2],
+    END[3],
+    REG[0],
+    REG[1],
+    REG[2],
+    REG[3],
+    row("map_regm", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Reg, Output::Groups)),
+    INT[0],
+    INT[1],
+    INT[2],
+    INT[3],
+    IP[0],
+    IP[1],
+    IP[2],
+    IP[3],
+];
+
+/// A map, ready to look up in.
+struct Map {
+    lookup: Lookup,
+    output: Output,
+}
+
+/// Finds the map that the first argument names, and reads the default behind it.
+fn load(arguments: &mut Arguments, checking: &Checking<'_>, method: Method, output: Output) -> Result<(), String> {
+    let name = from_bytes(arguments.text(0).unwrap_or_default());
+    let content = match output {
+        Output::Int => Content::Integer,
+        Output::Ip => Content::Address,
+        Output::Str | Output::Key | Output::Groups => Content::Text,
+    };
+    let lookup = checking.names.list(&name, Use::Map, (method, false, content))?;
+    if output == Output::Ip
+        && let Some(text) = arguments.utf8(1)
+    {
+        let default = text.parse().map_err(|_| format!("cannot parse default <{text}> as an address"))?;
+        arguments.set(1, address(default));
+    }
+    arguments.set(0, Argument::Made(Arc::new(Map { lookup, output })));
+    Ok(())
+}
+
+fn address(address: IpAddr) -> Argument {
+    match address {
+        IpAddr::V4(address) => Argument::Ipv4(address),
+        IpAddr::V6(address) => Argument::Ipv6(address),
+    }
+}
+
+fn map<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let map: &Map = arguments.made(0)?;
+    let Some(found) = map.lookup.find(context, value) else { return default(arguments) };
+    match map.output {
+        Output::Str => Some(Value::Str(found.value)),
+        Output::Key => Some(Value::Str(found.key)),
+        Output::Int | Output::Ip => map.lookup.base.content.parse(found.value).ok(),
+        Output::Groups => groups(context, map, value.bytes()?, found),
+    }
+}
+
+/// The value with the groups of what matched put in. A pattern that was added at run time is compiled for it.
+fn groups<'a>(context: &Context<'a>, map: &Map, text: &[u8], found: Found<'a>) -> Option<Value<'a>> {
+    let mut out = context.text(found.value.len());
+    map.lookup.with_regex(&found, |regex| {
+        let mut places = regex.places();
+        regex.find_groups(&mut places, text, 0)?;
+        crate::rule::expand(&places, text, found.value, &mut |bytes| out.extend(bytes));
+        Some(())
+    })?;
+    out.finish().map(Value::Str)
+}
+
+/// What stands behind the map's name.
+fn default(arguments: &Arguments) -> Option<Value<'_>> {
+    match arguments.get(1) {
+        Argument::Str(text) => Some(Value::Str(text)),
+        Argument::Int(number) => Some(Value::Int(*number)),
+        Argument::Ipv4(address) => Some(Value::Ipv4(*address)),
+        Argument::Ipv6(address) => Some(Value::Ipv6(*address)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn every_method_and_output() {
+        check_rows(
+            &Scene::default(),
+            &[
+                ("str(a),map(m.map)", "first"),
+                ("str(z),map(m.map)", "<none>"),
+                ("str(z),map(m.map,none)", "none"),
+                ("str(/a/b/c),map_beg(m.map)", "longest"),
+                ("str(/a/b/c),map_beg_key(m.map)", "/a/b"),
+                ("str(x.gif),map_end(m.map)", "picture"),
+                ("str(x/dir/y),map_dir(m.map)", "directory"),
+                ("str(www.dom.org),map_dom(m.map)", "domain"),
+                ("str(xxsubxx),map_sub(m.map)", "part"),
+                ("str(12),map_str_int(n.map)", "144"),
+                ("str(13),map_str_int(n.map,7)", "7"),
+                ("int(12),map_int(n.map)", "144"),
+                ("int(12),map_int_int(n.map),map_int_key(n.map)", "144"),
+                ("ipv4(10.1.2.3),map_ip(i.map)", "192.0.2.2"),
+                ("ipv4(10.9.2.3),map_ip_ip(i.map)", "192.0.2.1"),
+                ("ipv4(11.9.2.3),map_ip_ip(i.map,::1)", "::1"),
+                ("str(host-42),map_reg(r.map)", "n\\1"),
+                ("str(host-42),map_regm(r.map)", "n42"),
+                (
+                    "str(a),map_str_int(m.map)",
+                    "!invalid args in converter 'map_str_int' : cannot parse 'first' as an integer at line 1 of file 'm.map'",
+                ),
+                ("str(a),map(nope.map)", "!invalid args in converter 'map' : failed to open pattern file <nope.map>"),
+                ("str(a),map(opt@nope.map,x)", "x"),
+                ("str(a),map(virt@nope.map,x)", "x"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Converters: what may be made of a sample (configuration manual, section 7.3.1). Owns the form of their tables and the
+//! list of families; a family is a file with its functions and its rows. Must never fetch anything.
+
+mod aes;
+mod algorithm;
+mod arithmetic;
+mod base64;
+mod bytes;
+mod cipher;
+mod date;
+mod digest;
+mod fix;
+mod forwarded;
+mod hash;
+mod json;
+mod json_path;
+mod jwe;
+mod jwt;
+mod kept;
+mod map;
+mod mqtt;
+mod network;
+mod operand;
+mod packet;
+mod protobuf;
+mod proxies;
+mod replace;
+mod split;
+mod strftime;
+mod string;
+mod url;
+mod variable;
+mod waiting;
+mod when;
+
+pub(crate) use base64::{decoded as decoded_base64, decoded_vec as decoded_base64_vec};
+
+use crate::expression::{Arguments, Check, Signature};
+use crate::rows::{Row, Rows};
+use crate::sample::{Context, Type, Value};
+
+/// Converts a sample; `None`: it cannot be, and there is no sample any more.
+pub type Convert = for<'a> fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>>;
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Converter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub signature: Signature,
+    /// What its input is cast to before.
+    pub input: Type,
+    /// What it gives; [`Type::Any`]: that shows when it is there.
+    pub output: Type,
+    /// What it makes, in a sentence.
+    pub doc: &'static str,
+    /// How.
+    pub eval: Convert,
+    /// Looks at its arguments.
+    pub check: Option<Check>,
+}
+
+impl Converter {
+    /// A row.
+    pub const fn new(
+        name: &'static str,
+        signature: Signature,
+        (input, output): (Type, Type),
+        doc: &'static str,
+        eval: Convert,
+    ) -> Self {
+        Self { name, signature, input, output, doc, eval, check: None }
+    }
+
+    /// The same with a look at the arguments.
+    pub const fn checked(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+}
+
+/// Every family.
+pub const FAMILIES: &[&[Converter]] = &[
+    arithmetic::TABLE,
+    base64::TABLE,
+    bytes::TABLE,
+    cipher::TABLE,
+    date::TABLE,
+    digest::TABLE,
+    fix::TABLE,
+    forwarded::TABLE,
+    hash::TABLE,
+    json::TABLE,
+    jwe::TABLE,
+    jwt::TABLE,
+    kept::TABLE,
+    map::TABLE,
+    mqtt::TABLE,
+    network::TABLE,
+    packet::TABLE,
+    protobuf::TABLE,
+    proxies::TABLE,
+    replace::TABLE,
+    split::TABLE,
+    string::TABLE,
+    url::TABLE,
+    variable::TABLE,
+    when::TABLE,
+];
+
+/// Every row.
+pub static ROWS: Rows<Converter> = Rows::new(FAMILIES, waiting::NAMES);
+
+impl Row for Converter {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    fn signature(&self) -> Signature {
+        self.signature
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_unique_and_documented() {
+        super::ROWS.assert_sound();
+    }
+}

@@ -1,0 +1,97 @@
+//! Converters of the names of proxies and servers: whether they exist, and how they are.
+
+use super::Converter;
+use crate::expression::Signature;
+use crate::live::{Admin, ServerStatus};
+use crate::sample::{Context, Type, Value};
+
+/// Every converter of the family.
+pub const TABLE: &[Converter] = &[
+    Converter::new(
+        "fe_exists",
+        Signature::NONE,
+        (Type::Str, Type::Bool),
+        "Whether there is a frontend of that name.",
+        |context, value, _| {
+            let name = value.bytes()?;
+            let mut proxies = context.program?.proxies.iter();
+            Some(Value::Bool(proxies.any(|proxy| proxy.frontend.is_some() && proxy.name.as_bytes() == name)))
+        },
+    ),
+    Converter::new(
+        "nbsrv",
+        Signature::NONE,
+        (Type::Str, Type::Int),
+        "How many servers of the backend of that name are given requests.",
+        |context, value, _| {
+            let backend = backend(context, value.bytes()?)?;
+            let (servers, state) =
+                (&context.proxy(backend)?.backend.as_ref()?.servers, context.live?.proxies.get(backend)?);
+            let usable =
+                (0..servers.len()).filter(|server| state.load(*server).is_some_and(|(_, takes_part)| takes_part));
+            Some(Value::Int(usable.count() as i64))
+        },
+    ),
+    Converter::new(
+        "srv_is_up",
+        Signature::NONE,
+        (Type::Str, Type::Bool),
+        "Whether the server of that name, as backend/server, is up.",
+        |context, value, _| {
+            let (backend, server) = server(context, value.bytes()?)?;
+            let status = context.live?.proxies.get(backend)?.status(server)?;
+            Some(Value::Bool(is_up(&status)))
+        },
+    ),
+    Converter::new(
+        "srv_queue",
+        Signature::NONE,
+        (Type::Str, Type::Int),
+        "How many requests wait for the server of that name, as backend/server.",
+        |context, value, _| {
+            let (backend, server) = server(context, value.bytes()?)?;
+            let (_, queued) = context.live?.proxies.get(backend)?.queued(Some(server));
+            Some(Value::Int(i64::from(queued)))
+        },
+    ),
+];
+
+fn is_up(status: &ServerStatus) -> bool {
+    status.up && status.admin != Admin::Maintenance
+}
+
+/// The index of the backend of that name.
+fn backend(context: &Context<'_>, name: &[u8]) -> Option<usize> {
+    let mut proxies = context.program?.proxies.iter();
+    proxies.position(|proxy| proxy.backend.is_some() && proxy.name.as_bytes() == name)
+}
+
+/// The indices of a server and its backend: the one that is named, or the request's.
+fn server(context: &Context<'_>, name: &[u8]) -> Option<(usize, usize)> {
+    let (backend, name) = match memchr::memchr(b'/', name) {
+        Some(at) => (backend(context, &name[..at])?, &name[at + 1..]),
+        None => (context.backend?, name),
+    };
+    let servers = &context.proxy(backend)?.backend.as_ref()?.servers;
+    let server = servers.iter().position(|server| server.name.as_bytes() == name)?;
+    Some((backend, server))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    /// Without a program there is nothing to find; what is found in one is seen on the wire.
+    #[test]
+    fn nothing_is_found_while_nothing_runs() {
+        check_rows(
+            &Scene::default(),
+            &[
+                ("str(fe),fe_exists", "<none>"),
+                ("str(be),nbsrv", "<none>"),
+                ("str(be/srv),srv_is_up", "<none>"),
+                ("str(srv),srv_queue", "<none>"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Passwords as crypt(3) hides them (configuration manual, section 12.2): which form a text has, and whether a password is
+//! behind it. Most forms are slow on purpose. Must never be asked on a worker, and never tell a password or how far one
+//! was right.
+
+mod bcrypt;
+mod des;
+mod md5;
+mod sha;
+
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// A hidden password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden {
+    text: Box<str>,
+    form: Form,
+}
+
+/// How it is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Traditional: 25 rounds of DES.
+    Des,
+    /// `_`: BSDi's, with as many rounds as it says.
+    Bsdi,
+    /// `$1$`.
+    Md5,
+    /// `$5$`.
+    Sha256,
+    /// `$6$`.
+    Sha512,
+    /// `$2a$`, `$2b$`, `$2y$`.
+    Bcrypt,
+    /// `$y$`.
+    Yescrypt,
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hidden({:?})", self.form)
+    }
+}
+
+/// Why nobody can prove to have that password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unusable {
+    /// A form that crypt(3) of Debian knows and Weir does not.
+    Unsupported(&'static str),
+    /// Nothing is ever hidden so: HAProxy lets such a user never in.
+    Never,
+}
+
+/// Bytes of memory that one verification may take: many times what Debian's `passwd` asks for.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// Forms that are not there, by how they begin.
+const UNSUPPORTED: &[(&str, &str)] = &[
+    ("$gy$", "gost-yescrypt"),
+    ("$7$", "scrypt"),
+    ("$sm3$", "sm3crypt"),
+    ("$sha1$", "sha1crypt"),
+    ("$md5", "SunMD5"),
+    ("$3$", "NT"),
+    ("$2x$", "bcrypt with the old mistake"),
+];
+
+impl Hidden {
+    /// Reads how a password is hidden.
+    ///
+    /// # Errors
+    /// Nobody can prove to have it.
+    pub fn parse(text: &str) -> Result<Self, Unusable> {
+        let form = match text.as_bytes() {
+            [b'$', b'1', b'$', ..] => Form::Md5,
+            [b'$', b'5', b'$', ..] => Form::Sha256,
+            [b'$', b'6', b'$', ..] => Form::Sha512,
+            [b'$', b'2', b'a' | b'b' | b'y', b'$', ..] => Form::Bcrypt,
+            [b'$', b'y', b'$', ..] => Form::Yescrypt,
+            [b'$', ..] => {
+                let known = UNSUPPORTED.iter().find(|(start, _)| text.starts_with(start));
+                return Err(known.map_or(Unusable::Never, |(_, name)| Unusable::Unsupported(name)));
+            }
+            [b'_', digits @ ..] if is_digits(digits, 19) => Form::Bsdi,
+            digits if is_digits(digits, 13) => Form::Des,
+            _ => return Err(Unusable::Never),
+        };
+        if form == Form::Yescrypt && memory(text).is_none_or(|memory| memory > MOST_MEMORY) {
+            return Err(Unusable::Never);
+        }
+        Ok(Self { text: text.into(), form })
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether that is the password. Takes its time.
+    pub fn is(&self, password: &[u8]) -> bool {
+        // What crypt(3) is given ends at a zero.
+        let end = password.iter().position(|byte| *byte == 0).unwrap_or(password.len());
+        let password = &password[..end];
+        let found = match self.form {
+            Form::Des => des::traditional(password, &self.text),
+            Form::Bsdi => des::extended(password, &self.text),
+            Form::Md5 => md5::crypt(password, &self.text),
+            Form::Sha256 => sha::crypt::<sha2::Sha256>(password, &self.text),
+            Form::Sha512 => sha::crypt::<sha2::Sha512>(password, &self.text),
+            Form::Bcrypt => bcrypt::crypt(password, &self.text),
+            Form::Yescrypt => {
+                use yescrypt::PasswordVerifier;
+                return yescrypt::Yescrypt::default().verify_password(password, &*self.text).is_ok();
+            }
+        };
+        found.is_some_and(|found| found.as_bytes().ct_eq(self.text.as_bytes()).into())
+    }
+}
+
+/// Bytes that yescrypt takes with the parameters of that text.
+fn memory(text: &str) -> Option<u64> {
+    let parameters: yescrypt::Params = text.split('$').nth(2)?.parse().ok()?;
+    parameters.n().checked_mul(u64::from(parameters.r()).checked_mul(128)?)
+}
+
+/// The digits that most forms write bytes in.
+const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Whether that is so many digits and nothing else.
+fn is_digits(text: &[u8], count: usize) -> bool {
+    text.len() == count && text.iter().all(|byte| DIGITS.contains(byte))
+}
+
+/// The value of a digit.
+fn digit(byte: u8) -> Option<u32> {
+    DIGITS.iter().position(|digit| *digit == byte).map(|at| at as u32)
+}
+
+/// Appends so many digits of a number, the lowest first.
+fn put_digits(out: &mut String, mut number: u32, count: usize) {
+    for _ in 0..count {
+        out.push(char::from(DIGITS[(number & 63) as usize]));
+        number >>= 6;
+    }
+}
+
+/// The salt of a form that begins so: up to the next `$`, of at most so many bytes.
+fn salt(text: &str, most: usize) -> Option<&str> {
+    let end = text.bytes().position(|byte| byte == b'$').unwrap_or(text.len());
+    text.get(..end.min(most))
+}
+
+#[cfg(test)]
+mod tests;

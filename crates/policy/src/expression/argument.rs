@@ -1,0 +1,270 @@
+//! The arguments of fetches and converters: their types as a row declares them, their values as a configuration wrote
+//! them. Must never know what a fetch does with them.
+
+use super::Names;
+use crate::variable::Variable;
+use std::any::Any;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// What an argument has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Str,
+    /// An integer with a sign.
+    Int,
+    /// A frontend's name; the current one where it may be missing.
+    Frontend,
+    /// A backend's name.
+    Backend,
+    /// A proxy with a stick table.
+    Table,
+    /// `backend/server`, or a server of the current backend.
+    Server,
+    /// A `userlist`.
+    Userlist,
+    /// A regular expression, which the row's check compiles.
+    Regex,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv4 netmask, or its number of bits.
+    Mask4,
+    /// An IPv6 address.
+    Ipv6,
+    /// An IPv6 netmask, or its number of bits.
+    Mask6,
+    /// The path to a field of Protocol Buffers: numbers with dots.
+    FieldPath,
+}
+
+impl Kind {
+    /// As HAProxy's dump calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Str => "string",
+            Self::Int => "integer",
+            Self::Frontend => "frontend",
+            Self::Backend => "backend",
+            Self::Table => "table",
+            Self::Server => "server",
+            Self::Userlist => "user list",
+            Self::Regex => "regex",
+            Self::Ipv4 => "IPv4 address",
+            Self::Mask4 => "IPv4 mask",
+            Self::Ipv6 => "IPv6 address",
+            Self::Mask6 => "IPv6 mask",
+            Self::FieldPath => "Protocol buffers field number",
+        }
+    }
+}
+
+/// Arguments that a row takes: their types, and how many of them must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The types, in order.
+    pub kinds: &'static [Kind],
+    /// How many are required.
+    pub required: usize,
+}
+
+impl Signature {
+    /// None at all.
+    pub const NONE: Self = Self { kinds: &[], required: 0 };
+
+    /// So many are required, the others optional.
+    pub const fn new(required: usize, kinds: &'static [Kind]) -> Self {
+        Self { kinds, required }
+    }
+}
+
+impl fmt::Display for Signature {
+    /// As HAProxy's dump shows it: `(string[,integer])`; nothing when there are none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kinds.is_empty() {
+            return Ok(());
+        }
+        f.write_str("(")?;
+        for (index, kind) in self.kinds.iter().enumerate() {
+            if index == self.required {
+                f.write_str("[")?;
+            }
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            f.write_str(kind.name())?;
+        }
+        if self.required < self.kinds.len() {
+            f.write_str("]")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// An argument, ready to use.
+#[derive(Clone, Default)]
+pub enum Argument {
+    /// It was not written.
+    #[default]
+    Absent,
+    /// Text.
+    Str(Box<[u8]>),
+    /// An integer.
+    Int(i64),
+    /// A proxy's index.
+    Proxy(usize),
+    /// A server: the indices of its backend and of itself.
+    Server(usize, usize),
+    /// A `userlist`'s index.
+    Userlist(usize),
+    /// An IPv4 address or mask.
+    Ipv4(Ipv4Addr),
+    /// An IPv6 address or mask.
+    Ipv6(Ipv6Addr),
+    /// A variable, put here by a row's check.
+    Variable(Variable),
+    /// Whatever else a row's check made of the text: a regular expression, a map, a key.
+    Made(Arc<dyn Any + Send + Sync>),
+}
+
+impl fmt::Debug for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("Absent"),
+            Self::Str(text) => write!(f, "Str({:?})", String::from_utf8_lossy(text)),
+            Self::Int(number) => write!(f, "Int({number})"),
+            Self::Proxy(index) => write!(f, "Proxy({index})"),
+            Self::Server(backend, index) => write!(f, "Server({backend}, {index})"),
+            Self::Userlist(index) => write!(f, "Userlist({index})"),
+            Self::Ipv4(address) => write!(f, "Ipv4({address})"),
+            Self::Ipv6(address) => write!(f, "Ipv6({address})"),
+            Self::Variable(variable) => write!(f, "Variable({})", variable.text),
+            Self::Made(_) => f.write_str("Made(_)"),
+        }
+    }
+}
+
+/// The arguments of one fetch or converter, as long as its signature.
+#[derive(Debug, Clone, Default)]
+pub struct Arguments(Box<[Argument]>);
+
+impl Arguments {
+    pub(super) fn new(list: Vec<Argument>) -> Self {
+        Self(list.into())
+    }
+
+    /// The nth.
+    pub fn get(&self, index: usize) -> &Argument {
+        const ABSENT: &Argument = &Argument::Absent;
+        self.0.get(index).unwrap_or(ABSENT)
+    }
+
+    /// Puts something else in the nth one's place: what a check has made of it.
+    pub fn set(&mut self, index: usize, argument: Argument) {
+        if let Some(place) = self.0.get_mut(index) {
+            *place = argument;
+        }
+    }
+
+    /// How many there may be.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the nth was written.
+    pub fn has(&self, index: usize) -> bool {
+        !matches!(self.get(index), Argument::Absent)
+    }
+
+    /// The nth as text.
+    pub fn text(&self, index: usize) -> Option<&[u8]> {
+        match self.get(index) {
+            Argument::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The nth as UTF-8 text.
+    pub fn utf8(&self, index: usize) -> Option<&str> {
+        std::str::from_utf8(self.text(index)?).ok()
+    }
+
+    /// The nth as an integer.
+    pub fn int(&self, index: usize) -> Option<i64> {
+        match self.get(index) {
+            Argument::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The nth as a proxy's index.
+    pub fn proxy(&self, index: usize) -> Option<usize> {
+        match self.get(index) {
+            Argument::Proxy(proxy) => Some(*proxy),
+            _ => None,
+        }
+    }
+
+    /// The nth as a variable.
+    pub fn variable(&self, index: usize) -> Option<&Variable> {
+        match self.get(index) {
+            Argument::Variable(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    /// The nth as what a check has made of it.
+    pub fn made<T: 'static>(&self, index: usize) -> Option<&T> {
+        match self.get(index) {
+            Argument::Made(made) => made.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Turns one written argument into its value.
+pub(super) fn value(kind: Kind, text: &str, names: &dyn Names) -> Result<Argument, String> {
+    let bits = |text: &str, most: u32| text.parse::<u32>().ok().filter(|bits| *bits <= most);
+    Ok(match kind {
+        Kind::FieldPath if text.split('.').any(|number| number.parse::<u32>().is_err()) => {
+            return Err(format!("failed to parse '{text}' as type '{}'", kind.name()));
+        }
+        Kind::Str | Kind::Regex | Kind::FieldPath => Argument::Str(config::text::to_bytes(text).into_owned().into()),
+        Kind::Int => Argument::Int(text.parse().map_err(|_| format!("failed to parse '{text}' as type 'integer'"))?),
+        Kind::Frontend => {
+            Argument::Proxy(names.frontend(text).ok_or_else(|| format!("unable to find frontend '{text}'"))?)
+        }
+        Kind::Backend => {
+            Argument::Proxy(names.backend(text).ok_or_else(|| format!("unable to find backend '{text}'"))?)
+        }
+        Kind::Table => return Err("stick tables are not supported yet by Weir".to_owned()),
+        Kind::Userlist => {
+            Argument::Userlist(names.userlist(text).ok_or_else(|| format!("unable to find userlist '{text}'"))?)
+        }
+        Kind::Server => {
+            let (backend, server) = names.server(text)?;
+            Argument::Server(backend, server)
+        }
+        Kind::Ipv4 => {
+            Argument::Ipv4(text.parse().map_err(|_| format!("failed to parse '{text}' as type 'IPv4 address'"))?)
+        }
+        Kind::Ipv6 => {
+            Argument::Ipv6(text.parse().map_err(|_| format!("failed to parse '{text}' as type 'IPv6 address'"))?)
+        }
+        Kind::Mask4 => {
+            let mask = bits(text, 32).map(|bits| Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0)));
+            Argument::Ipv4(
+                mask.or_else(|| text.parse().ok())
+                    .ok_or_else(|| format!("failed to parse '{text}' as type 'IPv4 mask'"))?,
+            )
+        }
+        Kind::Mask6 => {
+            let mask = bits(text, 128).map(|bits| Ipv6Addr::from(u128::MAX.checked_shl(128 - bits).unwrap_or(0)));
+            Argument::Ipv6(
+                mask.or_else(|| text.parse().ok())
+                    .ok_or_else(|| format!("failed to parse '{text}' as type 'IPv6 mask'"))?,
+            )
+        }
+    })
+}

@@ -1,0 +1,347 @@
+//! Expressions over made-up facts: what they give, and what is refused.
+
+use super::*;
+use crate::live::Live;
+use crate::live::counters::Counters;
+use crate::log_format::Timings;
+use crate::program::Program;
+use crate::sample::{Bytes, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport};
+use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace};
+use crate::variable::{SessionStore, Store, Variables};
+use base::moment::{Moment, WallTime, ZoneName};
+use bumpalo::Bump;
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use wire::http::Head;
+use wire::proxy_protocol::{Decoded, Header};
+
+/// Names of a configuration with one frontend `fe` and one backend `be` that has the server `srv`.
+pub(crate) struct FewNames;
+
+impl Names for FewNames {
+    fn frontend(&self, name: &str) -> Option<usize> {
+        (name == "fe").then_some(0)
+    }
+
+    fn backend(&self, name: &str) -> Option<usize> {
+        (name == "be").then_some(1)
+    }
+
+    fn server(&self, name: &str) -> Result<(usize, usize), String> {
+        if name == "be/srv" { Ok((1, 0)) } else { Err(format!("unable to find server '{name}'")) }
+    }
+
+    fn userlist(&self, _: &str) -> Option<usize> {
+        None
+    }
+
+    fn current(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, String> {
+        let content: &[u8] = match path {
+            "m.map" => {
+                b"a first\na second\n/a short\n/a/b longest\n.gif picture\ndir directory\ndom.org domain\nsub part\n"
+            }
+            "n.map" => b"12 144\n144 1\n",
+            "i.map" => b"10.0.0.0/8 192.0.2.1\n10.1.0.0/16 192.0.2.2\n",
+            "r.map" => b"^host-([0-9]+)$ n\\1\n",
+            "rsa.pub" => include_bytes!("../../tests/keys/rsa.pub"),
+            "rsa.crt" => include_bytes!("../../tests/keys/rsa.crt"),
+            "p256.pub" => include_bytes!("../../tests/keys/p256.pub"),
+            "p521.pub" => include_bytes!("../../tests/keys/p521.pub"),
+            _ => return Err(format!("no file '{path}' here")),
+        };
+        Ok(content.to_vec())
+    }
+}
+
+/// Facts of a client at 192.0.2.1:1000 that connected to 203.0.113.9:80, told by a balancer at 192.0.2.77:7777. Its
+/// stream began a second ago.
+#[derive(Default)]
+pub(crate) struct FixedProbes {
+    header: Option<Header>,
+    counters: Option<Counters>,
+}
+
+/// A PROXY header with an authority and an identifier.
+fn header() -> Option<Header> {
+    let mut bytes = wire::proxy_protocol::SIGNATURE.to_vec();
+    bytes.extend([0x21, 0x11, 0, 25, 192, 0, 2, 1, 203, 0, 113, 9, 3, 232, 0, 80, 2, 0, 3]);
+    bytes.extend(b"a.b\x05\x00\x04id-1");
+    match wire::proxy_protocol::decode(&bytes, 16_384) {
+        Ok(Decoded::Complete { header, .. }) => Some(header),
+        _ => None,
+    }
+}
+
+impl Probes for FixedProbes {
+    fn unique_id(&self) -> Option<&[u8]> {
+        Some(b"id-7")
+    }
+
+    fn local_offset(&self, _: i64) -> i32 {
+        3_600
+    }
+
+    fn zone_name(&self, _: i64) -> ZoneName {
+        ZoneName::new(b"CET")
+    }
+
+    fn source(&self) -> Option<SocketAddr> {
+        "192.0.2.1:1000".parse().ok()
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        "203.0.113.9:80".parse().ok()
+    }
+
+    fn random(&self) -> u64 {
+        0x0123_4567_89ab_cdef
+    }
+
+    fn transport(&self, fact: Transport) -> Option<Value<'static>> {
+        match fact {
+            Transport::ClientRtt => Some(Value::Int(1500)),
+            Transport::ClientAddress => Some(Value::Ipv4([192, 0, 2, 77].into())),
+            Transport::ClientPort => Some(Value::Int(7777)),
+            _ => None,
+        }
+    }
+
+    fn is_local(&self, address: IpAddr) -> Option<bool> {
+        Some(address == IpAddr::from([203, 0, 113, 9]))
+    }
+
+    fn process(&self) -> ProcessFacts<'_> {
+        ProcessFacts { pid: 42, thread: 3, stopping: false, uptime: 7, hostname: "lb1" }
+    }
+
+    fn environment(&self, name: &[u8]) -> Option<&[u8]> {
+        (name == b"HOME").then_some(b"/home/weir")
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+
+    fn session(&self) -> Option<SessionFacts<'_>> {
+        let accept_date = WallTime { seconds: 1_600_000_000, nanos: 0 };
+        Some(SessionFacts { bind: 0, accept_date, header: self.header.as_ref() })
+    }
+
+    fn stream(&self) -> Option<StreamFacts> {
+        let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
+        Some(StreamFacts {
+            priority: (0, 0),
+            timings: Timings {
+                start: at(0),
+                handshake: None,
+                first_byte: Some(at(100)),
+                request: Some(at(150)),
+                queued: Some(at(160)),
+                connected: Some(at(180)),
+                response: Some(at(210)),
+            },
+            start_date: WallTime { seconds: 1_600_000_000, nanos: 250_000_000 },
+            termination: *b"SD",
+            retries: 2,
+            redispatched: true,
+            server_queue: 4,
+            backend_queue: 5,
+            is_normal: false,
+            bytes_in: 11,
+            bytes_out: 22,
+            sent: 33,
+            received: 44,
+            number: 9,
+            client_streams: 3,
+            link: Some(LinkFacts { answers: 1, error: ConnectionError::NONE }),
+            own: OwnLimits { client: Some(Duration::from_millis(1_500)), retries: Some(7), ..OwnLimits::default() },
+            last_rule: Some(RulePlace { file: 0, line: 12 }),
+            waiting_rule: None,
+        })
+    }
+}
+
+/// What an expression is evaluated over in a test.
+#[derive(Default)]
+pub(crate) struct Scene {
+    /// The request's head.
+    pub request: Option<Head>,
+    /// The answer's head.
+    pub response: Option<Head>,
+    /// The bytes that are inspected, or the body.
+    pub bytes: Vec<u8>,
+    /// No more bytes come.
+    pub complete: bool,
+    /// What is known of request and answer as a pair.
+    pub transaction: Transaction,
+    /// The program of [`Scene::running`].
+    pub program: Option<Program>,
+}
+
+impl Scene {
+    /// A request of that line and those fields, and nothing else.
+    pub(crate) fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
+        let mut head = Head::new();
+        head.set_method(method.as_bytes());
+        head.set_target(target.as_bytes());
+        fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
+        Self { request: Some(head), complete: true, ..Self::default() }
+    }
+
+    /// An answer of that status and those fields, to a request for `/`.
+    pub(crate) fn response(status: u16, fields: &[(&str, &str)]) -> Self {
+        let mut head = Head::new();
+        head.set_status(status, b"");
+        fields.iter().for_each(|(name, value)| head.append(name.as_bytes(), value.as_bytes()));
+        Self { response: Some(head), ..Self::request("GET", "/", &[]) }
+    }
+
+    /// Those bytes, of which no more come.
+    pub(crate) fn bytes(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), complete: true, ..Self::default() }
+    }
+
+    /// A running program: the frontend `fe` leads to the backend `be` with the server `srv`.
+    pub(crate) fn running() -> Self {
+        use crate::compile::tests::{backend, compiled, frontend, spec};
+        let (mut front, mut back) = (frontend("fe"), backend("be"));
+        back.servers[0].name.value = "srv".to_owned();
+        front.default_backend = Some(config::span::Spanned::new("be".to_owned(), back.span));
+        Self { program: Some(compiled(&spec(vec![front, back]))), complete: true, ..Self::default() }
+    }
+
+    /// Lends it all to `with`.
+    pub(crate) fn with<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
+        // As large as what a worker keeps for its evaluations, so that it never grows here.
+        let arena = Bump::with_capacity(64 * 1024);
+        let (session, stream) = (SessionStore::default(), RefCell::new(Store::default()));
+        let variables = Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() };
+        let (program, live) = (self.program.as_ref(), self.program.as_ref().map(|program| Live::new(program, 7)));
+        let counters = program.map(|program| Counters::new(program, 2));
+        let probes = FixedProbes { header: header(), counters };
+        with(&Context {
+            program,
+            live: live.as_ref(),
+            arena: &arena,
+            limit: 16_384,
+            now: Moment::from_nanos(1_000_000_000),
+            wall: WallTime { seconds: 1_700_000_000, nanos: 123_456_789 },
+            probes: &probes,
+            direction: if self.response.is_some() { Direction::Response } else { Direction::Request },
+            frontend: program.map(|_| 0),
+            backend: program.map(|_| 1),
+            server: program.map(|_| 0),
+            request: self.request.as_ref(),
+            response: self.response.as_ref(),
+            bytes: Bytes { data: &self.bytes, complete: self.complete, announced: None },
+            transaction: self.transaction,
+            variables,
+            captures: None,
+            incomplete: Cell::new(false),
+        })
+    }
+
+    /// What an expression gives here, as text; `<none>` when there is no sample, `<incomplete>` when it may still come,
+    /// `!` and the sentence when it is refused.
+    pub(crate) fn eval(&self, text: &str) -> String {
+        let expression = match parse_anywhere(text) {
+            Ok(expression) => expression,
+            Err(error) => return format!("!{}", error.message),
+        };
+        self.with(|context| {
+            let result = match expression.evaluate(context) {
+                None if context.incomplete.get() => "<incomplete>".to_owned(),
+                None => "<none>".to_owned(),
+                Some(Value::Bin(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                Some(value) => String::from_utf8_lossy(context.as_text(value).unwrap_or(b"<no text>")).into_owned(),
+            };
+            let counted = allocation_counter::measure(|| {
+                let _ = expression.evaluate(context);
+            });
+            // What has been evaluated once finds all memory that it needs.
+            assert!(may_allocate(text) || counted.count_total == 0, "{text} allocates {} times", counted.count_total);
+            result
+        })
+    }
+}
+
+/// Whether an expression is one of those that allocate whenever they are evaluated: where the groups of a match are is
+/// written down for each look, and tokens are verified and decrypted in memory of their own.
+fn may_allocate(text: &str) -> bool {
+    ["map_regm", "jwt_verify", "jwt_decrypt"].iter().any(|name| text.contains(name))
+}
+
+/// Reads an expression at the first place where its fetch may stand.
+pub(crate) fn parse_anywhere(text: &str) -> Result<Expression, ExpressionError> {
+    let name = text.split(['(', ',']).next().unwrap_or_default();
+    let place = fetch::ROWS.find(name).and_then(|row| Place::ALL.into_iter().find(|place| row.places.has(*place)));
+    Expression::parse_all(text, place.unwrap_or(Place::FrontRequestHead), &FewNames)
+}
+
+/// Compares rows of expression and result.
+#[track_caller]
+pub(crate) fn check_rows(scene: &Scene, rows: &[(&str, &str)]) {
+    for (text, expected) in rows {
+        assert_eq!(scene.eval(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn expressions_are_evaluated() {
+    check_rows(
+        &Scene::default(),
+        &[
+            ("str(abc)", "abc"),
+            ("str('a,b'),length", "3"),
+            ("str(aBc),upper,lower", "abc"),
+            ("int(-5)", "-5"),
+            ("bin(00ff)", "00ff"),
+            ("ipv4(1.2.3.4)", "1.2.3.4"),
+            ("ipv6(::1)", "::1"),
+            ("bool(true),not", "0"),
+            ("var(txn.x)", "<none>"),
+            ("var(txn.x,none)", "none"),
+            ("always_true", "1"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    check_rows(
+        &Scene::default(),
+        &[
+            ("strr(a)", "!unknown fetch method 'strr'"),
+            ("int", "!fetch method 'int' : expected type 'integer' at position 1, but got nothing"),
+            (
+                "str(a),iif(a)",
+                "!invalid arg 2 in converter 'iif' : missing arguments (got 1/2), type 'string' expected",
+            ),
+            (
+                "str(a),field",
+                "!invalid arg 1 in converter 'field' : expected type 'integer' at position 1, but got nothing",
+            ),
+            ("str(a", "!fetch method 'str' : missing closing ')'"),
+            ("always_true(1)", "!fetch method 'always_true' : no argument supported"),
+            ("int(x)", "!fetch method 'int' : failed to parse 'x' as type 'integer' at position 1"),
+            ("str(a),nothing", "!unknown converter 'nothing'"),
+            ("str(a),", "a"),
+            ("str(a),,upper,", "A"),
+            ("str(a)x", "!missing comma after fetch keyword"),
+            ("ssl_fc", "!fetch method 'ssl_fc' is not supported yet by Weir"),
+            (
+                "internal.htx.size",
+                "!fetch method 'internal.htx.size' shows how HAProxy keeps messages in memory; Weir keeps them in another way and has nothing to show there",
+            ),
+            (
+                "var(nope)",
+                "!invalid args in fetch method 'var' : invalid variable name 'nope'. A variable name must start with its scope. The scope can be 'proc', '(p)sess', '(p)txn', '(p)req', '(p)res' or 'check'",
+            ),
+        ],
+    );
+}

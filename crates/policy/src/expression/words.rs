@@ -1,0 +1,113 @@
+//! The text of an expression as names and arguments (configuration manual, sections 2.2 and 7.3): `name(a,b),name2`. Must
+//! never know a name.
+
+/// A name with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The name.
+    pub name: String,
+    /// The arguments; `None` without parentheses.
+    pub arguments: Option<Vec<String>>,
+    /// Bytes from the start of the text to the name.
+    pub at: usize,
+}
+
+/// What is wrong with a text, and the call that it is wrong with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The name that the fault follows.
+    pub name: String,
+    /// What is wrong.
+    pub message: String,
+    /// Bytes from the start of the text.
+    pub at: usize,
+}
+
+/// Arguments of one call at most: no fetch takes more.
+const MOST_ARGUMENTS: usize = 32;
+
+/// Reads one call from the front of `text`, and tells how many bytes it took.
+pub fn call(text: &str, at: usize) -> Result<(Call, usize), Broken> {
+    let rest = &text[at..];
+    let length = rest.find(['(', ',', ')', ']', ' ']).unwrap_or(rest.len());
+    let name = rest[..length].to_owned();
+    if !rest[length..].starts_with('(') {
+        return Ok((Call { name, arguments: None, at }, at + length));
+    }
+    let (arguments, end) = arguments(text, at + length + 1).map_err(|(message, wrong)| Broken {
+        name: name.clone(),
+        message,
+        at: wrong,
+    })?;
+    Ok((Call { name, arguments: Some(arguments), at }, end))
+}
+
+/// Reads arguments from behind an opening parenthesis to behind the closing one.
+fn arguments(text: &str, start: usize) -> Result<(Vec<String>, usize), (String, usize)> {
+    let mut found = vec![String::new()];
+    let mut letters = text[start..].char_indices().peekable();
+    let mut quote = None;
+    while let Some((offset, letter)) = letters.next() {
+        let last = found.len() - 1;
+        match (letter, quote) {
+            ('\'' | '"', None) => quote = Some(letter),
+            (letter, Some(open)) if letter == open => quote = None,
+            ('\\', None | Some('"')) => match letters.next() {
+                Some((_, next)) => {
+                    if !is_escapable(next, quote) {
+                        found[last].push('\\');
+                    }
+                    found[last].push(next);
+                }
+                None => return Err(("missing closing ')'".to_owned(), start + offset)),
+            },
+            (',', None) if found.len() == MOST_ARGUMENTS => {
+                return Err(("too many arguments".to_owned(), start + offset));
+            }
+            (',', None) => found.push(String::new()),
+            (')', None) => {
+                if found == [""] {
+                    found.clear();
+                }
+                return Ok((found, start + offset + 1));
+            }
+            (other, _) => found[last].push(other),
+        }
+    }
+    let message = if quote.is_some() { "unterminated quote" } else { "missing closing ')'" };
+    Err((message.to_owned(), text.len()))
+}
+
+/// What a backslash takes the meaning from; before anything else it stands for itself.
+fn is_escapable(letter: char, quote: Option<char>) -> bool {
+    match quote {
+        None => matches!(letter, '\\' | '\'' | '"' | '(' | ')' | ',' | ' '),
+        Some(_) => matches!(letter, '\\' | '"' | '$'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read() {
+        let rows: &[(&str, &str, Option<&[&str]>, usize)] = &[
+            ("src", "src", None, 3),
+            ("src,lower", "src", None, 3),
+            ("hdr()", "hdr", Some(&[]), 5),
+            ("hdr(host),lower", "hdr", Some(&["host"]), 9),
+            ("a(b,,c)", "a", Some(&["b", "", "c"]), 7),
+            ("a('b,c)')", "a", Some(&["b,c)"]), 9),
+            ("a(\"b\\\",\")", "a", Some(&["b\","]), 9),
+            ("a(b\\,c\\d)", "a", Some(&["b,c\\d"]), 9),
+            ("regsub(^/a/(.*),x)", "regsub", Some(&["^/a/(.*"]), 15),
+        ];
+        for (text, name, arguments, end) in rows {
+            let (found, at) = call(text, 0).unwrap_or_else(|broken| panic!("{text}: {broken:?}"));
+            let expected = arguments.map(|list| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+            assert_eq!((found.name.as_str(), found.arguments, at), (*name, expected, *end), "{text}");
+        }
+        assert!(call("a(b", 0).is_err() && call("a('b)", 0).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! Limits as they hold for one stream now: what rules have set, else what its proxies say (section 7.3.3). Must never
+//! tell a proxy's own where a rule has set another.
+
+use super::{Fetch, plain};
+use crate::program::{Proxy, Timeouts};
+use crate::sample::{Context, OwnLimits, Places, Type, Value};
+use std::time::Duration;
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[
+    plain("cur_client_timeout", Type::Int, FRONT, "Its timeout client, milliseconds.", |c, _| {
+        limit(c, c.frontend(), |own| own.client, |proxy| proxy.client)
+    })
+    .needing("frontend"),
+    plain("cur_connect_timeout", Type::Int, BACK, "Its timeout connect, milliseconds.", |c, _| {
+        limit(c, configured(c), |own| own.connect, |proxy| proxy.connect)
+    }),
+    plain("cur_max_retries", Type::Int, BACK, "Its retries.", |c, _| {
+        let retries = || configured(c).and_then(|proxy| proxy.backend.as_ref()).map_or(0, |backend| backend.retries);
+        Some(Value::Int(own(c).retries.unwrap_or_else(retries).into()))
+    }),
+    plain("cur_queue_timeout", Type::Int, BACK, "Its timeout queue, milliseconds.", |c, _| {
+        limit(c, configured(c), |own| own.queue, Timeouts::queued)
+    }),
+    plain("cur_server_timeout", Type::Int, BACK, "Its timeout server, once it has one; milliseconds.", |c, _| {
+        let connected = c.probes.stream().is_some_and(|stream| stream.timings.connected.is_some());
+        limit(c, connected.then(|| configured(c)).flatten(), |own| own.server, |proxy| proxy.server)
+    }),
+    plain("cur_tarpit_timeout", Type::Int, EITHER, "Its timeout tarpit, milliseconds.", |c, _| {
+        let of_back = configured(c).is_some();
+        let or_connect = |proxy: &Timeouts| proxy.tarpit.or(proxy.connect.filter(|_| of_back));
+        limit(c, c.backend(), |own| own.tarpit, or_connect)
+    })
+    .needing("frontend,backend"),
+    plain("cur_tunnel_timeout", Type::Int, BACK, "Its timeout tunnel, milliseconds.", |c, _| {
+        limit(c, configured(c), |own| own.tunnel, |proxy| proxy.tunnel)
+    }),
+];
+
+const FRONT: Places = Places::CLIENT_SESSION;
+const BACK: Places = Places::BACKEND;
+const EITHER: Places = Places::CLIENT;
+
+fn own(context: &Context<'_>) -> OwnLimits {
+    context.probes.stream().map(|stream| stream.own).unwrap_or_default()
+}
+
+/// The proxy whose limits towards servers hold; a frontend has none.
+pub(super) fn configured<'a>(context: &Context<'a>) -> Option<&'a Proxy> {
+    context.backend().filter(|proxy| proxy.backend.is_some())
+}
+
+/// 0 where there is none.
+fn limit<'a>(
+    context: &Context<'a>,
+    proxy: Option<&Proxy>,
+    set: impl Fn(&OwnLimits) -> Option<Duration>,
+    written: impl Fn(&Timeouts) -> Option<Duration>,
+) -> Option<Value<'a>> {
+    let limit = set(&own(context)).or_else(|| written(&proxy?.timeouts)).unwrap_or_default();
+    Some(Value::Int(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn what_rules_set_comes_first() {
+        let rows = [
+            ("cur_client_timeout", "1500"),
+            ("cur_connect_timeout", "0"),
+            ("cur_max_retries", "7"),
+            ("cur_queue_timeout", "0"),
+            ("cur_server_timeout", "0"),
+            ("cur_tarpit_timeout", "0"),
+            ("cur_tunnel_timeout", "0"),
+        ];
+        check_rows(&Scene::running(), &rows);
+    }
+}

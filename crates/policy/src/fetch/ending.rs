@@ -1,0 +1,59 @@
+//! What ended the processing of a stream, or holds it up (section 7.3.2). Must never tell more of a rule than where it is
+//! written.
+
+use super::{Fetch, plain};
+use crate::sample::{Context, Places, RulePlace, Type, Value};
+use std::fmt::Write as _;
+
+const RUNNING: Places = Places::RUNNING;
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[
+    plain("last_entity", Type::Str, RUNNING, "File and line of the rule that ended an evaluation last.", |c, _| {
+        entity(c, c.probes.stream()?.last_rule?)
+    }),
+    plain("last_rule_file", Type::Str, RUNNING, "The file of that rule.", |c, _| {
+        file(c, c.probes.stream()?.last_rule?).map(|name| Value::Str(name.as_bytes()))
+    }),
+    plain("last_rule_line", Type::Int, RUNNING, "The line of that rule.", |c, _| {
+        Some(Value::Int(c.probes.stream()?.last_rule?.line.into()))
+    }),
+    plain("term_events", Type::Str, RUNNING, "Events by which layers ended: none is kept.", |c, _| {
+        c.probes.stream().map(|_| Value::Str(b"{-,-,-,-,-,-,-}"))
+    }),
+    plain("waiting_entity", Type::Str, RUNNING, "File and line of the rule that was waited for.", |c, _| {
+        entity(c, c.probes.stream()?.waiting_rule?)
+    }),
+];
+
+fn file<'a>(context: &Context<'a>, place: RulePlace) -> Option<&'a str> {
+    Some(context.program?.files.get(place.file as usize)?)
+}
+
+fn entity<'a>(context: &Context<'a>, place: RulePlace) -> Option<Value<'a>> {
+    let file = file(context, place)?;
+    let mut text = context.text(file.len() + 11);
+    write!(text, "{file}:{}", place.line).ok()?;
+    text.finish().map(Value::Str)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn rules_are_told_by_their_places() {
+        let mut scene = Scene::running();
+        if let Some(program) = &mut scene.program {
+            program.files = ["a.cfg".into()].into();
+        }
+        let rows = [
+            ("last_entity", "a.cfg:12"),
+            ("last_rule_file", "a.cfg"),
+            ("last_rule_line", "12"),
+            ("waiting_entity", "<none>"),
+            ("term_events", "{-,-,-,-,-,-,-}"),
+        ];
+        check_rows(&scene, &rows);
+    }
+}

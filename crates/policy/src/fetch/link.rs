@@ -1,0 +1,82 @@
+//! Fetches of the connection to the server, and of a stream's place on both connections (sections 7.3.3 and 7.3.4). Must
+//! never touch a connection.
+
+use super::{Fetch, plain};
+use crate::sample::{ConnectionError, Context, LinkFacts, Places, Type, Value};
+
+const SERVER: Places = Places::SERVER_LAYER5;
+const CLIENT: Places = Places::of(".YYYYYYYYYYYYYYYYYY...");
+const INT: Type = Type::Int;
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[
+    plain("bc_err", INT, SERVER, "The number of the error of the server's connection; 0: none.", |c, _| {
+        Some(Value::Int(link(c)?.error.number().into()))
+    }),
+    plain("bc_err_name", Type::Str, SERVER, "The name of that error; empty: there is none.", |c, _| {
+        Some(Value::Str(link(c)?.error.name().as_bytes()))
+    }),
+    plain("bc_err_str", Type::Str, SERVER, "The sentence about that error.", |c, _| {
+        Some(Value::Str(link(c)?.error.message().as_bytes()))
+    }),
+    plain("bc_glitches", INT, SERVER, "Oddities of the server's protocol: none in HTTP/1.", |c, _| {
+        link(c).map(|_| Value::Int(0))
+    }),
+    plain("bc_nb_streams", INT, SERVER, "Streams of the server's connection.", |c, _| link(c).map(|_| Value::Int(1))),
+    plain("bc_reused", Type::Bool, SERVER, "Whether the server's connection served other requests before.", |c, _| {
+        Some(Value::Bool(link(c).is_some_and(|link| link.answers > 0)))
+    }),
+    plain("bc_settings_streams_limit", INT, SERVER, "Streams at a time that the server may have.", |c, _| {
+        link(c).map(|_| Value::Int(1))
+    }),
+    plain("bs.aborted", Type::Bool, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |_, _| {
+        Some(Value::Bool(false))
+    })
+    .needing("server-side connection"),
+    plain("bs.id", INT, SERVER, "The request's number on the server's connection, from 0.", |c, _| {
+        Some(Value::Int(link(c)?.answers.into()))
+    })
+    .needing("server-side connection"),
+    plain("bs.rst_code", INT, SERVER, "The code of the server's reset: HTTP/1 has none.", |_, _| None)
+        .needing("server-side connection"),
+    plain("fc_err_name", Type::Str, Places::CLIENT, "The name of the client connection's error: empty.", |_, _| {
+        Some(Value::Str(ConnectionError::NONE.name().as_bytes()))
+    }),
+    plain("fs.aborted", Type::Bool, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |_, _| {
+        Some(Value::Bool(false))
+    }),
+    plain("fs.id", INT, CLIENT, "The request's number on the client's connection, from 0.", |c, _| {
+        Some(Value::Int(c.probes.stream()?.client_streams.into()))
+    }),
+    plain("fs.rst_code", INT, CLIENT, "The code of the client's reset: HTTP/1 has none.", |_, _| None),
+];
+
+fn link(context: &Context<'_>) -> Option<LinkFacts> {
+    context.probes.stream()?.link
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn a_connection_that_was_used_before() {
+        let rows = [
+            ("bc_err", "0"),
+            ("bc_err_name", ""),
+            ("bc_err_str", "Success"),
+            ("bc_glitches", "0"),
+            ("bc_nb_streams", "1"),
+            ("bc_reused", "1"),
+            ("bc_settings_streams_limit", "1"),
+            ("bs.aborted", "0"),
+            ("bs.id", "1"),
+            ("bs.rst_code", "<none>"),
+            ("fc_err_name", ""),
+            ("fs.aborted", "0"),
+            ("fs.id", "3"),
+            ("fs.rst_code", "<none>"),
+        ];
+        check_rows(&Scene::response(200, &[]), &rows);
+    }
+}

@@ -1,0 +1,180 @@
+//! Fetches: where samples come from (configuration manual, sections 7.3.2 to 7.3.7). Owns the form of their tables and
+//! the list of families; a family is a file with its functions and its rows. Must never convert what it fetches.
+
+pub(crate) mod acl;
+mod auth;
+mod body;
+mod capture;
+mod connection;
+mod constant;
+mod cookie;
+mod current;
+mod distcc;
+mod ending;
+mod fields;
+mod header;
+mod hello;
+mod link;
+mod parameter;
+mod payload;
+mod process;
+mod proxy;
+mod request;
+mod server;
+mod side;
+mod stream;
+mod transaction;
+mod transport;
+mod trial;
+mod waiting;
+mod written;
+
+pub(crate) use constant::to_variable;
+pub use trial::{Trial, trials};
+pub(crate) use waiting::reason as waiting_reason;
+
+use crate::expression::{Arguments, Check, Signature};
+use crate::rows::{Row, Rows};
+use crate::sample::{Context, Place, Places, Type, Value};
+
+/// Fetches the one sample.
+pub type SampleOf = for<'a> fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>>;
+
+/// Hands every sample to the function until that has enough, and tells whether it had.
+pub type Each = for<'a> fn(&Context<'a>, &'a Arguments, &mut dyn FnMut(Value<'a>) -> bool) -> bool;
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetch {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub signature: Signature,
+    /// What it gives.
+    pub output: Type,
+    /// Where it may stand.
+    pub places: Places,
+    /// What it fetches, in a sentence.
+    pub doc: &'static str,
+    /// How.
+    pub eval: SampleOf,
+    /// How all samples are had, where there may be several.
+    pub each: Option<Each>,
+    /// Looks at its arguments.
+    pub check: Option<Check>,
+    /// What it needs in HAProxy's words, where its places do not tell.
+    pub needs: Option<&'static str>,
+    /// Only the end of the stream makes it complete: a line that tells it waits for that.
+    pub at_end: bool,
+}
+
+impl Fetch {
+    /// A row that works.
+    pub const fn new(
+        name: &'static str,
+        signature: Signature,
+        output: Type,
+        places: Places,
+        doc: &'static str,
+        sample: SampleOf,
+    ) -> Self {
+        Self { name, signature, output, places, doc, eval: sample, each: None, check: None, needs: None, at_end: false }
+    }
+
+    /// The same where several samples may be found.
+    pub const fn each(mut self, each: Each) -> Self {
+        self.each = Some(each);
+        self
+    }
+
+    /// The same with a look at the arguments.
+    pub const fn checked(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+
+    /// The same with HAProxy's words for what it needs.
+    pub const fn needing(mut self, needs: &'static str) -> Self {
+        self.needs = Some(needs);
+        self
+    }
+
+    /// The same, complete at the end of the stream.
+    pub const fn at_end(mut self) -> Self {
+        self.at_end = true;
+        self
+    }
+
+    /// Whether it reads the bytes of a message below HTTP.
+    pub fn is_layer6(&self) -> bool {
+        let mut rows = payload::TABLE.iter().chain(hello::TABLE);
+        !self.places.has(Place::Connection) && rows.any(|row| row.name == self.name)
+    }
+
+    /// HAProxy's sentence when it may not stand at that place.
+    pub fn refusal(&self, place: Place) -> Option<String> {
+        (!self.places.has(place)).then(|| {
+            format!(
+                "sample fetch <{}> may not be reliably used here because it needs '{}' which is not available here",
+                self.name,
+                self.needs.unwrap_or_else(|| self.places.needs())
+            )
+        })
+    }
+}
+
+/// A row without arguments.
+const fn plain(name: &'static str, output: Type, places: Places, doc: &'static str, sample: SampleOf) -> Fetch {
+    Fetch::new(name, Signature::NONE, output, places, doc, sample)
+}
+
+/// Every family.
+pub const FAMILIES: &[&[Fetch]] = &[
+    acl::TABLE,
+    auth::TABLE,
+    body::TABLE,
+    capture::TABLE,
+    connection::TABLE,
+    constant::TABLE,
+    current::TABLE,
+    cookie::TABLE,
+    distcc::TABLE,
+    ending::TABLE,
+    header::TABLE,
+    hello::TABLE,
+    link::TABLE,
+    parameter::TABLE,
+    payload::TABLE,
+    process::TABLE,
+    proxy::TABLE,
+    request::TABLE,
+    server::TABLE,
+    stream::TABLE,
+    transaction::TABLE,
+    transport::TABLE,
+];
+
+/// Every row.
+pub static ROWS: Rows<Fetch> = Rows::new(FAMILIES, waiting::NAMES);
+
+impl Row for Fetch {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    fn signature(&self) -> Signature {
+        self.signature
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_unique_and_documented() {
+        super::ROWS.assert_sound();
+    }
+}

@@ -1,0 +1,85 @@
+//! Passwords that somebody has to find out about before expressions ask `http_auth` for them. Must never find out itself:
+//! that takes time.
+
+use crate::crypt::Hidden;
+use crate::live::{Live, Proof};
+use crate::program::{Password, Program, User};
+use std::sync::Arc;
+
+/// What stands behind the scheme `Basic` of RFC 7617.
+fn basic(field: &[u8]) -> Option<&[u8]> {
+    let (scheme, text) = field.trim_ascii().split_at_checked(6)?;
+    scheme.eq_ignore_ascii_case(b"basic ").then(|| text.trim_ascii())
+}
+
+/// Name and password.
+fn halves(credentials: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = credentials.iter().position(|byte| *byte == b':')?;
+    Some((&credentials[..colon], &credentials[colon + 1..]))
+}
+
+/// A password that somebody has to find out about before expressions of a proxy are evaluated.
+#[derive(Debug)]
+pub struct Trial {
+    /// The user's.
+    pub hidden: Arc<Hidden>,
+    /// What the request has.
+    pub password: Box<[u8]>,
+    /// Stands for both.
+    pub proof: Proof,
+}
+
+/// What has to be found out about a request with that `Authorization`, for these lists: nothing that is known already.
+pub fn trials(program: &Program, live: &Live, lists: &[usize], field: &[u8]) -> Vec<Trial> {
+    let Some(credentials) = basic(field).and_then(crate::convert::decoded_base64_vec) else { return Vec::new() };
+    let Some((name, password)) = halves(&credentials) else { return Vec::new() };
+    let users = lists.iter().filter_map(|list| program.userlists.get(*list)?.find(name));
+    let trial = |user: &User| match user.password.as_ref()? {
+        Password::Hidden(hidden) => {
+            let proof = live.passwords.proof(hidden, password);
+            let trial = Trial { hidden: Arc::clone(hidden), password: password.into(), proof };
+            (!live.passwords.has(&proof)).then_some(trial)
+        }
+        Password::Clear(_) => None,
+    };
+    users.filter_map(trial).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::tests::{compiled, frontend, spec};
+    use config::spec::{PasswordSpec, UserSpec, UserlistSpec};
+
+    #[test]
+    fn a_hidden_password_is_tried_once() {
+        let mut spec = spec(vec![frontend("fe")]);
+        let span = spec.proxies[0].span;
+        let user = |name: &str, password| UserSpec {
+            name: name.to_owned(),
+            password: Some(password),
+            groups: Vec::new(),
+            span,
+        };
+        let users = vec![
+            user("ann", PasswordSpec::Hidden("abJnggxhB/yWI".to_owned(), span)),
+            user("bob", PasswordSpec::Clear("x".to_owned())),
+            user("eve", PasswordSpec::Hidden("*".to_owned(), span)),
+        ];
+        spec.sections.userlists.push(UserlistSpec { name: "u".to_owned(), users, groups: Vec::new() });
+        let program = compiled(&spec);
+        let live = Live::new(&program, 7);
+        let tried = |field: &str| trials(&program, &live, &[0], field.as_bytes());
+        // Of "bob:x", "eve:x", "nobody:x" nothing has to be found out.
+        for field in ["Basic Ym9iOng=", "Basic ZXZlOng=", "Basic bm9ib2R5Ong=", "Bearer x", "Basic !", "Basic eA=="] {
+            assert!(tried(field).is_empty(), "{field}");
+        }
+        // "ann:password"
+        let found = tried("basic YW5uOnBhc3N3b3Jk");
+        assert_eq!((found.len(), &*found[0].password), (1, &b"password"[..]));
+        assert!(found[0].hidden.is(&found[0].password));
+        live.passwords.learn(found[0].proof);
+        assert!(tried("Basic YW5uOnBhc3N3b3Jk").is_empty());
+        assert_eq!(tried("Basic YW5uOng=").len(), 1);
+    }
+}

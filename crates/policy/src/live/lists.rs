@@ -1,0 +1,410 @@
+//! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
+//! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
+
+use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Texts, View};
+use crate::sample::Value;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The live state of every list.
+#[derive(Debug, Default)]
+pub struct ListStates(Vec<ListState>);
+
+impl ListStates {
+    /// As they are at the start. What is added is hashed under that key.
+    pub fn new(lists: &Lists, key: Key) -> Self {
+        Self(lists.all.iter().enumerate().map(|(at, list)| ListState::new(at, list, key)).collect())
+    }
+
+    /// A list's state.
+    pub fn get(&self, list: usize) -> Option<&ListState> {
+        self.0.get(list)
+    }
+
+    /// The state of a list that was changed.
+    #[inline]
+    pub fn changed(&self, list: usize) -> Option<&ListState> {
+        self.0.get(list).filter(|state| state.changed.load(Ordering::Acquire))
+    }
+}
+
+/// The live state of one list.
+#[derive(Debug)]
+pub struct ListState {
+    changed: AtomicBool,
+    change: RwLock<Change>,
+}
+
+impl ListState {
+    fn new(at: usize, list: &List, key: Key) -> Self {
+        let change = Change {
+            entries: Arc::clone(&list.entries),
+            views: list.views.clone(),
+            current: 0,
+            next: 0,
+            base: true,
+            dead: FxHashSet::default(),
+            values: FxHashMap::default(),
+            layer: Layer::new(&list.views, key),
+            key,
+            pending: Vec::new(),
+            serial: (at as u64 + 1) << 36,
+            first: (at as u64 + 1) << 36,
+        };
+        Self { changed: AtomicBool::new(false), change: RwLock::new(change) }
+    }
+
+    /// Looks at it.
+    pub fn read<T>(&self, with: impl FnOnce(&Change) -> T) -> T {
+        with(&self.change.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes it, for all workers at once. What falls out of it is freed when nobody waits any more.
+    pub fn write<T>(&self, with: impl FnOnce(&mut Change, &mut Vec<Layer>) -> T) -> T {
+        let mut fallen = Vec::new();
+        let mut change = self.change.write().unwrap_or_else(PoisonError::into_inner);
+        let result = with(&mut change, &mut fallen);
+        self.changed.store(true, Ordering::Release);
+        drop(change);
+        result
+    }
+}
+
+/// Why a change was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeError {
+    /// The pattern is none; HAProxy's sentence.
+    Pattern(String),
+    /// The value is none.
+    Value(String),
+    /// There is no such entry.
+    Missing,
+    /// That version was not prepared.
+    Future,
+}
+
+/// Which entries are meant.
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    /// Those of a key.
+    Key(&'a [u8]),
+    /// The one that `show map` names so.
+    Reference(u64),
+}
+
+/// What has become of a list.
+#[derive(Debug)]
+pub struct Change {
+    entries: Arc<Entries>,
+    views: Vec<Arc<View>>,
+    /// The version that is matched against.
+    pub current: u32,
+    /// The last one that was prepared.
+    pub next: u32,
+    /// What the list held at the start still counts.
+    base: bool,
+    /// Entries of the start that do not.
+    dead: FxHashSet<PatternIndex>,
+    /// Values of entries of the start that were changed.
+    values: FxHashMap<PatternIndex, Box<[u8]>>,
+    /// What was added to the current version.
+    layer: Layer,
+    /// What the hashes of all layers depend on.
+    key: Key,
+    /// Versions that are being filled.
+    pending: Vec<(u32, Layer)>,
+    /// The last reference that was given away.
+    serial: u64,
+    /// The number below the first reference of the start's entries; those follow each other.
+    first: u64,
+}
+
+/// An entry that was added.
+#[derive(Debug)]
+struct Slot {
+    key: Box<[u8]>,
+    value: Box<[u8]>,
+    reference: u64,
+    alive: bool,
+}
+
+/// Entries that were added, with an index for every view.
+#[derive(Debug)]
+pub struct Layer {
+    slots: Slots,
+    sets: Vec<PatternSet>,
+    live: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slots(Vec<Slot>);
+
+impl Texts for Slots {
+    fn key(&self, at: PatternIndex) -> &[u8] {
+        self.0.get(at as usize).map_or(&[], |slot| &slot.key)
+    }
+}
+
+impl Layer {
+    fn new(views: &[Arc<View>], key: Key) -> Self {
+        let empty = |view: &Arc<View>| PatternSet::new(view.set.method(), view.set.ignores_case(), key);
+        Self { slots: Slots::default(), sets: views.iter().map(empty).collect(), live: 0 }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8], reference: u64) -> Result<(), String> {
+        let at = PatternIndex::try_from(self.slots.0.len()).map_err(|_| "too many patterns".to_owned())?;
+        self.slots.0.push(Slot { key: key.into(), value: value.into(), reference, alive: true });
+        for set in &mut self.sets {
+            if let Err(why) = set.insert(at, &self.slots) {
+                // Sets before this one keep its place, which counts for nothing.
+                self.slots.0[at as usize].alive = false;
+                return Err(why);
+            }
+        }
+        self.live += 1;
+        Ok(())
+    }
+
+    fn alive(&self, at: PatternIndex) -> bool {
+        self.slots.0.get(at as usize).is_some_and(|slot| slot.alive)
+    }
+
+    fn places(&self, which: Which<'_>) -> Vec<PatternIndex> {
+        let found = match which {
+            Which::Key(key) => self.sets.first().map(|set| set.like(key, self.slots.0.len(), &self.slots)),
+            Which::Reference(wanted) => {
+                self.slots.0.binary_search_by_key(&wanted, |slot| slot.reference).ok().map(|at| vec![at as u32])
+            }
+        };
+        let means = |at: &PatternIndex| match which {
+            Which::Key(key) => self.slots.key(*at) == key,
+            Which::Reference(_) => true,
+        };
+        let mut found = found.unwrap_or_default();
+        found.retain(|at| self.alive(*at) && means(at));
+        found
+    }
+
+    /// Where most of it is dead it is made anew, so that what a change costs does not grow.
+    fn compact(&mut self, views: &[Arc<View>], key: Key) -> Option<Self> {
+        if self.slots.0.len() < 64 || self.slots.0.len() < 2 * self.live {
+            return None;
+        }
+        let mut fresh = Self::new(views, key);
+        let old = std::mem::replace(self, Self::new(views, key));
+        for slot in old.slots.0.iter().filter(|slot| slot.alive) {
+            // It was accepted before.
+            let _ = fresh.add(&slot.key, &slot.value, slot.reference);
+        }
+        *self = fresh;
+        Some(old)
+    }
+}
+
+impl Change {
+    /// The entry that a prepared sample matches.
+    pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Option<Found<'s>> {
+        let base = &lookup.base;
+        let old = if self.base { base.set.find(value, &*self.entries, &|at| !self.dead.contains(&at)) } else { None };
+        if let Some(hit) = old
+            && !base.set.finest_counts()
+        {
+            return Some(self.base_entry(hit.at));
+        }
+        let new = self
+            .layer
+            .sets
+            .get(lookup.view)
+            .and_then(|set| set.find(value, &self.layer.slots, &|at| self.layer.alive(at)));
+        match (old, new) {
+            (Some(old), new) if new.is_none_or(|new| new.weight <= old.weight) => Some(self.base_entry(old.at)),
+            (_, Some(new)) => {
+                let slot = self.layer.slots.0.get(new.at as usize);
+                // Methods without patterns find place 0, whether or not there is an entry.
+                Some(slot.map_or(Found { at: None, key: &[], value: &[] }, |slot| Found {
+                    at: None,
+                    key: &slot.key,
+                    value: &slot.value,
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn base_entry(&self, at: PatternIndex) -> Found<'_> {
+        let value = self.values.get(&at).map(|value| &**value).unwrap_or_else(|| self.entries.value(at));
+        Found { at: Some(at), key: self.entries.key(at), value }
+    }
+
+    /// How many entries there are, whatever their version.
+    pub fn count(&self) -> usize {
+        let base = if self.base { self.entries.len() - self.dead.len() } else { 0 };
+        base + self.layer.live + self.pending.iter().map(|(_, layer)| layer.live).sum::<usize>()
+    }
+
+    /// Entries that were added to the current version and are held, dead ones included.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.layer.slots.0.len()
+    }
+
+    /// Some entries of a version in their order, behind that reference: what `show map` tells.
+    pub fn page(&self, version: Option<u32>, behind: u64, most: usize) -> Vec<(u64, Vec<u8>, Vec<u8>)> {
+        let version = version.unwrap_or(self.current);
+        let mut page = Vec::new();
+        if version == self.current && self.base {
+            let start = behind.saturating_sub(self.first) as usize;
+            let alive = (start..self.entries.len()).filter(|at| !self.dead.contains(&(*at as PatternIndex)));
+            page.extend(alive.take(most).map(|at| {
+                let found = self.base_entry(at as PatternIndex);
+                (self.first + at as u64 + 1, found.key.to_vec(), found.value.to_vec())
+            }));
+        }
+        if let Some(layer) = self.layer(version) {
+            let start = layer.slots.0.partition_point(|slot| slot.reference <= behind);
+            let alive = layer.slots.0[start..].iter().filter(|slot| slot.alive).take(most - page.len());
+            page.extend(alive.map(|slot| (slot.reference, slot.key.to_vec(), slot.value.to_vec())));
+        }
+        page
+    }
+
+    fn layer(&self, version: u32) -> Option<&Layer> {
+        if version == self.current {
+            return Some(&self.layer);
+        }
+        self.pending.iter().find(|(known, _)| *known == version).map(|(_, layer)| layer)
+    }
+
+    /// Whether the current version has an entry of that key.
+    pub fn has(&self, key: &[u8]) -> bool {
+        !self.base_places(Which::Key(key)).is_empty() || !self.layer.places(Which::Key(key)).is_empty()
+    }
+
+    fn base_places(&self, which: Which<'_>) -> Vec<PatternIndex> {
+        if !self.base {
+            return Vec::new();
+        }
+        let mut found = match which {
+            Which::Key(key) => {
+                let like = self.views.first().map(|view| view.set.like(key, self.entries.len(), &*self.entries));
+                let mut like = like.unwrap_or_default();
+                like.retain(|at| self.entries.key(*at) == key);
+                like
+            }
+            Which::Reference(wanted) => {
+                let at = wanted.checked_sub(self.first + 1).filter(|at| *at < self.entries.len() as u64);
+                at.map(|at| at as PatternIndex).into_iter().collect()
+            }
+        };
+        found.retain(|at| !self.dead.contains(at));
+        found
+    }
+
+    fn check(&self, value: &[u8]) -> Result<(), ChangeError> {
+        let unfit = |view: &&Arc<View>| view.content.parse(value).is_err();
+        match self.views.iter().find(unfit) {
+            Some(_) => Err(ChangeError::Value(format!("unable to parse '{}'", config::text::from_bytes(value)))),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an entry, whether or not there is one of that key.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn add(&mut self, version: Option<u32>, key: &[u8], value: &[u8]) -> Result<(), ChangeError> {
+        let version = version.unwrap_or(self.current);
+        // Numbers of versions wrap.
+        if (self.next.wrapping_sub(version) as i32) < 0 {
+            return Err(ChangeError::Future);
+        }
+        self.check(value)?;
+        self.serial = self.serial.max(self.first + self.entries.len() as u64) + 1;
+        let reference = self.serial;
+        if version != self.current && !self.pending.iter().any(|(known, _)| *known == version) {
+            self.pending.push((version, Layer::new(&self.views, self.key)));
+        }
+        let pending = self.pending.iter_mut().find(|(known, _)| *known == version);
+        let layer = pending.map_or(&mut self.layer, |(_, layer)| layer);
+        layer.add(key, value, reference).map_err(ChangeError::Pattern)
+    }
+
+    /// Gives entries of the current version another value.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn set(&mut self, which: Which<'_>, value: &[u8]) -> Result<(), ChangeError> {
+        let (base, added) = (self.base_places(which), self.layer.places(which));
+        if base.is_empty() && added.is_empty() {
+            return Err(ChangeError::Missing);
+        }
+        self.check(value)?;
+        for at in base {
+            self.values.insert(at, value.into());
+        }
+        for at in added {
+            self.layer.slots.0[at as usize].value = value.into();
+        }
+        Ok(())
+    }
+
+    /// Takes entries out of the current version; whether there were any.
+    pub fn remove(&mut self, which: Which<'_>, fallen: &mut Vec<Layer>) -> bool {
+        let (base, added) = (self.base_places(which), self.layer.places(which));
+        let found = !base.is_empty() || !added.is_empty();
+        for at in base {
+            self.values.remove(&at);
+            self.dead.insert(at);
+        }
+        for at in added {
+            self.layer.slots.0[at as usize].alive = false;
+            self.layer.live -= 1;
+        }
+        fallen.extend(self.layer.compact(&self.views, self.key));
+        found
+    }
+
+    /// Empties a version.
+    pub fn clear(&mut self, version: Option<u32>, fallen: &mut Vec<Layer>) {
+        if version.is_none_or(|version| version == self.current) {
+            self.forget_base();
+            fallen.push(std::mem::replace(&mut self.layer, Layer::new(&self.views, self.key)));
+            return;
+        }
+        let at = self.pending.iter().position(|(known, _)| Some(*known) == version);
+        fallen.extend(at.map(|at| self.pending.swap_remove(at).1));
+    }
+
+    fn forget_base(&mut self) {
+        self.base = false;
+        self.dead = FxHashSet::default();
+        self.values = FxHashMap::default();
+    }
+
+    /// A number for a version to be filled.
+    pub fn prepare(&mut self) -> u32 {
+        self.next = self.next.wrapping_add(1);
+        self.next
+    }
+
+    /// Puts a version in the place of the current one. False: it was not prepared, or is past.
+    pub fn commit(&mut self, version: u32, fallen: &mut Vec<Layer>) -> bool {
+        let ahead = version.wrapping_sub(self.current);
+        if ahead == 0 || ahead > self.next.wrapping_sub(self.current) {
+            return false;
+        }
+        self.forget_base();
+        let old = self.current;
+        self.current = version;
+        let at = self.pending.iter().position(|(known, _)| *known == version);
+        let layer = at.map_or_else(|| Layer::new(&self.views, self.key), |at| self.pending.swap_remove(at).1);
+        fallen.push(std::mem::replace(&mut self.layer, layer));
+        let (past, later) =
+            std::mem::take(&mut self.pending).into_iter().partition(|(known, _)| known.wrapping_sub(old) < ahead);
+        self.pending = later;
+        let past: Vec<(u32, Layer)> = past;
+        fallen.extend(past.into_iter().map(|(_, layer)| layer));
+        true
+    }
+}

@@ -1,0 +1,39 @@
+//! When no server of a backend could be used (management manual, `chkdown`, `downtime` and `lastchg` of backends). Plain
+//! data; must never decide who can be used.
+
+use base::moment::Moment;
+use std::time::Duration;
+
+/// When no server could be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Outages {
+    /// How often that began.
+    count: u64,
+    /// How long it was so, up to the last change.
+    total: Duration,
+    /// When it last began or ended; `None`: never.
+    changed: Option<Moment>,
+    /// It is so now, since that change.
+    now: bool,
+}
+
+impl Outages {
+    /// Whether it is so, as of now.
+    pub(super) fn note(&mut self, out: bool, now: Moment) {
+        if self.now == out {
+            return;
+        }
+        match (out, self.changed) {
+            (true, _) => self.count += 1,
+            (false, Some(since)) => self.total += now.saturating_since(since),
+            (false, None) => {}
+        }
+        (self.now, self.changed) = (out, Some(now));
+    }
+
+    /// How often, how long in all up to now, and when that last changed.
+    pub(super) fn tell(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
+        let current = self.changed.filter(|_| self.now).map_or(Duration::ZERO, |since| now.saturating_since(since));
+        (self.count, self.total + current, self.changed)
+    }
+}

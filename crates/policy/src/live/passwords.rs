@@ -1,0 +1,73 @@
+//! Passwords that were found to be right, so that the slow way to find out is gone once and not with every request. Must
+//! never hold a password, and never more than a bounded number of proofs.
+
+use crate::crypt::Hidden;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::mem;
+use std::sync::{PoisonError, RwLock};
+
+/// Stands for a hidden password and one that was tried: their digest under a key that nobody else knows.
+pub type Proof = [u8; 32];
+
+/// Proofs of one generation at most; there are two of them.
+const MOST: usize = 2048;
+
+/// Passwords that were found to be right.
+#[derive(Debug)]
+pub struct Passwords {
+    key: [u8; 8],
+    known: RwLock<[HashSet<Proof>; 2]>,
+}
+
+impl Passwords {
+    /// None yet; `random` keys the proofs.
+    pub fn new(random: u64) -> Self {
+        Self { key: random.to_ne_bytes(), known: RwLock::default() }
+    }
+
+    /// What stands for a password that is tried.
+    pub fn proof(&self, hidden: &Hidden, password: &[u8]) -> Proof {
+        let text = hidden.text().as_bytes();
+        let start = Sha256::new().chain_update(self.key).chain_update((text.len() as u64).to_ne_bytes());
+        start.chain_update(text).chain_update(password).finalize().into()
+    }
+
+    /// Whether it was found to be right, not too many others ago.
+    pub fn has(&self, proof: &Proof) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().any(|generation| generation.contains(proof))
+    }
+
+    /// It was found to be right.
+    pub fn learn(&self, proof: Proof) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let [young, old] = &mut *known;
+        if young.len() >= MOST {
+            *old = mem::take(young);
+        }
+        young.insert(proof);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_learnt_is_known_and_bounded() {
+        let passwords = Passwords::new(7);
+        let hidden = Hidden::parse("abJnggxhB/yWI").expect("a form");
+        let first = passwords.proof(&hidden, b"password");
+        assert!(!passwords.has(&first) && first != passwords.proof(&hidden, b"passwor"));
+        assert_ne!(first, Passwords::new(8).proof(&hidden, b"password"));
+        passwords.learn(first);
+        assert!(passwords.has(&first));
+        for number in 0..3 * MOST as u64 {
+            passwords.learn(passwords.proof(&hidden, &number.to_ne_bytes()));
+        }
+        assert!(!passwords.has(&first));
+        let known = passwords.known.read().expect("no panic");
+        assert!(known.iter().all(|generation| generation.len() <= MOST));
+    }
+}

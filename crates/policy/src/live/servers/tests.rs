@@ -1,0 +1,10 @@
+//! What lies where. The transitions have their tests in `live/tests`.
+
+use super::Servers;
+use std::mem::offset_of;
+
+#[test]
+fn what_every_request_writes_fits_into_the_cache_line_of_the_lock() {
+    // The lock itself takes eight bytes in front.
+    assert!(8 + offset_of!(Servers, loads) <= 64, "{}", offset_of!(Servers, loads));
+}

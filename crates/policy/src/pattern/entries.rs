@@ -1,0 +1,83 @@
+//! What a list holds when the program starts: its patterns, and in a map the value of each, all behind each other in
+//! one piece of memory. Must never change.
+
+use super::index::{PatternIndex, Texts};
+use super::lines;
+
+/// The entries of a list, in order. An entry's place is its number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entries {
+    text: Box<[u8]>,
+    spans: Vec<Span>,
+}
+
+/// Where the parts of an entry lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Span {
+    key: (u32, u32),
+    value: (u32, u32),
+}
+
+impl Entries {
+    /// Those of a file; `map`: with values.
+    ///
+    /// # Errors
+    /// The file is larger than 4 GiB.
+    pub fn of_file(content: Vec<u8>, map: bool) -> Result<Self, String> {
+        if u32::try_from(content.len()).is_err() {
+            return Err("the list is too large".to_owned());
+        }
+        let start = content.as_ptr() as usize;
+        let place = |part: &[u8]| match part.len() {
+            0 => (0, 0),
+            length => ((part.as_ptr() as usize - start) as u32, length as u32),
+        };
+        let found = lines(&content, map).map(|line| Span { key: place(line.key), value: place(line.value) });
+        let mut spans: Vec<Span> = Vec::with_capacity(memchr::memchr_iter(b'\n', &content).count() + 1);
+        spans.extend(found);
+        spans.shrink_to_fit();
+        Ok(Self { text: content.into_boxed_slice(), spans })
+    }
+
+    /// Patterns of a configuration line.
+    pub fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
+        let (mut text, mut spans) = (Vec::new(), Vec::new());
+        for word in words {
+            spans.push(Span { key: (text.len() as u32, word.len() as u32), value: (0, 0) });
+            text.extend_from_slice(word);
+        }
+        Self { text: text.into_boxed_slice(), spans }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The value at a place; empty where there is none.
+    pub fn value(&self, at: PatternIndex) -> &[u8] {
+        self.spans.get(at as usize).map_or(&[], |span| self.part(span.value))
+    }
+
+    /// The line of the file that the entry at a place stands in, from 1; for messages.
+    pub fn line(&self, at: PatternIndex) -> usize {
+        let before = self.spans.get(at as usize).map_or(0, |span| span.key.0 as usize);
+        memchr::memchr_iter(b'\n', &self.text[..before]).count() + 1
+    }
+
+    fn part(&self, (start, length): (u32, u32)) -> &[u8] {
+        self.text.get(start as usize..(start + length) as usize).unwrap_or_default()
+    }
+}
+
+impl Texts for Entries {
+    #[inline]
+    fn key(&self, at: PatternIndex) -> &[u8] {
+        self.spans.get(at as usize).map_or(&[], |span| self.part(span.key))
+    }
+}

@@ -1,0 +1,212 @@
+//! Many patterns that are compared in part, looked for all at once: texts and regular expressions. A few are compared one
+//! after the other. Must never answer otherwise than comparing one after the other would.
+
+use super::index::{Alive, PatternIndex, Texts};
+use super::string::{compare, delimits, trimmed};
+use super::{Method, Regex};
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::bytes::{RegexSet, RegexSetBuilder};
+use std::sync::Arc;
+
+/// From so many patterns on they are looked for all at once.
+const MANY: usize = 8;
+
+/// Bytes of the automaton for regular expressions at most.
+const MOST_MEMORY: usize = 64 << 20;
+
+/// Bytes of texts that are looked for all at once at most: their automaton takes many times that.
+const MOST_TEXT: usize = 4 << 20;
+
+/// Texts: a part of the sample (`sub`), or one between delimiters (`dir`, `dom`).
+#[derive(Debug, Clone)]
+pub struct Parts {
+    method: Method,
+    ignore_case: bool,
+    all: Vec<PatternIndex>,
+    index: Option<Arc<PartIndex>>,
+}
+
+#[derive(Debug)]
+struct PartIndex {
+    automaton: AhoCorasick,
+    /// The places of what the automaton looks for.
+    places: Vec<PatternIndex>,
+    /// Texts of no byte, which it does not look for.
+    empty: Vec<PatternIndex>,
+}
+
+impl Parts {
+    /// None yet.
+    pub fn new(method: Method, ignore_case: bool) -> Self {
+        Self { method, ignore_case, all: Vec::new(), index: None }
+    }
+
+    /// Adds the text at a place.
+    pub fn insert(&mut self, at: PatternIndex) {
+        self.all.push(at);
+        self.index = None;
+    }
+
+    /// Builds what looks for all of them at once, if they are many.
+    pub fn build(&mut self, texts: &impl Texts) {
+        let length: usize = self.all.iter().map(|at| texts.key(*at).len()).sum();
+        if self.all.len() < MANY || length > MOST_TEXT {
+            return;
+        }
+        let part = |at: &PatternIndex| trimmed(self.method, texts.key(*at));
+        let (empty, places): (Vec<_>, Vec<_>) = self.all.iter().copied().partition(|at| part(at).is_empty());
+        let mut builder = AhoCorasick::builder();
+        builder.match_kind(MatchKind::Standard).ascii_case_insensitive(self.ignore_case);
+        if let Ok(automaton) = builder.build(places.iter().map(part)) {
+            self.index = Some(Arc::new(PartIndex { automaton, places, empty }));
+        }
+    }
+
+    /// The place of the first one that the text matches.
+    pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<PatternIndex> {
+        let matches = |at: &&PatternIndex| compare(self.method, text, texts.key(**at), self.ignore_case) && alive(**at);
+        let Some(index) = &self.index else { return self.all.iter().find(matches).copied() };
+        let mut best = index.empty.iter().find(matches).copied();
+        for found in index.automaton.find_overlapping_iter(text) {
+            let at = index.places[found.pattern().as_usize()];
+            if best.is_none_or(|best| at < best) && self.stands_alone(text, found.range()) && alive(at) {
+                best = Some(at);
+                if self.all.first() == best.as_ref() {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// Whether a part stands between delimiters, where the method asks for that.
+    fn stands_alone(&self, text: &[u8], part: std::ops::Range<usize>) -> bool {
+        let is_delimiter = |at: usize| text.get(at).is_none_or(|byte| delimits(self.method, *byte));
+        self.method == Method::Sub || (part.start == 0 || is_delimiter(part.start - 1)) && is_delimiter(part.end)
+    }
+}
+
+/// Regular expressions.
+#[derive(Debug, Clone)]
+pub struct Regexes {
+    ignore_case: bool,
+    all: Vec<(Regex, PatternIndex)>,
+    index: Option<Arc<RegexIndex>>,
+}
+
+#[derive(Debug)]
+struct RegexIndex {
+    set: RegexSet,
+    /// What the set looks for, by its place among all.
+    members: Vec<usize>,
+    /// What it does not, likewise.
+    others: Vec<usize>,
+}
+
+impl Regexes {
+    /// None yet.
+    pub fn new(ignore_case: bool) -> Self {
+        Self { ignore_case, all: Vec::new(), index: None }
+    }
+
+    /// Adds one at a place.
+    ///
+    /// # Errors
+    /// HAProxy's sentence about it.
+    pub fn insert(&mut self, pattern: &str, at: PatternIndex) -> Result<(), String> {
+        self.all.push((Regex::new(pattern, self.ignore_case)?, at));
+        self.index = None;
+        Ok(())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Regex> {
+        self.all.iter().map(|(regex, _)| regex)
+    }
+
+    /// Builds what looks for all of them at once, if they are many.
+    pub fn build(&mut self) {
+        let (members, others): (Vec<_>, Vec<_>) =
+            (0..self.all.len()).partition(|place| self.all[*place].0.linear().is_some());
+        if members.len() < MANY {
+            return;
+        }
+        let patterns = members.iter().filter_map(|place| self.all[*place].0.linear());
+        let set = RegexSetBuilder::new(patterns)
+            .case_insensitive(self.ignore_case)
+            .unicode(false)
+            .size_limit(MOST_MEMORY)
+            .dfa_size_limit(MOST_MEMORY)
+            .build();
+        self.index = set.ok().map(|set| Arc::new(RegexIndex { set, members, others }));
+    }
+
+    /// The place of the first one that matches.
+    pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Option<PatternIndex> {
+        let matches = |(regex, at): &&(Regex, PatternIndex)| alive(*at) && regex.is_match(text);
+        let Some(index) = &self.index else { return self.all.iter().find(matches).map(|(_, at)| *at) };
+        let own = if index.set.is_match(text) {
+            let found = index.set.matches(text);
+            found.iter().map(|member| index.members[member]).find(|place| alive(self.all[*place].1))
+        } else {
+            None
+        };
+        let before = index.others.iter().copied().take_while(|place| own.is_none_or(|own| *place < own));
+        let other = before.map(|place| &self.all[place]).find(matches);
+        other.map(|(_, at)| *at).or_else(|| own.map(|place| self.all[place].1))
+    }
+
+    /// The one at that place.
+    pub fn get(&self, at: PatternIndex) -> Option<&Regex> {
+        let found = self.all.binary_search_by_key(&at, |(_, place)| *place).ok()?;
+        Some(&self.all[found].0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXTS: [&str; 12] =
+        ["", "a", "b/c", "/b/c/", "www.example.org", "ample.org", "x.AMPLE.org", "ab", "bc?d", "zzz", "/a?b", "c"];
+
+    #[test]
+    fn many_are_found_as_few_are() {
+        let list: &[&str] = &["zz", "/b/c/", "ample", "ample.org", "b", "c", "AB", "ab", "/", "d", "bc", "a", "ab"];
+        for method in [Method::Sub, Method::Dir, Method::Dom] {
+            for ignore_case in [false, true] {
+                let mut few = Parts::new(method, ignore_case);
+                (0..list.len() as u32).for_each(|at| few.insert(at));
+                let mut many = few.clone();
+                many.build(&list);
+                assert!(many.index.is_some());
+                for text in TEXTS {
+                    for dead in 0..=list.len() as u32 {
+                        let find = |parts: &Parts| parts.find(text.as_bytes(), &list, &|at| at != dead);
+                        assert_eq!(find(&many), find(&few), "{method:?} {text} {dead}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_expressions_are_found_as_few_are() {
+        let list = ["zz$", "^b", "(?=w)w", "ample", "org$", "b/c", "(a)(?!x)", "AB", "[?]", "d", "bc", "a", "^$", "^"];
+        for ignore_case in [false, true] {
+            let mut few = Regexes::new(ignore_case);
+            for (at, pattern) in list.iter().enumerate() {
+                few.insert(pattern, at as u32).expect("a pattern");
+            }
+            let mut many = few.clone();
+            many.build();
+            assert!(many.index.is_some());
+            for text in TEXTS {
+                for dead in 0..=list.len() as u32 {
+                    let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
+                    assert_eq!(find(&many), find(&few), "{text} {dead}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The methods of matching, and which types they take (section 7.1).
+
+use crate::sample::Type;
+
+/// How a sample is compared with a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `found`: there is a sample.
+    Found,
+    /// `bool`: it is true.
+    Bool,
+    /// `int`: the number is in a range.
+    Int,
+    /// `ip`: the address is in a network.
+    Ip,
+    /// `bin`: the same bytes, written in hexadecimal digits.
+    Bin,
+    /// `len`: the length is in a range.
+    Len,
+    /// `str`: the same text.
+    Str,
+    /// `sub`: the text is in it.
+    Sub,
+    /// `reg`: the regular expression matches.
+    Reg,
+    /// `beg`: it begins with the text.
+    Beg,
+    /// `end`: it ends with the text.
+    End,
+    /// `dir`: one part between slashes is the text.
+    Dir,
+    /// `dom`: one part between dots is the text.
+    Dom,
+}
+
+impl Method {
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "found" => Self::Found,
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "ip" => Self::Ip,
+            "bin" => Self::Bin,
+            "len" => Self::Len,
+            "str" => Self::Str,
+            "sub" => Self::Sub,
+            "reg" => Self::Reg,
+            "beg" => Self::Beg,
+            "end" => Self::End,
+            "dir" => Self::Dir,
+            "dom" => Self::Dom,
+            _ => return None,
+        })
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Ip => "ip",
+            Self::Bin => "bin",
+            Self::Len => "len",
+            Self::Str => "str",
+            Self::Sub => "sub",
+            Self::Reg => "reg",
+            Self::Beg => "beg",
+            Self::End => "end",
+            Self::Dir => "dir",
+            Self::Dom => "dom",
+        }
+    }
+
+    /// The one that a type implies; `None`: one has to be written.
+    pub const fn implied_by(kind: Type) -> Option<Self> {
+        match kind {
+            Type::Bool => Some(Self::Bool),
+            Type::Int => Some(Self::Int),
+            Type::Addr | Type::Ipv4 | Type::Ipv6 => Some(Self::Ip),
+            Type::Str | Type::Method => Some(Self::Str),
+            Type::Any | Type::Bin => None,
+        }
+    }
+
+    /// The type that samples are cast to before they are compared; `None`: they are taken as they are.
+    pub const fn input(self) -> Option<Type> {
+        match self {
+            Self::Found => None,
+            Self::Bool => Some(Type::Bool),
+            Self::Int => Some(Type::Int),
+            Self::Ip => Some(Type::Addr),
+            Self::Bin => Some(Type::Bin),
+            Self::Len | Self::Str | Self::Sub | Self::Reg | Self::Beg | Self::End | Self::Dir | Self::Dom => {
+                Some(Type::Str)
+            }
+        }
+    }
+
+    /// Whether it compares with nothing, so that no pattern is needed.
+    pub const fn takes_no_pattern(self) -> bool {
+        matches!(self, Self::Found | Self::Bool)
+    }
+}

@@ -1,0 +1,409 @@
+//! Patterns as HAProxy's library (PCRE2, over bytes) reads them, in the syntax of the one that Weir matches with in linear
+//! time. Must never translate what would mean something else there: such a pattern is left to PCRE2.
+
+/// Levels of groups at most.
+const MOST_DEPTH: usize = 100;
+
+/// What stands for `$`: the end, or the line feed that the text ends with.
+const END: &str = r"(?:\n?\z)";
+
+/// A pattern in the other syntax.
+pub(super) struct Translated {
+    /// It.
+    pub text: String,
+    /// It has a `$`, for which a line feed at the text's end is taken for part of the match.
+    pub takes_line_end: bool,
+}
+
+/// Translates a pattern; `None`: it means something that cannot be said there, or nothing at all.
+pub(super) fn translate(pattern: &[u8]) -> Option<Translated> {
+    let plain = without_quotes(pattern);
+    let mut reader = Reader { rest: &plain, out: String::with_capacity(plain.len() + 16), takes_line_end: false };
+    reader.alternatives(0)?;
+    reader.rest.is_empty().then_some(Translated { text: reader.out, takes_line_end: reader.takes_line_end })
+}
+
+/// `\Q…\E`, character by character.
+fn without_quotes(pattern: &[u8]) -> Vec<u8> {
+    let (mut out, mut rest, mut quoted) = (Vec::with_capacity(pattern.len()), pattern, false);
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match (byte, behind) {
+            (b'\\', [b'E', behind @ ..]) => (quoted, rest) = (false, behind),
+            (byte, _) if quoted => out.extend(format!("\\x{byte:02x}").bytes()),
+            (b'\\', [b'Q', behind @ ..]) => (quoted, rest) = (true, behind),
+            (b'\\', [escaped, behind @ ..]) => {
+                out.extend([b'\\', *escaped]);
+                rest = behind;
+            }
+            (byte, _) => out.push(*byte),
+        }
+    }
+    out
+}
+
+/// What was read.
+#[derive(Clone, Copy, PartialEq)]
+enum Item {
+    /// It takes something of the text, or is a group.
+    Atom,
+    /// It looks only; HAProxy's library repeats none.
+    Assertion,
+    /// The end of the text is in it: nothing may follow.
+    End,
+    /// A comment, a setting.
+    Nothing,
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    out: String,
+    takes_line_end: bool,
+}
+
+impl Reader<'_> {
+    fn take(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn take_if(&mut self, wanted: u8) -> bool {
+        let found = self.rest.first() == Some(&wanted);
+        if found {
+            self.rest = &self.rest[1..];
+        }
+        found
+    }
+
+    fn literal(&mut self, byte: u8) {
+        if byte.is_ascii_alphanumeric() {
+            self.out.push(char::from(byte));
+        } else {
+            self.out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+
+    /// Up to the end or a closing parenthesis; whether the end of the text is in it.
+    fn alternatives(&mut self, depth: usize) -> Option<bool> {
+        let (mut any, mut ended) = (false, false);
+        loop {
+            match self.rest.first() {
+                None => break,
+                Some(b')') if depth > 0 => break,
+                Some(b'|') => {
+                    self.rest = &self.rest[1..];
+                    self.out.push('|');
+                    any |= ended;
+                    ended = false;
+                }
+                Some(_) if ended => return None,
+                Some(_) => ended = self.repeated(depth)?,
+            }
+        }
+        Some(any || ended)
+    }
+
+    /// An item and how often it comes; whether the end of the text is in it.
+    fn repeated(&mut self, depth: usize) -> Option<bool> {
+        let item = self.item(depth)?;
+        let start = self.out.len();
+        match self.rest.first() {
+            Some(b'*' | b'+' | b'?') => {
+                let sign = self.take()?;
+                self.out.push(char::from(sign));
+            }
+            Some(b'{') => {
+                if let Some((text, rest)) = counted(self.rest) {
+                    self.rest = rest;
+                    self.out.push_str(&text?);
+                }
+            }
+            _ => {}
+        }
+        if self.out.len() > start {
+            if item != Item::Atom {
+                return None;
+            }
+            if self.take_if(b'?') {
+                self.out.push('?');
+            }
+            // Possessive, or one too many.
+            let further = matches!(self.rest.first(), Some(b'*' | b'+' | b'?'));
+            if further || counted(self.rest).is_some() {
+                return None;
+            }
+        }
+        Some(item == Item::End)
+    }
+
+    fn item(&mut self, depth: usize) -> Option<Item> {
+        match self.take()? {
+            b'\\' => self.escape(),
+            b'[' => self.class(),
+            b'(' => self.group(depth),
+            b'.' => {
+                self.out.push('.');
+                Some(Item::Atom)
+            }
+            b'^' => {
+                self.out.push('^');
+                Some(Item::Assertion)
+            }
+            b'$' => Some(self.end()),
+            b'*' | b'+' | b'?' | b')' => None,
+            b'{' => {
+                let braced = [b"{", self.rest].concat();
+                if counted(&braced).is_some() {
+                    return None;
+                }
+                self.literal(b'{');
+                Some(Item::Atom)
+            }
+            byte => {
+                self.literal(byte);
+                Some(Item::Atom)
+            }
+        }
+    }
+
+    fn end(&mut self) -> Item {
+        self.out.push_str(END);
+        self.takes_line_end = true;
+        Item::End
+    }
+
+    fn escape(&mut self) -> Option<Item> {
+        let letter = self.take()?;
+        match letter {
+            b'd' | b'D' | b'w' | b'W' | b's' | b'S' => {
+                self.out.push('\\');
+                self.out.push(char::from(letter));
+            }
+            b'b' | b'B' | b'A' | b'z' => {
+                self.out.push('\\');
+                self.out.push(char::from(letter));
+                return Some(Item::Assertion);
+            }
+            b'Z' => return Some(self.end()),
+            b'h' => self.out.push_str(r"[\t\x20\xa0]"),
+            b'H' => self.out.push_str(r"[^\t\x20\xa0]"),
+            b'v' => self.out.push_str(r"[\n\x0b\x0c\r\x85]"),
+            b'V' => self.out.push_str(r"[^\n\x0b\x0c\r\x85]"),
+            b'N' if self.rest.first() != Some(&b'{') => self.out.push_str(r"[^\n]"),
+            letter => {
+                let byte = self.escaped(letter)?;
+                self.literal(byte);
+            }
+        }
+        Some(Item::Atom)
+    }
+
+    /// The byte that an escape stands for, in a class or outside of one.
+    fn escaped(&mut self, letter: u8) -> Option<u8> {
+        Some(match letter {
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'f' => 0x0c,
+            b'a' => 0x07,
+            b'e' => 0x1b,
+            b'c' => {
+                let letter = self.take().filter(|letter| matches!(letter, b' '..=b'~'))?;
+                letter.to_ascii_uppercase() ^ 0x40
+            }
+            b'x' if self.take_if(b'{') => {
+                let end = self.rest.iter().position(|byte| *byte == b'}')?;
+                let digits = std::str::from_utf8(&self.rest[..end]).ok()?;
+                let byte = u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?;
+                self.rest = &self.rest[end + 1..];
+                byte
+            }
+            b'x' => self.digits(16, 2),
+            b'0' => self.digits(8, 2),
+            letter if letter.is_ascii_alphanumeric() => return None,
+            other => other,
+        })
+    }
+
+    /// Up to so many digits.
+    fn digits(&mut self, base: u32, most: usize) -> u8 {
+        let mut number = 0;
+        for _ in 0..most {
+            let Some(digit) = self.rest.first().and_then(|byte| char::from(*byte).to_digit(base)) else { break };
+            self.rest = &self.rest[1..];
+            number = number * base + digit;
+        }
+        number as u8
+    }
+
+    /// Behind a bracket.
+    fn class(&mut self) -> Option<Item> {
+        self.out.push('[');
+        if self.take_if(b'^') {
+            self.out.push('^');
+        }
+        let mut first = true;
+        loop {
+            let byte = self.take()?;
+            if byte == b']' && !first {
+                break;
+            }
+            first = false;
+            let low = match (byte, self.rest) {
+                (b'[', [b':' | b'.' | b'=', ..]) => {
+                    self.posix()?;
+                    None
+                }
+                (b'\\', _) => self.class_escape()?,
+                (byte, _) => Some(byte),
+            };
+            match (low, self.rest) {
+                (_, [b'-', b']', ..]) | (None, []) => self.single(low),
+                (Some(low), [b'-', high, ..]) => {
+                    let high = *high;
+                    self.rest = &self.rest[2..];
+                    let high = match (high, self.rest) {
+                        (b'[', [b':' | b'.' | b'=', ..]) => return None,
+                        (b'\\', _) => self.class_escape()??,
+                        (high, _) => high,
+                    };
+                    if low > high {
+                        return None;
+                    }
+                    self.out.push_str(&format!("\\x{low:02x}-\\x{high:02x}"));
+                }
+                (None, [b'-', ..]) => return None,
+                _ => self.single(low),
+            }
+        }
+        self.out.push(']');
+        Some(Item::Atom)
+    }
+
+    fn single(&mut self, byte: Option<u8>) {
+        if let Some(byte) = byte {
+            self.out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+
+    /// An escape in a class. Inside: the byte, unless it stands for several, which are written.
+    fn class_escape(&mut self) -> Option<Option<u8>> {
+        let letter = self.take()?;
+        match letter {
+            b'd' | b'D' | b'w' | b'W' | b's' | b'S' => {
+                self.out.push('\\');
+                self.out.push(char::from(letter));
+                Some(None)
+            }
+            b'h' => {
+                self.out.push_str(r"\t\x20\xa0");
+                Some(None)
+            }
+            b'v' => {
+                self.out.push_str(r"\n\x0b\x0c\r\x85");
+                Some(None)
+            }
+            b'b' => Some(Some(0x08)),
+            letter => self.escaped(letter).map(Some),
+        }
+    }
+
+    /// `[:name:]`, behind its bracket.
+    fn posix(&mut self) -> Option<()> {
+        const NAMES: [&str; 14] = [
+            "alpha", "lower", "upper", "alnum", "ascii", "blank", "cntrl", "digit", "graph", "print", "punct", "space",
+            "word", "xdigit",
+        ];
+        let end = self.rest.windows(2).position(|pair| pair == b":]")?;
+        let name = std::str::from_utf8(self.rest.get(1..end)?).ok().filter(|_| self.rest[0] == b':')?;
+        NAMES.iter().find(|known| **known == name.trim_start_matches('^') && name.len() <= known.len() + 1)?;
+        self.out.push_str(&format!("[:{name}:]"));
+        self.rest = &self.rest[end + 2..];
+        Some(())
+    }
+
+    /// Behind a parenthesis.
+    fn group(&mut self, depth: usize) -> Option<Item> {
+        if depth >= MOST_DEPTH || self.rest.first() == Some(&b'*') {
+            return None;
+        }
+        if !self.take_if(b'?') {
+            self.out.push('(');
+        } else {
+            match self.rest {
+                [b'#', ..] => {
+                    let end = self.rest.iter().position(|byte| *byte == b')')?;
+                    self.rest = &self.rest[end + 1..];
+                    return Some(Item::Nothing);
+                }
+                [b':', rest @ ..] => {
+                    self.rest = rest;
+                    self.out.push_str("(?:");
+                }
+                [b'P', b'<', ..] => self.named(2, b'>')?,
+                [b'<', ..] => self.named(1, b'>')?,
+                [b'\'', ..] => self.named(1, b'\'')?,
+                _ => {
+                    if self.settings()? {
+                        return Some(Item::Nothing);
+                    }
+                }
+            }
+        }
+        let ended = self.alternatives(depth + 1)?;
+        if !self.take_if(b')') {
+            return None;
+        }
+        self.out.push(')');
+        Some(if ended { Item::End } else { Item::Atom })
+    }
+
+    /// A name, behind so many bytes and up to that one.
+    fn named(&mut self, start: usize, close: u8) -> Option<()> {
+        let rest = &self.rest[start..];
+        let end = rest.iter().position(|byte| *byte == close)?;
+        let (name, rest) = (&rest[..end], &rest[end + 1..]);
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if name.is_empty() || name.len() > 32 || name[0].is_ascii_digit() || !name.iter().all(is_word) {
+            return None;
+        }
+        self.out.push_str("(?P<");
+        self.out.push_str(std::str::from_utf8(name).ok()?);
+        self.out.push('>');
+        self.rest = rest;
+        Some(())
+    }
+
+    /// `(?i)` or `(?i:`, behind the question mark. True: nothing is opened.
+    fn settings(&mut self) -> Option<bool> {
+        let end = self.rest.iter().position(|byte| matches!(byte, b')' | b':'))?;
+        let (flags, rest) = (&self.rest[..end], &self.rest[end + 1..]);
+        let is_known = !flags.is_empty() && flags.iter().all(|flag| matches!(flag, b'i' | b's' | b'U' | b'-'));
+        if !is_known || flags.iter().filter(|flag| **flag == b'-').count() > 1 || flags.ends_with(b"-") {
+            return None;
+        }
+        self.out.push_str("(?");
+        self.out.push_str(std::str::from_utf8(flags).ok()?);
+        self.out.push(char::from(self.rest[end]));
+        let closed = self.rest[end] == b')';
+        self.rest = rest;
+        Some(closed)
+    }
+}
+
+/// A number of repetitions in braces, and what stands behind it: `None` where that is just text, inside where it is too
+/// large or none.
+fn counted(text: &[u8]) -> Option<(Option<String>, &[u8])> {
+    let end = text.iter().position(|byte| *byte == b'}')?;
+    let inside = std::str::from_utf8(text.get(1..end)?).ok().filter(|_| text[0] == b'{')?;
+    let (low, high) = inside.split_once(',').map_or((inside, None), |(low, high)| (low, Some(high)));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(low) || high.is_some_and(|high| !high.is_empty() && !is_number(high)) {
+        return None;
+    }
+    let number = |digits: &str| digits.parse::<u16>().ok();
+    let most = high.filter(|high| !high.is_empty()).map(number);
+    let fits = number(low).is_some_and(|low| most.is_none_or(|most| most.is_some_and(|most| low <= most)));
+    Some((fits.then(|| format!("{{{inside}}}")), &text[end + 1..]))
+}

@@ -1,0 +1,234 @@
+//! A set of patterns of one method, indexed by kind. The texts of the patterns lie in the list that the set is of. Must
+//! never answer otherwise than comparing one after the other would.
+
+use super::affix::{Affixes, Side};
+use super::index::{Alive, Form, Networks, PatternIndex, Texts, Whole};
+use super::integer::{Operator, range};
+use super::many::{Parts, Regexes};
+use super::network::Network;
+use super::numbers::Numbers;
+use super::{Key, Method, Regex};
+use crate::sample::{Context, Type, Value, cast, unhex};
+use config::text::from_bytes;
+
+/// A pattern that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hit {
+    /// Its place.
+    pub at: PatternIndex,
+    /// How fine it is, where the finest counts and not the first: bits of a mask, bytes of a beginning.
+    pub weight: usize,
+}
+
+/// Patterns of one method and one opinion on case.
+#[derive(Debug, Clone)]
+pub struct PatternSet {
+    method: Method,
+    ignore_case: bool,
+    patterns: Patterns,
+}
+
+#[derive(Debug, Clone)]
+enum Patterns {
+    /// The method needs none.
+    None,
+    Numbers(Box<Numbers>),
+    Networks(Box<Networks>),
+    /// Texts that are compared whole.
+    Whole(Whole),
+    /// Beginnings or ends of texts.
+    Affixes(Affixes),
+    /// Texts that are compared in part.
+    Parts(Parts),
+    Regexes(Regexes),
+}
+
+impl PatternSet {
+    /// An empty set, which hashes under that key.
+    pub fn new(method: Method, ignore_case: bool, key: Key) -> Self {
+        let form = if ignore_case { Form::AnyCase } else { Form::Exact };
+        let patterns = match method {
+            Method::Found | Method::Bool => Patterns::None,
+            Method::Int | Method::Len => Patterns::Numbers(Box::new(Numbers::new(key))),
+            Method::Ip => Patterns::Networks(Box::new(Networks::new(key))),
+            Method::Bin => Patterns::Whole(Whole::new(Form::Hex, key)),
+            Method::Str => Patterns::Whole(Whole::new(form, key)),
+            Method::Beg => Patterns::Affixes(Affixes::new(Side::Start, form, key)),
+            Method::End => Patterns::Affixes(Affixes::new(Side::End, form, key)),
+            Method::Reg => Patterns::Regexes(Regexes::new(ignore_case)),
+            Method::Sub | Method::Dir | Method::Dom => Patterns::Parts(Parts::new(method, ignore_case)),
+        };
+        Self { method, ignore_case, patterns }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Letters of ASCII are the same in either case.
+    pub fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
+    /// Whether patterns are found by hash or mask, or one after the other.
+    pub fn is_tree(&self) -> bool {
+        !self.ignore_case
+            && match self.patterns {
+                Patterns::Networks(_) | Patterns::Whole(_) => true,
+                Patterns::Affixes(_) => self.method == Method::Beg,
+                _ => false,
+            }
+    }
+
+    /// Whether the finest pattern that matches counts, and not the first.
+    pub fn finest_counts(&self) -> bool {
+        matches!(self.method, Method::Ip | Method::Beg)
+    }
+
+    /// Makes room for so many patterns.
+    pub fn reserve(&mut self, count: usize, texts: &impl Texts) {
+        match &mut self.patterns {
+            Patterns::Whole(whole) => whole.reserve(count, texts),
+            Patterns::Affixes(affixes) => affixes.reserve(count, texts),
+            Patterns::Networks(networks) => networks.reserve(count),
+            Patterns::Numbers(numbers) => numbers.reserve(count),
+            _ => {}
+        }
+    }
+
+    /// Everything is there that was there at the start: gives back what was reserved and is not used, and builds what
+    /// looks for many at once.
+    pub fn finish(&mut self, texts: &impl Texts) {
+        match &mut self.patterns {
+            Patterns::Networks(networks) => networks.shrink(),
+            Patterns::Numbers(numbers) => numbers.shrink(),
+            Patterns::Parts(parts) => parts.build(texts),
+            Patterns::Regexes(regexes) => regexes.build(),
+            _ => {}
+        }
+    }
+
+    /// Every regular expression.
+    pub fn regexes(&self) -> impl Iterator<Item = &Regex> {
+        let found = if let Patterns::Regexes(regexes) = &self.patterns { Some(regexes.all()) } else { None };
+        found.into_iter().flatten()
+    }
+
+    /// Adds the pattern at a place of the list.
+    ///
+    /// # Errors
+    /// HAProxy's sentence about what is wrong with it.
+    pub fn insert(&mut self, at: PatternIndex, texts: &impl Texts) -> Result<(), String> {
+        let key = texts.key(at);
+        match &mut self.patterns {
+            Patterns::None => {}
+            Patterns::Numbers(numbers) => numbers.insert(range(&from_bytes(key), Operator::Equal)?, at),
+            Patterns::Networks(networks) => networks.insert(network(key)?, at),
+            Patterns::Whole(whole) => {
+                if self.method == Method::Bin && unhex(key).is_none() {
+                    return Err(broken_hex(key));
+                }
+                whole.insert(at, texts);
+            }
+            Patterns::Affixes(affixes) => affixes.insert(at, texts),
+            Patterns::Parts(parts) => parts.insert(at),
+            Patterns::Regexes(regexes) => regexes.insert(&from_bytes(key), at)?,
+        }
+        Ok(())
+    }
+
+    /// A sample as the method compares it: `None` when it cannot.
+    pub fn prepare<'a>(&self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
+        let value = match self.method.input() {
+            Some(wanted) if !fits(value.kind(), wanted) => cast(value.kind(), wanted)?(context, value)?,
+            _ => value,
+        };
+        match self.patterns {
+            Patterns::Whole(_) | Patterns::Affixes(_) if self.ignore_case => {
+                lower(context, value.bytes()?).map(Value::Str)
+            }
+            _ => Some(value),
+        }
+    }
+
+    /// The pattern that a prepared sample matches: the finest network, the longest beginning, else the first one.
+    /// Methods without patterns find place 0.
+    pub fn find(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Option<Hit> {
+        let first = |at: PatternIndex| Hit { at, weight: 0 };
+        match &self.patterns {
+            Patterns::None if self.method == Method::Bool => (value == Value::Bool(true)).then_some(first(0)),
+            Patterns::None => Some(first(0)),
+            Patterns::Numbers(numbers) => {
+                let number = match self.method {
+                    Method::Len => value.bytes()?.len() as i64,
+                    _ => value.integer()?,
+                };
+                numbers.find(number, alive).map(first)
+            }
+            Patterns::Networks(networks) => {
+                networks.find(value.address()?, alive).map(|(at, weight)| Hit { at, weight })
+            }
+            Patterns::Whole(whole) => whole.find(value.bytes()?, texts, alive).map(first),
+            Patterns::Affixes(affixes) => {
+                let (at, length) = affixes.find(value.bytes()?, texts, alive)?;
+                Some(Hit { at, weight: if self.method == Method::Beg { length } else { 0 } })
+            }
+            Patterns::Parts(parts) => parts.find(value.bytes()?, texts, alive).map(first),
+            Patterns::Regexes(regexes) => regexes.find(value.bytes()?, alive).map(first),
+        }
+    }
+
+    /// The places of the patterns that are written like this one; a few others may be among them.
+    pub fn like(&self, key: &[u8], count: usize, texts: &impl Texts) -> Vec<PatternIndex> {
+        match &self.patterns {
+            Patterns::Whole(whole) => whole.like(key, texts),
+            Patterns::Affixes(affixes) => affixes.texts.like(key, texts),
+            Patterns::Networks(networks) => network(key).map(|network| networks.like(network)).unwrap_or_default(),
+            Patterns::Numbers(numbers) => {
+                let range = range(&from_bytes(key), Operator::Equal);
+                range.map(|range| numbers.like(&range)).unwrap_or_default()
+            }
+            _ => (0..count as PatternIndex).filter(|at| texts.key(*at) == key).collect(),
+        }
+    }
+
+    /// The regular expression at that place.
+    pub fn regex(&self, at: PatternIndex) -> Option<&Regex> {
+        let Patterns::Regexes(regexes) = &self.patterns else { return None };
+        regexes.get(at)
+    }
+}
+
+/// What is wrong with bytes in hexadecimal digits.
+fn broken_hex(key: &[u8]) -> String {
+    match key.iter().find(|digit| !digit.is_ascii_hexdigit()) {
+        Some(digit) if key.len().is_multiple_of(2) => {
+            format!("an hex digit is expected (found '{}')", from_bytes(&[*digit]))
+        }
+        _ => "an even number of hex digit is expected".to_owned(),
+    }
+}
+
+fn network(key: &[u8]) -> Result<Network, String> {
+    let found = std::str::from_utf8(key).ok().and_then(Network::parse);
+    found.ok_or_else(|| format!("'{}' is not a valid IPv4 or IPv6 address", from_bytes(key)))
+}
+
+/// A text in lower case.
+fn lower<'a>(context: &Context<'a>, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    if !bytes.iter().any(u8::is_ascii_uppercase) {
+        return Some(bytes);
+    }
+    let mut text = context.text(bytes.len());
+    bytes.iter().for_each(|byte| text.push(byte.to_ascii_lowercase()));
+    text.finish()
+}
+
+/// Whether a sample can be compared without a cast.
+fn fits(kind: Type, wanted: Type) -> bool {
+    kind == wanted
+        || (wanted == Type::Addr && matches!(kind, Type::Ipv4 | Type::Ipv6))
+        || (wanted == Type::Str && matches!(kind, Type::Bin | Type::Method))
+        || (wanted == Type::Bin && matches!(kind, Type::Str | Type::Method))
+}

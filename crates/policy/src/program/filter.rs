@@ -1,0 +1,53 @@
+//! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
+//! to one stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The filters of a proxy and the orders in which they see both directions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filters {
+    /// As declared.
+    pub list: Box<[Filter]>,
+    /// Which of them see what goes to the server, in this order.
+    pub request: Box<[usize]>,
+    /// Which of them see what goes to the client, in this order.
+    pub response: Box<[usize]>,
+}
+
+/// One filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// `filter bwlim-in` and `filter bwlim-out`.
+    Bandwidth(Bandwidth),
+    /// `filter trace`.
+    Trace(Arc<Trace>),
+}
+
+/// A limit of bandwidth for each stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// It limits what the client sends; else what it gets.
+    pub upload: bool,
+    /// Bytes in a period, where the rule that enables it says nothing else.
+    pub limit: u64,
+    /// That period, likewise.
+    pub period: Duration,
+    /// Bytes that go on at once at least, where so many are there.
+    pub min_size: u64,
+}
+
+/// A filter that tells what it sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Its name and its proxy's.
+    pub label: Box<str>,
+    /// It tells nothing.
+    pub quiet: bool,
+    /// It lets a random share of the data go on at a time.
+    pub random_forwarding: bool,
+    /// Bytes that it lets go on at once at most.
+    pub most: Option<usize>,
+    /// It shows the data.
+    pub hexdump: bool,
+}

@@ -1,0 +1,40 @@
+//! Which encrypted tokens are decrypted (configuration manual, section 3.1: `jwt.decrypt_alg_list`,
+//! `jwt.decrypt_enc_list`). Must never know how.
+
+use config::spec::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
+
+/// What tokens may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Bits by the places of [`TOKEN_ALGORITHMS`].
+    algorithms: u32,
+    /// Bits by the places of [`TOKEN_ENCODINGS`].
+    encodings: u32,
+}
+
+impl TokenLimits {
+    /// Everything but `RSA1_5`, which stands first (RFC 8725, section 3.2).
+    pub const DEFAULT: Self = Self { algorithms: !1, encodings: !0 };
+
+    /// As they are written.
+    pub fn new(written: &TokensSpec) -> Self {
+        Self {
+            algorithms: written.algorithms.unwrap_or(Self::DEFAULT.algorithms),
+            encodings: written.encodings.unwrap_or(Self::DEFAULT.encodings),
+        }
+    }
+
+    /// Whether a token may have this `alg`.
+    pub fn allows_algorithm(&self, name: &[u8]) -> bool {
+        allows(self.algorithms, TOKEN_ALGORITHMS, name)
+    }
+
+    /// Whether a token may have this `enc`.
+    pub fn allows_encoding(&self, name: &[u8]) -> bool {
+        allows(self.encodings, TOKEN_ENCODINGS, name)
+    }
+}
+
+fn allows(bits: u32, names: &[&str], name: &[u8]) -> bool {
+    names.iter().position(|known| known.as_bytes() == name).is_some_and(|at| bits >> at & 1 == 1)
+}

@@ -1,0 +1,71 @@
+//! Actions that end the evaluation: `allow`, `deny`, `return`, `redirect`, `tarpit`.
+
+use super::redirect::{self, Redirect};
+use super::reply::{self, Answer};
+use super::{Action, Row, row};
+use crate::rule::parse::{Parsing, RuleError, Words};
+use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE};
+use config::text::to_bytes;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("allow", HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, |_, _| Ok(last(Final::Allow))),
+    row("deny", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
+        let default = if parsing.is_request() { 403 } else { 502 };
+        Ok(last(Final::Deny(reply::read_refusal(words, parsing, default)?)))
+    }),
+    row("return", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
+        Ok(last(Final::Return(reply::read(words, parsing, 200)?)))
+    }),
+    row("redirect", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
+        Ok(last(Final::Redirect(redirect::read(words, parsing, true)?)))
+    }),
+    row("tarpit", HTTP_REQUEST, |words, parsing| Ok(last(Final::Tarpit(reply::read_refusal(words, parsing, 500)?)))),
+    row("auth", HTTP_REQUEST, auth),
+];
+
+/// How an evaluation ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Final {
+    /// No further rule of the set counts.
+    Allow,
+    /// The connection is closed without an answer.
+    Reject,
+    /// The connection to the server is closed; what has come goes on.
+    Close,
+    /// The client is forgotten without being told; or told by a reset that lives so many hops.
+    SilentDrop(Option<u8>),
+    /// The message is refused.
+    Deny(Answer),
+    /// The request is answered on the spot.
+    Return(Answer),
+    /// The client is sent elsewhere.
+    Redirect(Redirect),
+    /// The request is refused after `timeout tarpit`.
+    Tarpit(Answer),
+    /// The client is asked who it is, for that realm.
+    Challenge(Box<[u8]>),
+    /// What a rule was to do failed: the request is refused with that status.
+    Fault(u16),
+}
+
+fn last(ending: Final) -> Action {
+    Action::Final(Box::new(ending))
+}
+
+/// Reads the line of the keyword `redirect`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn redirect_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    Ok(last(Final::Redirect(redirect::read(words, parsing, false)?)))
+}
+
+fn auth(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let mut realm = parsing.proxy.name.value.as_str();
+    if words.peek_text() == "realm" {
+        words.take();
+        realm = &words.expect("missing realm value.\n")?.text;
+    }
+    Ok(last(Final::Challenge(to_bytes(realm).into_owned().into())))
+}

@@ -1,0 +1,86 @@
+//! Actions on lists of patterns: `add-acl`, `del-acl`, `set-map`, `del-map`.
+
+use super::{Action, Row, row};
+use crate::live::{ChangeError, Which};
+use crate::log_format::LogFormat;
+use crate::pattern::ListName;
+use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::sample::Context;
+use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets};
+
+const ALL: RuleSets = HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("add-acl", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| read(words, parsing, ListVerb::Add)),
+    row("del-acl", ALL, |words, parsing| read(words, parsing, ListVerb::Remove)),
+    row("set-map", ALL, |words, parsing| read(words, parsing, ListVerb::Set)),
+    row("del-map", ALL, |words, parsing| read(words, parsing, ListVerb::Remove)),
+];
+
+/// What is done with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListVerb {
+    /// It is added, unless it is there.
+    Add,
+    /// Its value is set; it is added where it is not there.
+    Set,
+    /// It is removed.
+    Remove,
+}
+
+/// A change of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListChange {
+    verb: ListVerb,
+    /// The list's name. One that nothing looks up in is never changed.
+    list: Box<str>,
+    key: LogFormat,
+    value: Option<LogFormat>,
+}
+
+impl ListChange {
+    /// Does it. An entry that the list cannot hold is passed over, as HAProxy does. `text` is room to write in.
+    pub fn perform(&self, context: &Context<'_>, text: &mut Vec<u8>) {
+        let (Some(program), Some(live)) = (context.program, context.live) else { return };
+        let Some(state) = program.lists.find(&self.list).and_then(|list| live.lists.get(list)) else { return };
+        let mut render = |format: &LogFormat| {
+            text.clear();
+            format.render_in(context, text);
+            context.copy(text)
+        };
+        let Some(key) = render(&self.key) else { return };
+        let Some(value) = self.value.as_ref().map_or(Some(&[][..]), &mut render) else { return };
+        let which = Which::Key(key);
+        match self.verb {
+            // What is so already needs no lock that others would have to wait for.
+            ListVerb::Add if state.read(|change| change.has(key)) => {}
+            ListVerb::Remove if !state.read(|change| change.has(key)) => {}
+            ListVerb::Add => state.write(|change, _| {
+                if !change.has(key) {
+                    let _ = change.add(None, key, value);
+                }
+            }),
+            ListVerb::Set => state.write(|change, _| {
+                if change.set(which, value) == Err(ChangeError::Missing) {
+                    let _ = change.add(None, key, value);
+                }
+            }),
+            ListVerb::Remove => state.write(|change, fallen| {
+                change.remove(which, fallen);
+            }),
+        }
+    }
+}
+
+fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, verb: ListVerb) -> Result<Action, RuleError> {
+    let count = if verb == ListVerb::Set { 2 } else { 1 };
+    let missing = format!("expects exactly {count} arguments");
+    let key = parsing.format(words.expect(&missing)?)?;
+    let value = match verb {
+        ListVerb::Set => Some(parsing.format(words.expect(&missing)?)?),
+        _ => None,
+    };
+    let list = ListName::parse(words.parentheses().unwrap_or_default()).reference().into();
+    Ok(Action::ChangeList(Box::new(ListChange { verb, list, key, value })))
+}

@@ -1,0 +1,142 @@
+//! The actions of rules. Owns the form of their table and the list of families; a family is a file with its parsers and
+//! its rows. Must never perform one.
+
+mod answer;
+mod bandwidth;
+mod capture;
+mod head;
+mod list;
+mod log;
+mod packet;
+mod queue;
+mod redirect;
+mod reply;
+mod tcp;
+mod timeout;
+mod variable;
+mod wait;
+
+pub use answer::Final;
+pub(crate) use answer::redirect_rule;
+pub use bandwidth::BandwidthChange;
+pub use list::{ListChange, ListVerb};
+pub use packet::{Packets, Peer};
+pub use queue::{Number, integer};
+pub use redirect::{Redirect, RedirectKind, Text};
+pub use reply::{Answer, Body};
+pub use tcp::{End, Expected};
+pub use timeout::TimeoutKind;
+pub use variable::VariableCondition;
+pub use wait::{Period, Wait};
+
+use super::edit::Edit;
+use super::parse::{Parsing, RuleError, Words};
+use crate::expression::Expression;
+use crate::log_format::LogFormat;
+use crate::variable::Variable;
+use config::keyword::rule::RuleSets;
+use config::spec::{LogLevel, LogStep};
+
+/// What a rule does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Changes the head of the message.
+    Edit(Edit),
+    /// `set-var`: the variable, when it is set, and what it gets.
+    SetVariable(Variable, VariableCondition, Expression),
+    /// `set-var-fmt`.
+    FormatVariable(Variable, VariableCondition, LogFormat),
+    /// `unset-var`.
+    UnsetVariable(Variable),
+    /// Changes a list of patterns.
+    ChangeList(Box<ListChange>),
+    /// `do-log`: a line is written, at that step.
+    Log {
+        /// What the step is called.
+        step: LogStep,
+        /// `profile`: the index of the one that counts for all targets.
+        profile: Option<usize>,
+    },
+    /// `set-log-level`; `None`: nothing is logged.
+    SetLogLevel(Option<LogLevel>),
+    /// `capture`: a sample goes into a slot.
+    Capture {
+        /// One of the request's.
+        of_request: bool,
+        /// Which, from 0.
+        index: usize,
+        /// The sample.
+        expression: Expression,
+    },
+    /// Makes the message wait.
+    Wait(Wait),
+    /// `set-timeout`.
+    SetTimeout(TimeoutKind, Period),
+    /// `strict-mode`: whether a change of a head that does not fit is an error from here on.
+    SetStrict(bool),
+    /// `set-fc-mark`, `set-bc-tos` and their kin.
+    SetPackets(Peer, Packets, Number),
+    /// `set-retries`.
+    SetRetries(Number),
+    /// `set-priority-class`.
+    SetPriorityClass(Expression),
+    /// `set-priority-offset`.
+    SetPriorityOffset(Expression),
+    /// `set-bandwidth-limit`.
+    LimitBandwidth(Box<BandwidthChange>),
+    /// `disable-l7-retry`.
+    DisableRetry,
+    /// Nothing that anybody could see.
+    Nothing,
+    /// `set-src` and its kin.
+    SetEnd(End, Expression),
+    /// `expect-proxy`.
+    Expect(Expected),
+    /// Ends the evaluation of the rule set.
+    Final(Box<Final>),
+}
+
+/// Reads the arguments of an action.
+pub type ParseAction = fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleError>;
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Its name, without parentheses.
+    pub name: &'static str,
+    /// The rule sets that have it.
+    pub sets: RuleSets,
+    /// Reads its arguments.
+    pub parse: ParseAction,
+}
+
+const fn row(name: &'static str, sets: RuleSets, parse: ParseAction) -> Row {
+    Row { name, sets, parse }
+}
+
+/// Every family.
+const FAMILIES: &[&[Row]] = &[
+    answer::TABLE,
+    bandwidth::TABLE,
+    capture::TABLE,
+    head::TABLE,
+    list::TABLE,
+    log::TABLE,
+    packet::TABLE,
+    queue::TABLE,
+    tcp::TABLE,
+    timeout::TABLE,
+    variable::TABLE,
+    wait::TABLE,
+];
+
+/// Every action that works.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The action of that name in that rule set.
+pub(crate) fn find(word: &str, set: RuleSets) -> Option<&'static Row> {
+    let name = word.split('(').next().unwrap_or_default();
+    rows().find(|row| row.name == name && row.sets & set != 0)
+}

@@ -1,0 +1,90 @@
+//! Actions on the packets of a connection: firewall marks, service classes. Must never touch a socket.
+
+use super::queue::Number;
+use super::{Action, Row, row};
+use crate::rule::parse::{Parsing, RuleError, Words};
+use config::keyword::rule::{
+    HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
+    TCP_RESPONSE_CONTENT,
+};
+
+const CLIENT: RuleSets = HTTP_REQUEST
+    | HTTP_RESPONSE
+    | TCP_REQUEST_CONNECTION
+    | TCP_REQUEST_SESSION
+    | TCP_REQUEST_CONTENT
+    | TCP_RESPONSE_CONTENT;
+const SERVER: RuleSets = HTTP_REQUEST | TCP_REQUEST_CONTENT;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("set-fc-mark", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
+    row("set-mark", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
+    row("set-fc-tos", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
+    row("set-tos", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
+    row("set-bc-mark", SERVER, |words, parsing| read(words, parsing, Peer::Server, Packets::Mark)),
+    row("set-bc-tos", SERVER, |words, parsing| read(words, parsing, Peer::Server, Packets::ServiceClass)),
+];
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Peer {
+    Client,
+    Server,
+}
+
+/// What of its packets is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packets {
+    /// The firewall's mark, 32 bits.
+    Mark,
+    /// The service class, 8 bits.
+    ServiceClass,
+}
+
+fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, peer: Peer, packets: Packets) -> Result<Action, RuleError> {
+    let Some(word) = words.peek() else { return Err(RuleError::new("expects an argument")) };
+    let value = match number(&word.text) {
+        Some(number) => {
+            words.take();
+            Number::Fixed(number)
+        }
+        None => Number::Computed(parsing.expression(words)?),
+    };
+    Ok(Action::SetPackets(peer, packets, value))
+}
+
+/// A number as C reads it, in decimal or with `0x` in front. More than 32 bits wrap, as a minus does.
+fn number(text: &str) -> Option<i64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) => i64::from_str_radix(hexadecimal, 16),
+        None if digits.starts_with(|first: char| first.is_ascii_digit()) => digits.parse(),
+        None => return None,
+    };
+    number.ok().map(|number| if negative { -number } else { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers() {
+        let rows = [
+            ("1", Some(1)),
+            ("0x1F", Some(31)),
+            ("-1", Some(-1)),
+            ("4294967296", Some(1 << 32)),
+            ("0x", None),
+            ("", None),
+            ("-", None),
+            ("int(3)", None),
+            ("1x", None),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(number(text), wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Actions on a request's way to a server: its retries, its place among those that wait. Must never know a queue.
+
+use super::{Action, Row, row};
+use crate::expression::Expression;
+use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::sample::{Context, Type, cast};
+use config::keyword::rule::{HTTP_REQUEST, RuleSets, TCP_REQUEST_CONTENT};
+use config::spec::ProxyKind;
+
+const REQUEST: RuleSets = HTTP_REQUEST | TCP_REQUEST_CONTENT;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("set-retries", REQUEST, set_retries),
+    row("set-priority-class", REQUEST, |words, parsing| Ok(Action::SetPriorityClass(parsing.expression(words)?))),
+    row("set-priority-offset", REQUEST, |words, parsing| Ok(Action::SetPriorityOffset(parsing.expression(words)?))),
+];
+
+/// Attempts beyond the first that a rule may set.
+const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
+
+/// A number that is written or worked out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Number {
+    /// As written.
+    Fixed(i64),
+    /// When it is wanted.
+    Computed(Expression),
+}
+
+impl Number {
+    /// What it is now; `None`: that cannot be told.
+    pub fn evaluate(&self, context: &Context<'_>) -> Option<i64> {
+        match self {
+            Self::Fixed(number) => Some(*number),
+            Self::Computed(expression) => integer(expression, context),
+        }
+    }
+}
+
+/// The whole number that an expression gives.
+pub fn integer(expression: &Expression, context: &Context<'_>) -> Option<i64> {
+    let value = expression.evaluate(context)?;
+    cast(value.kind(), Type::Int).and_then(|cast| cast(context, value))?.integer()
+}
+
+fn set_retries(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    const USAGE: &str = "expects exactly 1 argument (an expression or an integer between 1 and 100)";
+    if parsing.proxy.kind == ProxyKind::Frontend {
+        return Err(RuleError::new(format!("'{}' has no backend capability", parsing.proxy.name.value)));
+    }
+    let Some(word) = words.peek() else { return Err(RuleError::new(USAGE)) };
+    let digits = word.text.strip_prefix('-').unwrap_or(&word.text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Action::SetRetries(Number::Computed(parsing.expression(words)?)));
+    }
+    words.take();
+    let number = word.text.parse().ok().filter(|number| RETRIES.contains(number));
+    let wrong = || RuleError::at(Some(word), "expects an expression or an integer between 1 and 100");
+    Ok(Action::SetRetries(Number::Fixed(number.ok_or_else(wrong)?)))
+}

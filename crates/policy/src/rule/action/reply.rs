@@ -1,0 +1,208 @@
+//! Answers that rules describe: the arguments that `return`, `deny` and `tarpit` share. Must never send one.
+
+use crate::log_format::{LogFormat, Purpose};
+use crate::rule::parse::{Parsing, RuleError, Words};
+use config::keyword::error_page_fault;
+use config::text::{from_bytes, to_bytes};
+use std::sync::Arc;
+
+/// An answer that a rule describes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// `content-type`.
+    pub content_type: Option<Box<[u8]>>,
+    /// Its body.
+    pub body: Body,
+    /// `hdr`: more fields.
+    pub fields: Vec<(Box<[u8]>, LogFormat)>,
+}
+
+/// Where an answer's body comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// The proxy's own page for that status (`default-errorfiles`).
+    Default,
+    /// Nothing.
+    Empty,
+    /// A page of a file, fields included (`errorfile`, `errorfiles`).
+    Page(Arc<[u8]>),
+    /// `string` and `file`.
+    Bytes(Box<[u8]>),
+    /// `lf-string` and `lf-file`.
+    Format(LogFormat),
+}
+
+/// What was written of an answer.
+#[derive(Default)]
+struct Written {
+    status: Option<u16>,
+    content_type: Option<String>,
+    /// The argument that says what it holds, and that.
+    body: Option<(&'static str, Body)>,
+    /// `errorfiles`: found once the status is known.
+    section: Option<String>,
+    fields: Vec<(Box<[u8]>, LogFormat)>,
+}
+
+/// The arguments that say what an answer holds.
+const BODIES: &[&str] = &["default-errorfiles", "errorfile", "errorfiles", "file", "lf-file", "string", "lf-string"];
+
+/// Reads the arguments of `return`.
+pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
+    let mut written = Written::default();
+    arguments(words, parsing, &mut written)?;
+    finish(written, parsing, default)
+}
+
+/// Reads the arguments of `deny` and `tarpit`: without any, or with `deny_status` alone, the proxy's page is meant.
+pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
+    let mut written = Written::default();
+    if words.peek_text() == "deny_status" {
+        status(words, &mut written)?;
+    } else if !words.peek_text().is_empty() {
+        return read(words, parsing, default);
+    }
+    if words.peek().is_some() {
+        arguments(words, parsing, &mut written)?;
+    } else {
+        written.body = Some(("default-errorfiles", Body::Default));
+    }
+    finish(written, parsing, default)
+}
+
+fn status(words: &mut Words<'_>, written: &mut Written) -> Result<(), RuleError> {
+    words.take();
+    let value = words.expect("'status' expects <status_code> as argument")?;
+    let digits = value.text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u32 = value.text[..digits].parse().unwrap_or(0);
+    let found = u16::try_from(number).ok().filter(|status| (200..=599).contains(status));
+    let wrong = || RuleError::at(Some(value), format!("Unexpected status code '{number}'"));
+    written.status = Some(found.ok_or_else(wrong)?);
+    Ok(())
+}
+
+fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written) -> Result<(), RuleError> {
+    while let Some(word) = words.peek() {
+        match word.text.as_str() {
+            "status" | "deny_status" => status(words, written)?,
+            "content-type" => {
+                words.take();
+                written.content_type = Some(words.expect("'content-type' expects <ctype> as argument")?.text.clone());
+            }
+            "hdr" => {
+                words.take();
+                let name = words.expect("'hdr' expects <name> and <value> as arguments")?;
+                let format = words.expect("'hdr' expects <name> and <value> as arguments")?;
+                written.fields.push((to_bytes(&name.text).to_ascii_lowercase().into(), parsing.format(format)?));
+            }
+            text => {
+                let Some(name) = BODIES.iter().find(|name| **name == text) else { break };
+                words.take();
+                if let Some((before, _)) = written.body {
+                    let message = format!("unexpected '{name}' argument, '{before}' already defined");
+                    return Err(RuleError::at(Some(word), message));
+                }
+                body(name, words, parsing, written)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn body(
+    name: &'static str,
+    words: &mut Words<'_>,
+    parsing: &Parsing<'_>,
+    written: &mut Written,
+) -> Result<(), RuleError> {
+    if name == "default-errorfiles" {
+        written.body = Some((name, Body::Default));
+        return Ok(());
+    }
+    let what = match name {
+        "errorfiles" => "<name>",
+        "file" | "lf-file" => "<file>",
+        "string" => "<str>",
+        _ => "<fmt>",
+    };
+    let value = words.expect(&format!("'{name}' expects {what} as argument"))?;
+    let path = &value.text;
+    let content = || {
+        let opening = |_| RuleError::at(Some(value), format!("error opening file '{path}'"));
+        parsing.names.read_file(path).map_err(opening)
+    };
+    let body = match name {
+        "errorfile" => {
+            let content = content()?;
+            if let Some(fault) = error_page_fault(&content) {
+                return Err(RuleError::at(Some(value), format!("'{path}': {fault}")));
+            }
+            Body::Page(content.into())
+        }
+        "errorfiles" => {
+            written.section = Some(path.clone());
+            Body::Empty
+        }
+        "file" => Body::Bytes(content()?.into()),
+        "lf-file" => Body::Format(parsing.format_of(&from_bytes(&content()?), Purpose::Text, value)?),
+        "string" => Body::Bytes(to_bytes(path).into_owned().into()),
+        _ => Body::Format(parsing.text_format(value)?),
+    };
+    written.body = Some((name, body));
+    Ok(())
+}
+
+fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
+    let Written { status, content_type, body, section, mut fields } = written;
+    let status = status.unwrap_or(default);
+    let (name, mut body) = body.unwrap_or(("", Body::Empty));
+    let is_page = matches!(name, "default-errorfiles" | "errorfile" | "errorfiles");
+    if is_page && wire::http::error_pages::page(status).is_none() {
+        let message = format!("status code '{status}' not handled by default with '{name}' argument.");
+        return Err(RuleError::new(message));
+    }
+    if let Some(section) = &section {
+        let unknown = || RuleError::new(format!("unknown http-errors section '{section}'"));
+        let pages = parsing.names.error_pages(section).ok_or_else(unknown)?;
+        match pages.into_iter().find(|page| page.0 == status) {
+            Some((_, content)) => body = Body::Page(content.into()),
+            None => parsing.warn(format!(
+                "status '{status}' referenced by an http reply not declared in http-errors section '{section}'."
+            )),
+        }
+    }
+    let is_empty = match &body {
+        Body::Bytes(bytes) => bytes.is_empty(),
+        Body::Format(_) => false,
+        Body::Default | Body::Empty | Body::Page(_) => true,
+    };
+    if is_page {
+        if let Some(kind) = &content_type {
+            parsing.warn(format!("content-type '{kind}' ignored by the http reply when used with an errorfile."));
+        }
+        if !fields.is_empty() {
+            parsing.warn("hdr parameters ignored by the http reply when used with an errorfile.");
+            fields.clear();
+        }
+    } else if is_empty {
+        if let Some(kind) = &content_type {
+            let why = if name.is_empty() {
+                "because neither errorfile nor payload defined"
+            } else {
+                "when used with an empty payload"
+            };
+            parsing.warn(format!("content-type '{kind}' ignored by the http reply {why}."));
+        }
+    } else if matches!(status, 204 | 304) {
+        return Err(RuleError::new(format!("No body expected for {status} responses")));
+    } else if content_type.is_none() {
+        return Err(RuleError::new(match body {
+            Body::Format(_) => "a content type must be defined with a log-format payload",
+            _ => "a content type must be defined when non-empty payload is configured",
+        }));
+    }
+    let content_type = content_type.map(|kind| to_bytes(&kind).into_owned().into());
+    Ok(Answer { status, content_type, body, fields })
+}

@@ -1,0 +1,145 @@
+//! Actions on connections: whether one is served, what comes before its first bytes, who is at its ends. Must never perform
+//! one.
+
+use super::{Action, Final, Row, row};
+use crate::expression::Expression;
+use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::sample::{Context, Type, Value, cast};
+use config::keyword::rule::{
+    HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
+    TCP_RESPONSE_CONTENT,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+const REQUEST: RuleSets = TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT;
+const TCP: RuleSets = REQUEST | TCP_RESPONSE_CONTENT;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("accept", TCP, |_, _| ending(Final::Allow)),
+    row("reject", TCP | HTTP_REQUEST, |_, _| ending(Final::Reject)),
+    row("close", TCP_RESPONSE_CONTENT, |_, _| ending(Final::Close)),
+    row("silent-drop", TCP | HTTP_REQUEST | HTTP_RESPONSE, silent_drop),
+    row("set-src", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Source)),
+    row("set-src-port", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::SourcePort)),
+    row("set-dst", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Destination)),
+    row("set-dst-port", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::DestinationPort)),
+    row("expect-netscaler-cip", TCP_REQUEST_CONNECTION, |words, _| expect(words, Expected::NetScaler)),
+    row("expect-proxy", TCP_REQUEST_CONNECTION, |words, _| expect(words, Expected::Proxy)),
+];
+
+/// What of a connection's ends a rule changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// `set-src`.
+    Source,
+    /// `set-src-port`.
+    SourcePort,
+    /// `set-dst`.
+    Destination,
+    /// `set-dst-port`.
+    DestinationPort,
+}
+
+/// A header that has to come before a client's first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// The PROXY protocol's.
+    Proxy,
+    /// NetScaler's client address, with the magic number of the `bind` line.
+    NetScaler,
+}
+
+impl End {
+    /// Whether it is the client's.
+    pub fn is_source(self) -> bool {
+        matches!(self, Self::Source | Self::SourcePort)
+    }
+
+    /// The address that the expression makes of what is there. `None`: it stays as it is.
+    pub fn change<'a>(self, context: &Context<'a>, expression: &'a Expression) -> Option<SocketAddr> {
+        let probes = context.probes;
+        let current = if self.is_source() { probes.source() } else { probes.destination() };
+        let value = expression.evaluate(context)?;
+        match self {
+            Self::Source | Self::Destination => {
+                let ip = match cast(value.kind(), Type::Addr)?(context, value)? {
+                    Value::Ipv4(address) => IpAddr::V4(address),
+                    Value::Ipv6(address) => IpAddr::V6(address),
+                    _ => return None,
+                };
+                // The port stays as long as the family of the address does.
+                let port =
+                    current.filter(|current| current.is_ipv4() == ip.is_ipv4()).map_or(0, |current| current.port());
+                Some((ip, port).into())
+            }
+            Self::SourcePort | Self::DestinationPort => {
+                let port = cast(value.kind(), Type::Int)?(context, value)?.integer()? as u16;
+                let ip = current.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |current| current.ip());
+                Some((ip, port).into())
+            }
+        }
+    }
+}
+
+fn ending(ending: Final) -> Result<Action, RuleError> {
+    Ok(Action::Final(Box::new(ending)))
+}
+
+fn silent_drop(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {
+    if words.peek_text() != "rst-ttl" {
+        return ending(Final::SilentDrop(None));
+    }
+    words.take();
+    let word = words.expect("missing rst-ttl value\n")?;
+    let hops = word.text.parse().ok().filter(|hops| *hops > 0);
+    let hops = hops.ok_or_else(|| RuleError::at(Some(word), "valid rst-ttl values are [1-255]\n"))?;
+    ending(Final::SilentDrop(Some(hops)))
+}
+
+fn set_end(words: &mut Words<'_>, parsing: &Parsing<'_>, end: End) -> Result<Action, RuleError> {
+    Ok(Action::SetEnd(end, parsing.expression(words)?))
+}
+
+fn expect(words: &mut Words<'_>, expected: Expected) -> Result<Action, RuleError> {
+    let word = words.take();
+    match word.map(|word| word.text.as_str()) {
+        Some("layer4") => Ok(Action::Expect(expected)),
+        other => Err(RuleError::at(
+            word,
+            format!(
+                "'tcp-request connection {}' only supports 'layer4' (got '{}')",
+                words.action(),
+                other.unwrap_or("")
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::End;
+    use crate::expression::Expression;
+    use crate::expression::tests::{FewNames, Scene};
+    use crate::sample::Place;
+
+    #[test]
+    fn ends_change() {
+        // The client is 192.0.2.1:1000, it connected to 203.0.113.9:80.
+        let rows = [
+            (End::Source, "ipv4(10.0.0.1)", Some("10.0.0.1:1000")),
+            (End::Source, "ipv6(::1)", Some("[::1]:0")),
+            (End::Source, "str(10.0.0.2)", Some("10.0.0.2:1000")),
+            (End::Source, "str(x)", None),
+            (End::SourcePort, "int(77)", Some("192.0.2.1:77")),
+            (End::SourcePort, "str(78)", Some("192.0.2.1:78")),
+            (End::Destination, "str(::2)", Some("[::2]:0")),
+            (End::DestinationPort, "int(8080)", Some("203.0.113.9:8080")),
+        ];
+        for (end, text, wanted) in rows {
+            let expression = Expression::parse_all(text, Place::FrontRequestContent, &FewNames).unwrap();
+            let found = Scene::default().with(|context| end.change(context, &expression));
+            assert_eq!(found.map(|found| found.to_string()).as_deref(), wanted, "{end:?} {text}");
+        }
+    }
+}

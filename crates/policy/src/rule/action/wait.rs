@@ -1,0 +1,124 @@
+//! Actions that make a message wait: `pause`, `wait-for-body`, `wait-for-handshake`; and `early-hint`, which sends
+//! something before the answer. Must never wait itself.
+
+use super::{Action, Row, row};
+use crate::expression::Expression;
+use crate::log_format::LogFormat;
+use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::sample::{Context, Type, cast};
+use config::keyword::rule::HTTP_REQUEST;
+use config::text::to_bytes;
+use config::units;
+use std::time::Duration;
+
+/// Every action of the family.
+pub(super) const TABLE: &[Row] = &[
+    row("pause", HTTP_REQUEST, pause),
+    row("wait-for-body", HTTP_REQUEST, wait_for_body),
+    // No connection is read before its handshakes are done.
+    row("wait-for-handshake", HTTP_REQUEST, |_, _| Ok(Action::Nothing)),
+    row("early-hint", HTTP_REQUEST, early_hint),
+];
+
+/// What a message waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wait {
+    /// Time to pass.
+    Pause(Period),
+    /// So many bytes of its body, or all of it with 0; but no longer than that.
+    Body(Duration, u64),
+    /// The client to take `103 Early Hints` with that field.
+    Hint(Box<[u8]>, LogFormat),
+}
+
+/// A time that is written or worked out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Period {
+    /// As written.
+    Fixed(Duration),
+    /// Milliseconds.
+    Computed(Expression),
+}
+
+impl Period {
+    /// How long it is now; `None`: that cannot be told.
+    pub fn evaluate(&self, context: &Context<'_>) -> Option<Duration> {
+        match self {
+            Self::Fixed(period) => Some(*period),
+            Self::Computed(expression) => {
+                let value = expression.evaluate(context)?;
+                let value = cast(value.kind(), Type::Int).and_then(|cast| cast(context, value))?;
+                let millis = value.integer().and_then(|millis| u64::try_from(millis).ok())?;
+                (millis > 0).then(|| Duration::from_millis(millis.min(i32::MAX as u64)))
+            }
+        }
+    }
+
+    /// Reads a time or an expression.
+    pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, rule: &str) -> Result<Self, RuleError> {
+        let Some(word) = words.peek() else { return Err(RuleError::new("unexpected character '")) };
+        // What begins with a digit is a time.
+        match units::milliseconds(&word.text) {
+            Ok(time) => {
+                words.take();
+                if time.value == 0 {
+                    let message = format!("null value is not valid for a '{rule}' rule");
+                    return Err(RuleError::at(Some(word), message));
+                }
+                Ok(Self::Fixed(Duration::from_millis(time.value)))
+            }
+            Err(_) => {
+                let name = word.text.split(['(', ',']).next().unwrap_or_default();
+                if crate::fetch::ROWS.find(name).is_none() {
+                    let digits = word.text.trim_start_matches(|found: char| found.is_ascii_digit());
+                    let first = digits.chars().next().unwrap_or_default();
+                    return Err(RuleError::at(Some(word), format!("unexpected character '{first}' in rule '{rule}'")));
+                }
+                Ok(Self::Computed(parsing.expression(words)?))
+            }
+        }
+    }
+}
+
+fn pause(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    Ok(Action::Wait(Wait::Pause(Period::read(words, parsing, "pause")?)))
+}
+
+fn wait_for_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {
+    const USAGE: &str = "expects time <time> [ at-least <bytes> ]";
+    let (mut limit, mut least) = (None, 0);
+    while let Some(word) = words.take() {
+        let name = word.text.as_str();
+        let mut value = || words.expect(&format!("missing argument for '{name}'"));
+        match name {
+            "time" => {
+                let value = value()?;
+                let time = units::milliseconds(&value.text).map_err(|_| unexpected(value))?;
+                limit = Some(Duration::from_millis(time.value));
+            }
+            "at-least" => {
+                let value = value()?;
+                least = units::size(&value.text, u64::MAX).map_err(|_| unexpected(value))?;
+            }
+            "use-large-buffer" => {
+                return Err(RuleError::at(Some(word), "'use-large-buffer' is not supported yet by Weir"));
+            }
+            _ => return Err(RuleError::at(Some(word), USAGE)),
+        }
+    }
+    let limit = limit.ok_or_else(|| RuleError::new(USAGE))?;
+    Ok(Action::Wait(Wait::Body(limit, least)))
+}
+
+fn unexpected(word: &config::document::Word) -> RuleError {
+    let rest = word.text.trim_start_matches(|found: char| found.is_ascii_digit());
+    let first = rest.chars().next().unwrap_or_default();
+    RuleError::at(Some(word), format!("unexpected character '{first}'"))
+}
+
+fn early_hint(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    const USAGE: &str = "expects exactly 2 arguments";
+    let name = words.expect(USAGE)?;
+    let format = words.expect(USAGE)?;
+    Ok(Action::Wait(Wait::Hint(to_bytes(&name.text).to_ascii_lowercase().into(), parsing.format(format)?)))
+}

@@ -1,0 +1,358 @@
+//! Changes of a message's head: header fields, the start line. Must never change a head that it was not given, nor decide
+//! whether to.
+
+use super::binary::{Reader, Truncated};
+use super::normalize::{Malformed, Normalizer};
+use crate::expression::Expression;
+use crate::log_format::LogFormat;
+use crate::pattern::{Method, Places, Regex};
+use wire::http::{Head, PART, target};
+
+/// A change of a head. What is written is rendered before, into `text`, while the head can still be read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// `add-header`: behind the others.
+    AddHeader(Box<[u8]>, LogFormat),
+    /// `set-header`: in the place of all of that name.
+    SetHeader(Box<[u8]>, LogFormat),
+    /// `del-header`.
+    DeleteHeader(NameMatch),
+    /// `replace-header`: the whole value, in every field of that name.
+    ReplaceHeader(Box<[u8]>, Replacement),
+    /// `replace-value`: each value between commas.
+    ReplaceValue(Box<[u8]>, Replacement),
+    /// `set-method`.
+    SetMethod(LogFormat),
+    /// `set-uri`.
+    SetUri(LogFormat),
+    /// `set-path`: the query stays.
+    SetPath(LogFormat),
+    /// `set-pathq`.
+    SetPathAndQuery(LogFormat),
+    /// `set-query`: the path stays.
+    SetQuery(LogFormat),
+    /// `replace-path`.
+    ReplacePath(Replacement),
+    /// `replace-pathq`.
+    ReplacePathAndQuery(Replacement),
+    /// `replace-uri`.
+    ReplaceUri(Replacement),
+    /// `normalize-uri`.
+    NormalizeUri(Normalizer),
+    /// `add-headers-bin`: those whose names begin like that.
+    AddFields(Expression, Box<[u8]>),
+    /// `set-headers-bin`: each in the place of all of its name.
+    SetFields(Expression, Box<[u8]>),
+    /// `del-headers-bin`: by names that this finds.
+    DeleteFields(Expression, Method),
+    /// `set-status`, with the reason that it names or the usual one.
+    SetStatus(u16, Option<Box<[u8]>>),
+}
+
+/// A regular expression and what takes the place of its match.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// What is looked for.
+    pub regex: Regex,
+    /// What takes its place: `\1` stands for the first group.
+    pub format: LogFormat,
+}
+
+/// How `del-header` finds names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NameMatch {
+    /// The method: `str`, `beg`, `end`, `sub` or `reg`.
+    pub method: crate::pattern::Method,
+    /// The name, or a part of it, in lower case.
+    pub name: Box<[u8]>,
+    /// With `-m reg`.
+    pub regex: Option<Regex>,
+}
+
+impl NameMatch {
+    fn matches(&self, name: &[u8]) -> bool {
+        match &self.regex {
+            Some(regex) => regex.is_match(name),
+            None => crate::pattern::compare(self.method, name, &self.name, false),
+        }
+    }
+}
+
+impl Edit {
+    /// The format that is rendered before, if there is one.
+    pub fn format(&self) -> Option<&LogFormat> {
+        match self {
+            Self::AddHeader(_, format)
+            | Self::SetHeader(_, format)
+            | Self::SetMethod(format)
+            | Self::SetUri(format)
+            | Self::SetPath(format)
+            | Self::SetPathAndQuery(format)
+            | Self::SetQuery(format) => Some(format),
+            Self::ReplaceHeader(_, replacement)
+            | Self::ReplaceValue(_, replacement)
+            | Self::ReplacePath(replacement)
+            | Self::ReplacePathAndQuery(replacement)
+            | Self::ReplaceUri(replacement) => Some(&replacement.format),
+            Self::DeleteHeader(_) | Self::SetStatus(..) | Self::NormalizeUri(_) => None,
+            Self::AddFields(..) | Self::SetFields(..) | Self::DeleteFields(..) => None,
+        }
+    }
+
+    /// The expression that is evaluated before, if there is one.
+    pub fn expression(&self) -> Option<&Expression> {
+        match self {
+            Self::AddFields(expression, _) | Self::SetFields(expression, _) | Self::DeleteFields(expression, _) => {
+                Some(expression)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it changes method or target.
+    pub fn is_about_the_line(&self) -> bool {
+        matches!(
+            self,
+            Self::SetMethod(_)
+                | Self::SetUri(_)
+                | Self::SetPath(_)
+                | Self::SetPathAndQuery(_)
+                | Self::SetQuery(_)
+                | Self::ReplacePath(_)
+                | Self::ReplacePathAndQuery(_)
+                | Self::ReplaceUri(_)
+                | Self::NormalizeUri(_)
+        )
+    }
+
+    /// Changes the head. `text` is what format or expression gave, `room` what the head may measure (`tune.bufsize`).
+    ///
+    /// # Errors
+    /// Why it could not be changed to its end.
+    pub fn apply(&self, head: &mut Head, text: &[u8], room: usize) -> Result<(), Unfit> {
+        match self {
+            Self::AddHeader(name, _) => append(head, name, text, room)?,
+            Self::SetHeader(name, _) => {
+                head.remove_all(name);
+                append(head, name, text, room)?;
+            }
+            Self::DeleteHeader(wanted) => {
+                head.fields.retain(|name, _| !wanted.matches(name));
+            }
+            Self::ReplaceHeader(name, replacement) => replace(head, name, room, |value, out| {
+                replacement.replace(value, text, out);
+            })?,
+            Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
+                for (index, part) in value.split(|byte| *byte == b',').enumerate() {
+                    if index > 0 {
+                        out.extend_from_slice(b",");
+                    }
+                    let trimmed = part.trim_ascii_start();
+                    out.extend_from_slice(&part[..part.len() - trimmed.len()]);
+                    let core = trimmed.trim_ascii_end();
+                    replacement.replace(core, text, out);
+                    out.extend_from_slice(&trimmed[core.len()..]);
+                }
+            })?,
+            Self::SetMethod(_) => {
+                check(head, head.method().len(), text.len(), room)?;
+                head.set_method(text);
+            }
+            Self::SetUri(_) => set_target(head, text, room)?,
+            Self::SetPath(_) => set_parts(head, Some(text), None, room)?,
+            Self::SetPathAndQuery(_) => set_path_and_query(head, text, room)?,
+            Self::SetQuery(_) => set_parts(head, None, Some(text), room)?,
+            // An asterisk is no path.
+            Self::ReplacePath(_) | Self::ReplacePathAndQuery(_) if head.target().starts_with(b"*") => {}
+            Self::ReplacePath(replacement) => {
+                let target = head.target();
+                let (start, end) = parts(target);
+                let new = replacement.replaced(&target[start..end], text, room);
+                set_parts(head, Some(&new), None, room)?;
+            }
+            Self::ReplacePathAndQuery(replacement) => {
+                let target = head.target();
+                let new = replacement.replaced(&target[parts(target).0..], text, room);
+                set_path_and_query(head, &new, room)?;
+            }
+            Self::ReplaceUri(replacement) => {
+                let new = replacement.replaced(head.target(), text, room);
+                set_target(head, &new, room)?;
+            }
+            Self::NormalizeUri(normalizer) => {
+                let target = head.target();
+                let new = normalizer.apply(target, parts(target).0).map_err(|Malformed| Unfit::Malformed)?;
+                if new != target {
+                    set_target(head, &new, room)?;
+                }
+            }
+            Self::AddFields(_, prefix) => each_field(text, prefix, |name, value| append(head, name, value, room))?,
+            Self::SetFields(_, prefix) => each_field(text, prefix, |name, value| {
+                head.remove_all(name);
+                append(head, name, value, room)
+            })?,
+            Self::DeleteFields(_, method) => {
+                let mut reader = Reader::new(text);
+                loop {
+                    let wanted = reader.text().map_err(|Truncated| Unfit::Full)?.to_ascii_lowercase();
+                    if wanted.is_empty() {
+                        break;
+                    }
+                    head.fields.retain(|name, _| !crate::pattern::compare(*method, name, &wanted, false));
+                }
+            }
+            Self::SetStatus(status, reason) => {
+                let reason = reason.as_deref().unwrap_or(wire::http::reason(*status).as_bytes());
+                check(head, head.reason().len(), reason.len(), room)?;
+                head.set_status(*status, reason);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Replacement {
+    fn replaced(&self, value: &[u8], text: &[u8], room: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(value.len() + text.len());
+        self.replace(value, text, &mut Bounded { out: &mut out, room });
+        out
+    }
+
+    /// Appends the value with the first match replaced; as it is when nothing matches.
+    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) {
+        let mut places = self.regex.places();
+        match self.regex.find_groups(&mut places, value, 0) {
+            Some(_) => expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes)),
+            None => out.extend_from_slice(value),
+        }
+    }
+}
+
+/// A text that is given up once it is longer than any head may be: each of its groups may be as long as the value.
+struct Bounded<'a> {
+    out: &'a mut Vec<u8>,
+    room: usize,
+}
+
+impl Bounded<'_> {
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        if self.out.len() <= self.room {
+            self.out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Why a head could not be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// A normalizer that is strict does not take the target.
+    Malformed,
+    /// It would not fit into a buffer, or what was to be put in makes no sense.
+    Full,
+}
+
+/// Goes through fields in binary form. A name that is none is left out: it could end the line before its time.
+fn each_field(
+    text: &[u8],
+    prefix: &[u8],
+    mut with: impl FnMut(&[u8], &[u8]) -> Result<(), Unfit>,
+) -> Result<(), Unfit> {
+    let mut reader = Reader::new(text);
+    while let Some((name, value)) = reader.field().map_err(|Truncated| Unfit::Full)? {
+        let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+        if name.starts_with(prefix) && name.iter().all(token) {
+            with(&name.to_ascii_lowercase(), value)?;
+        }
+    }
+    Ok(())
+}
+
+fn check(head: &Head, removed: usize, added: usize, room: usize) -> Result<(), Unfit> {
+    if head.has_room(removed, added, room) { Ok(()) } else { Err(Unfit::Full) }
+}
+
+fn append(head: &mut Head, name: &[u8], value: &[u8], room: usize) -> Result<(), Unfit> {
+    check(head, 0, name.len() + value.len() + PART, room)?;
+    head.append(name, value);
+    Ok(())
+}
+
+fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> {
+    check(head, head.target().len(), target.len(), room)?;
+    head.set_target(target);
+    Ok(())
+}
+
+/// Appends a text in which `\0` to `\9` stand for groups of a match in `value`.
+pub(crate) fn expand(places: &Places, value: &[u8], text: &[u8], out: &mut dyn FnMut(&[u8])) {
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.clone().next()) {
+            (b'\\', Some(digit @ b'0'..=b'9')) => {
+                bytes.next();
+                if let Some((start, end)) = places.get(usize::from(digit - b'0')) {
+                    out(&value[start..end]);
+                }
+            }
+            (b'\\', Some(other)) => {
+                bytes.next();
+                out(&[*other]);
+            }
+            (other, _) => out(&[*other]),
+        }
+    }
+}
+
+/// Gives every field of that name a new value.
+fn replace(
+    head: &mut Head,
+    name: &[u8],
+    room: usize,
+    mut with: impl FnMut(&[u8], &mut Bounded<'_>),
+) -> Result<(), Unfit> {
+    let mut out = Vec::new();
+    for index in 0..head.field_count() {
+        let Some(value) = head.fields.value_if(index, name) else { continue };
+        out.clear();
+        with(value, &mut Bounded { out: &mut out, room });
+        if out != value {
+            check(head, value.len(), out.len(), room)?;
+            head.fields.set_value(index, &out);
+        }
+    }
+    Ok(())
+}
+
+/// What stands before the path of a target, the path, and the query with its question mark.
+fn parts(target: &[u8]) -> (usize, usize) {
+    let start = if target.first() == Some(&b'*') { 0 } else { target::path(target).unwrap_or(target.len()) };
+    let query = memchr::memchr(b'?', &target[start..]).map_or(target.len(), |at| start + at);
+    (start, query)
+}
+
+fn set_parts(head: &mut Head, path: Option<&[u8]>, query: Option<&[u8]>, room: usize) -> Result<(), Unfit> {
+    let target = head.target();
+    let (start, end) = parts(target);
+    let mut new = Vec::with_capacity(target.len() + path.or(query).map_or(0, <[u8]>::len) + 1);
+    new.extend_from_slice(&target[..start]);
+    new.extend_from_slice(path.unwrap_or(&target[start..end]));
+    match query {
+        Some(b"") => {}
+        Some(query) => {
+            if query.first() != Some(&b'?') {
+                new.push(b'?');
+            }
+            new.extend_from_slice(query);
+        }
+        None => new.extend_from_slice(&target[end..]),
+    }
+    set_target(head, &new, room)
+}
+
+fn set_path_and_query(head: &mut Head, text: &[u8], room: usize) -> Result<(), Unfit> {
+    let target = head.target();
+    let (start, _) = parts(target);
+    let mut new = target[..start].to_vec();
+    new.extend_from_slice(text);
+    set_target(head, &new, room)
+}

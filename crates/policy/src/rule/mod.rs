@@ -1,0 +1,81 @@
+//! Rules (configuration manual, sections 4.3 and 4.4): an action and the condition under which it is taken, compiled. An
+//! action is data; whoever runs the rules performs it. Must never perform one.
+
+mod action;
+mod assigned;
+mod binary;
+mod edit;
+mod normalize;
+mod parse;
+mod server_choice;
+mod switch;
+
+pub use action::{
+    Action, Answer, BandwidthChange, Body, End, Expected, Final, ListChange, ListVerb, Number, Packets, Peer, Period,
+    Redirect, RedirectKind, Row, Text, TimeoutKind, VariableCondition, Wait, integer, rows,
+};
+pub(crate) use action::{find as find_action, redirect_rule};
+pub use assigned::Assigned;
+pub(crate) use edit::expand;
+pub use edit::{Edit, Replacement, Unfit};
+pub use normalize::{Malformed, Normalizer};
+pub(crate) use parse::expression_text;
+pub use parse::{Parsing, RuleError, Words};
+pub use server_choice::{Bound, PersistRule, ServerChoice, ServerRule, ServerTarget};
+pub use switch::{Names as BackendNames, Switch, Target};
+
+use crate::condition::Condition;
+use crate::sample::RulePlace;
+use std::time::Duration;
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// When it is taken; always without one.
+    pub condition: Option<Condition>,
+    /// What it does.
+    pub action: Action,
+    /// Where it is written.
+    pub place: RulePlace,
+}
+
+impl Rule {
+    /// Whether nothing behind it is ever looked at. That a connection is cut does not count: HAProxy does not say so.
+    pub(crate) fn ends_all(&self) -> bool {
+        match &self.action {
+            Action::Final(last) => self.condition.is_none() && !matches!(**last, Final::Reject | Final::SilentDrop(_)),
+            _ => false,
+        }
+    }
+}
+
+/// The rules of a proxy, by set, each in the order in which they are evaluated.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rules {
+    /// `tcp-request connection`.
+    pub connection: Box<[Rule]>,
+    /// `tcp-request session`.
+    pub session: Box<[Rule]>,
+    /// `tcp-request content`.
+    pub request_content: Box<[Rule]>,
+    /// `tcp-request inspect-delay`.
+    pub request_delay: Option<Duration>,
+    /// `tcp-response content`.
+    pub response_content: Box<[Rule]>,
+    /// `tcp-response inspect-delay`.
+    pub response_delay: Option<Duration>,
+    /// `http-request`, then `redirect`.
+    pub http_request: Box<[Rule]>,
+    /// `http-response`.
+    pub http_response: Box<[Rule]>,
+    /// `http-after-response`.
+    pub http_after_response: Box<[Rule]>,
+}
+
+impl Rules {
+    /// Whether one of them looks at the answers of servers.
+    #[inline]
+    pub fn see_answers(&self) -> bool {
+        !self.http_response.is_empty() || !self.http_after_response.is_empty() || !self.response_content.is_empty()
+    }
+}

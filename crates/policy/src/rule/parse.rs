@@ -1,0 +1,205 @@
+//! What the parsers of actions read from, and what they may ask for. Must never know an action.
+
+use crate::expression::{Expression, Names};
+use crate::log_format::{LogFormat, Purpose};
+use crate::sample::Place;
+use config::document::Word;
+use config::keyword::rule::RuleSets;
+use config::span::Span;
+use config::spec::{Mode, ProxySpec};
+use std::cell::RefCell;
+
+/// What is wrong with a rule, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleError {
+    /// HAProxy's sentence, without the full stop.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+    /// Which words.
+    pub span: Option<Span>,
+}
+
+impl RuleError {
+    /// At no word in particular.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, span: None }
+    }
+
+    /// About a word.
+    pub fn at(word: Option<&Word>, message: impl Into<String>) -> Self {
+        Self { span: word.map(|word| word.span), ..Self::new(message) }
+    }
+}
+
+/// The words of a rule: those behind the action are taken one by one.
+pub struct Words<'a> {
+    words: &'a [Word],
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    /// Of a rule; the first word is the action.
+    pub fn new(words: &'a [Word]) -> Self {
+        Self { words, at: 1 }
+    }
+
+    /// The action as written, parentheses included.
+    pub fn action(&self) -> &'a str {
+        self.words.first().map_or("", |word| &word.text)
+    }
+
+    /// Where the action stands.
+    pub fn span(&self) -> Span {
+        self.words.first().map_or_else(Span::default, |word| word.span)
+    }
+
+    /// What stands in parentheses behind the action's name: `a` of `set-var(a)`.
+    pub fn parentheses(&self) -> Option<&'a str> {
+        let (_, rest) = self.action().split_once('(')?;
+        rest.strip_suffix(')')
+    }
+
+    /// The next word without taking it. The condition is no argument.
+    pub fn peek(&self) -> Option<&'a Word> {
+        self.words.get(self.at).filter(|word| word.quoted || !matches!(word.text.as_str(), "if" | "unless"))
+    }
+
+    /// The next word's text without taking it; empty at the end.
+    pub fn peek_text(&self) -> &'a str {
+        self.peek().map_or("", |word| &word.text)
+    }
+
+    /// Takes the next word.
+    pub fn take(&mut self) -> Option<&'a Word> {
+        let word = self.peek()?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// Takes the next word, or tells what is missing.
+    ///
+    /// # Errors
+    /// `missing`, when there is none.
+    pub fn expect(&mut self, missing: &str) -> Result<&'a Word, RuleError> {
+        self.take().ok_or_else(|| RuleError::new(missing))
+    }
+
+    /// What is left: the condition, if the action took all of its arguments.
+    pub fn rest(&self) -> &'a [Word] {
+        self.words.get(self.at..).unwrap_or_default()
+    }
+}
+
+/// What parsers of actions may ask for.
+pub struct Parsing<'a> {
+    /// What names stand for.
+    pub names: &'a dyn Names,
+    /// Where the rule stands.
+    pub place: Place,
+    /// The set that it is one of.
+    pub set: RuleSets,
+    /// The proxy that it stands in.
+    pub proxy: &'a ProxySpec,
+    /// What is said about it beside errors: HAProxy's sentences.
+    pub warnings: RefCell<Vec<String>>,
+}
+
+impl Parsing<'_> {
+    /// Whether the rule looks at requests.
+    pub fn is_request(&self) -> bool {
+        (self.place as u8) < Place::BackResponseContent as u8
+    }
+
+    /// Reads the expression that begins at the next word. Converters may stand in words of their own.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn expression(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
+        let first = words.take().ok_or_else(|| RuleError::new("missing fetch method"))?;
+        let mut text = first.text.clone();
+        while let Some(next) = words.peek().filter(|next| joins(&text, next)) {
+            join(&mut text, next);
+            words.take();
+        }
+        let expression = Expression::parse_all(&text, self.place, self.names).map_err(|error| RuleError {
+            message: error.message,
+            hint: error.hint,
+            span: Some(first.span),
+        })?;
+        match expression.fetch().refusal(self.place) {
+            Some(why) => Err(RuleError::at(Some(first), why)),
+            None => Ok(expression),
+        }
+    }
+
+    /// Reads a word as the format of a part of a message's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn format(&self, word: &Word) -> Result<LogFormat, RuleError> {
+        self.format_of(&word.text, Purpose::Head, word)
+    }
+
+    /// Reads a word as the format of a text that is taken as it is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn text_format(&self, word: &Word) -> Result<LogFormat, RuleError> {
+        self.format_of(&word.text, Purpose::Text, word)
+    }
+
+    /// Reads a text that a word names as a format.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn format_of(&self, text: &str, purpose: Purpose, word: &Word) -> Result<LogFormat, RuleError> {
+        let format = LogFormat::for_rule(text, purpose, self.place, self.names).map_err(|error| RuleError {
+            hint: error.hint(),
+            message: error.to_string(),
+            span: Some(word.span),
+        })?;
+        if self.proxy.mode == Mode::Http
+            && let Some(fetch) = format.expressions().map(Expression::fetch).find(|fetch| fetch.is_layer6())
+        {
+            self.warn(format!("L6 sample fetch <{}> ignored in HTTP log-format string.", fetch.name));
+        }
+        Ok(format)
+    }
+
+    /// HAProxy says this about the rule, and takes it.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.warnings.borrow_mut().push(message.into());
+    }
+}
+
+/// The number that a text begins with; 0 without one.
+pub(crate) fn leading_number(text: &str) -> u64 {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    text[..digits].parse().unwrap_or(0)
+}
+
+/// The expression that words begin with: converters may stand in words of their own.
+pub(crate) fn expression_text(words: &[Word]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 && !joins(&text, word) {
+            break;
+        }
+        if index == 0 { text.clone_from(&word.text) } else { join(&mut text, word) }
+    }
+    text
+}
+
+/// Whether a word goes on with an expression.
+fn joins(text: &str, next: &Word) -> bool {
+    let name = next.text.split(['(', ',']).next().unwrap_or_default();
+    text.ends_with(',') || crate::convert::ROWS.find(name).is_some()
+}
+
+fn join(text: &mut String, next: &Word) {
+    if !text.ends_with(',') {
+        text.push(',');
+    }
+    text.push_str(&next.text);
+}

@@ -1,0 +1,88 @@
+//! What binds a request to a server before the balance is asked: `use-server`, `force-persist`, `ignore-persist`, `option
+//! persist` (configuration manual, section 4.2). Must never choose where nothing binds.
+
+use crate::condition::Condition;
+use crate::log_format::LogFormat;
+use crate::sample::Context;
+use std::collections::HashMap;
+
+/// What a backend's lines say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServerChoice {
+    /// `use-server`, in order.
+    pub rules: Box<[ServerRule]>,
+    /// `force-persist` and `ignore-persist`, in order.
+    pub persistence: Box<[PersistRule]>,
+    /// `option persist`: who is bound to a server goes there even when it is down.
+    pub persists: bool,
+    /// The servers, by name.
+    pub names: HashMap<Box<[u8]>, usize>,
+}
+
+/// One `use-server`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerRule {
+    /// When it is taken.
+    pub condition: Condition,
+    /// Which server it names.
+    pub target: ServerTarget,
+}
+
+/// The server that a rule names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerTarget {
+    /// This one.
+    Server(usize),
+    /// The one whose name this gives.
+    Named(LogFormat),
+}
+
+/// One `force-persist` or `ignore-persist`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PersistRule {
+    /// When it is taken.
+    pub condition: Condition,
+    /// Whether it is `force-persist`.
+    pub forces: bool,
+}
+
+/// The server that a request is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Its index.
+    pub server: usize,
+    /// It has to be that one even when that is down.
+    pub forced: bool,
+    /// It is never another one after a failure (`force-persist`).
+    pub stays: bool,
+}
+
+impl ServerChoice {
+    /// Whether nothing ever binds.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The server that a request is bound to. Rules that name one that is not usable are passed over, unless it is
+    /// forced; a name that is put together and is no server's leaves the choice to the balance.
+    pub fn bind(&self, context: &Context<'_>, is_usable: impl Fn(usize) -> bool) -> Option<Bound> {
+        let persistence = self.persistence.iter().find(|rule| rule.condition.holds(context));
+        let stays = persistence.is_some_and(|rule| rule.forces);
+        let forced = stays || self.persists;
+        for rule in self.rules.iter().filter(|rule| rule.condition.holds(context)) {
+            let server = match &rule.target {
+                ServerTarget::Server(index) => *index,
+                ServerTarget::Named(format) => {
+                    let mut name = Vec::new();
+                    format.render_in(context, &mut name);
+                    *self.names.get(name.as_slice())?
+                }
+            };
+            if forced || is_usable(server) {
+                return Some(Bound { server, forced, stays });
+            }
+        }
+        None
+    }
+}

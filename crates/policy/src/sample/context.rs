@@ -1,0 +1,120 @@
+//! What an evaluation may see: facts, messages, the moment. Whoever evaluates lends it all; what costs a system call is
+//! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
+//! which is what they are for.
+
+use super::{Probes, Text, Transaction, Type, Value, cast};
+use crate::capture::Captures;
+use crate::live::Live;
+use crate::program::{Program, Proxy, Server};
+use crate::variable::Variables;
+use base::moment::{Moment, WallTime};
+use bumpalo::Bump;
+use std::cell::{Cell, RefCell};
+use wire::http::Head;
+
+/// Which way the message goes that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// From the client to the server.
+    #[default]
+    Request,
+    /// From the server to the client.
+    Response,
+}
+
+/// The bytes that are there of what is inspected: a stream's first bytes, or those behind a message's head, of which its
+/// framing tells how they make its body.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bytes<'a> {
+    /// Those that have come.
+    pub data: &'a [u8],
+    /// No more will come, or no more is waited for: what is missing now stays missing.
+    pub complete: bool,
+    /// How many there will be in all, where that is known.
+    pub announced: Option<u64>,
+}
+
+/// What one evaluation may see.
+pub struct Context<'a> {
+    /// The configuration; `None` while it is read.
+    pub program: Option<&'a Program>,
+    /// What changes while it runs.
+    pub live: Option<&'a Live>,
+    /// The memory of this evaluation.
+    pub arena: &'a Bump,
+    /// Bytes of the longest text that may be put together: `tune.bufsize`.
+    pub limit: usize,
+    /// This moment.
+    pub now: Moment,
+    /// The same on the wall clock.
+    pub wall: WallTime,
+    /// What is asked only when it is needed.
+    pub probes: &'a dyn Probes,
+    /// Which way the message goes.
+    pub direction: Direction,
+    /// The frontend's index.
+    pub frontend: Option<usize>,
+    /// The backend's index, once it is known.
+    pub backend: Option<usize>,
+    /// The server's index in its backend, once it is known.
+    pub server: Option<usize>,
+    /// The request's head, once it is complete.
+    pub request: Option<&'a Head>,
+    /// The answer's head, once it is complete.
+    pub response: Option<&'a Head>,
+    /// The bytes that are there of what is inspected.
+    pub bytes: Bytes<'a>,
+    /// What is known of request and answer as a pair.
+    pub transaction: Transaction,
+    /// What was captured for the log.
+    pub captures: Option<&'a RefCell<Captures>>,
+    /// Variables in reach.
+    pub variables: Variables<'a>,
+    /// Something that was asked for may still come.
+    pub incomplete: Cell<bool>,
+}
+
+impl<'a> Context<'a> {
+    /// Text to be put together, of about that many bytes.
+    pub fn text(&self, capacity: usize) -> Text<'a> {
+        Text::new(self.arena, capacity, self.limit)
+    }
+
+    /// A copy that lives as long as the evaluation; `None` when it is too long.
+    pub fn copy(&self, bytes: &[u8]) -> Option<&'a [u8]> {
+        (bytes.len() <= self.limit).then(|| &*self.arena.alloc_slice_copy(bytes))
+    }
+
+    /// What is asked for is not there and may still come: says so, unless nothing more is waited for.
+    pub fn missing<T>(&self) -> Option<T> {
+        if !self.bytes.complete {
+            self.incomplete.set(true);
+        }
+        None
+    }
+
+    /// A sample as text.
+    pub fn as_text(&self, value: Value<'a>) -> Option<&'a [u8]> {
+        cast(value.kind(), Type::Str).and_then(|cast| cast(self, value)).and_then(|value| value.bytes())
+    }
+
+    /// A proxy by its index.
+    pub fn proxy(&self, index: usize) -> Option<&'a Proxy> {
+        self.program?.proxies.get(index).map(|proxy| &**proxy)
+    }
+
+    /// The frontend.
+    pub fn frontend(&self) -> Option<&'a Proxy> {
+        self.proxy(self.frontend?)
+    }
+
+    /// The backend; the frontend while there is none.
+    pub fn backend(&self) -> Option<&'a Proxy> {
+        self.proxy(self.backend.or(self.frontend)?)
+    }
+
+    /// The server.
+    pub fn server(&self) -> Option<&'a Server> {
+        self.proxy(self.backend?)?.backend.as_ref()?.servers.get(self.server?)
+    }
+}

@@ -1,0 +1,23 @@
+//! Samples: what is fetched from a message, a connection or the process, converted, matched and stored (configuration
+//! manual, section 7). Owns their types, their casts and what an evaluation may see. Must never know one fetch or one
+//! converter.
+
+mod cast;
+mod connection_error;
+mod context;
+mod hexadecimal;
+mod place;
+mod probes;
+mod text;
+mod transaction;
+mod value;
+
+pub use cast::{Cast, cast, embedded_ipv4};
+pub use connection_error::ConnectionError;
+pub use context::{Bytes, Context, Direction};
+pub(crate) use hexadecimal::unhex;
+pub use place::{Place, Places};
+pub use probes::{LinkFacts, OwnLimits, Probes, ProcessFacts, RulePlace, SessionFacts, StreamFacts, Transport};
+pub use text::Text;
+pub use transaction::Transaction;
+pub use value::{Type, Value};

@@ -1,0 +1,47 @@
+//! Reads and writes by other means than a stream's own: splicing moves bytes past the process. Must never interpret a
+//! byte.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use super::{Socket, Stream, Want};
+
+impl Stream {
+    /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
+    pub(in crate::net) fn poll_receive_by(
+        &mut self,
+        context: &Context<'_>,
+        room: usize,
+        receive: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.with_source(|worker, source| {
+            if source.may_read() {
+                if !worker.may_spend(context) {
+                    return Poll::Pending;
+                }
+                let received = receive(&self.socket)?;
+                match received {
+                    // A splice may move less than there is: only an answer of "nothing" drains.
+                    Some(count) => {
+                        source.has_read(room, room);
+                        worker.spend_bytes(count);
+                        return Poll::Ready(Ok(count));
+                    }
+                    None => source.has_read(0, room.max(1)),
+                }
+            }
+            self.wait(worker, source, context, Want::Read)?;
+            Poll::Pending
+        })
+    }
+
+    /// Writes by other means than `poll_write`: `send` moves bytes into the socket, of `offered` ones.
+    pub(in crate::net) fn poll_send_by(
+        &mut self,
+        context: &Context<'_>,
+        offered: usize,
+        send: impl FnOnce(&Socket) -> io::Result<Option<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(context, offered, send)
+    }
+}

@@ -1,0 +1,271 @@
+//! One round of one way: a fresh proxy, the load, and what both cost. Must never compare anything.
+
+use super::child::{Output, Started, Stop};
+use super::client::{self, Offered, Told};
+use super::procfs::{self, Thread};
+use super::results::{Memory, Round, ThreadTime};
+use super::scenario::{Proxy, Scenario};
+use super::seats::Places;
+use super::stage::{self, Origins, Stage};
+use super::steps::Step;
+use super::{flame, syscalls};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The interface of the traffic.
+const INTERFACE: &str = "lo";
+
+/// How long before the end of a round its memory is looked at.
+const BEFORE_THE_END: Duration = Duration::from_millis(300);
+
+/// Between two looks at it, should the load take longer than it was to.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
+/// The longest round that counts system calls.
+const LONGEST_TRACE: Duration = Duration::from_secs(2);
+
+/// The longest round that takes samples.
+const LONGEST_RECORDING: Duration = Duration::from_secs(5);
+
+/// What a round is made of.
+pub struct Course<'a> {
+    /// What is measured.
+    pub scenario: &'a Scenario,
+    /// Where.
+    pub stage: &'a Stage,
+    /// The origins, running.
+    pub origins: &'a Origins,
+    /// Who runs on which processors.
+    pub places: Places,
+    /// The combination.
+    pub step: Step,
+    /// The rates that it offers.
+    pub offered: Offered,
+    /// The proxy; `None` is the direct way.
+    pub proxy: Option<&'a Proxy>,
+    /// Warming up.
+    pub warm_up: Duration,
+    /// Measuring.
+    pub duration: Duration,
+}
+
+/// A proxy that listens.
+pub struct Standing {
+    process: Started,
+    port: u16,
+}
+
+impl Course<'_> {
+    /// Measures. What goes wrong with the proxy or the load is the round's fault.
+    ///
+    /// # Errors
+    /// An interruption only.
+    pub fn round(&self, order: u32) -> Result<Round, Stop> {
+        match self.measure(order) {
+            Ok(round) => Ok(round),
+            Err(Stop::Failed(why)) => Ok(Round { fault: Some(why), ..empty(order) }),
+            Err(Stop::Interrupted) => Err(Stop::Interrupted),
+        }
+    }
+
+    /// Starts the proxy and waits until it listens; nothing for the direct way.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn start(&self) -> Result<Option<Standing>, Stop> {
+        let Some(proxy) = self.proxy else { return Ok(None) };
+        let name = proxy.name.get_ref();
+        let port = stage::free_port()?;
+        let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));
+        // A proxy's own file takes the place of the common one of its name.
+        let common = self
+            .scenario
+            .files
+            .iter()
+            .filter(|(file, _)| !proxy.files.keys().any(|own| own.get_ref() == file.get_ref()));
+        let folder = self.stage.write(name, common.chain(&proxy.files), &values)?;
+        let command = stage::words(&proxy.command, &values)?;
+        let mut process = Started::start(name, &command, &self.places.proxy, &folder.join("log"), Output::Log)?;
+        process.wait_to_listen(port)?;
+        Ok(Some(Standing { process, port }))
+    }
+
+    fn measure(&self, order: u32) -> Result<Round, Stop> {
+        let mut standing = self.start()?;
+        let process = standing.as_ref().map(|standing| standing.process.id());
+        let before = process.map_or((0, 0), procfs::memory);
+        if !self.warm_up.is_zero() {
+            self.load(&mut standing, self.warm_up, &mut |_| {})?;
+        }
+        let threads_before = process.map(procfs::threads).unwrap_or_default();
+        let (origin_before, packets_before) = (self.origins.time(), packets());
+        let load_before = waited_for();
+        // Looked at from shortly before the end until the load has ended, so that its connections were open at one look.
+        let mut memory = (0, 0);
+        let mut look_at = self.duration.saturating_sub(BEFORE_THE_END).max(self.duration / 2);
+        let told = self.load(&mut standing, self.duration, &mut |elapsed| {
+            if elapsed >= look_at {
+                memory = memory.max(process.map_or((0, 0), procfs::memory));
+                look_at = elapsed + BETWEEN_LOOKS;
+            }
+        })?;
+        let packets_after = packets();
+        let threads_after = process.map(procfs::threads).unwrap_or_default();
+        let (anonymous, resident) = memory;
+        if let Some(standing) = &mut standing {
+            standing.process.check()?;
+        }
+        Ok(Round {
+            seconds: told.seconds,
+            total: told.total,
+            latency: told.latency,
+            reference: told.reference,
+            statuses: told.statuses,
+            threads: times(&threads_before, &threads_after),
+            origin_cpu: (self.origins.time() - origin_before).max(0.0),
+            load_cpu: (waited_for() - load_before).max(0.0),
+            memory: Memory { before: before.0, anonymous, resident },
+            packets: (
+                packets_after.0.saturating_sub(packets_before.0),
+                packets_after.1.saturating_sub(packets_before.1),
+            ),
+            ..empty(order)
+        })
+    }
+
+    /// Runs the load through what stands there.
+    fn load(
+        &self,
+        standing: &mut Option<Standing>,
+        duration: Duration,
+        meanwhile: &mut dyn FnMut(Duration),
+    ) -> Result<Told, Stop> {
+        let port = standing.as_ref().map_or(self.origins.port(), |standing| standing.port);
+        let name = self.proxy.map_or("direct", |proxy| proxy.name.get_ref());
+        let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));
+        let command = client::command(self.scenario, &self.step, &self.offered, port, duration, &values)?;
+        let log = self.log()?;
+        client::run(&command, &self.places.load, &log, duration, &mut |elapsed| {
+            meanwhile(elapsed);
+            standing.as_mut().map_or(Ok(()), |standing| standing.process.check())
+        })
+    }
+
+    /// Where the load writes what it has to say.
+    fn log(&self) -> Result<PathBuf, String> {
+        Ok(self.stage.write("load", [], &BTreeMap::new())?.join("log"))
+    }
+
+    /// Requests a second of the fresh proxy at full speed.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn full_speed(&self) -> Result<f64, Stop> {
+        let mut standing = self.start()?;
+        let told = self.load(&mut standing, self.duration, &mut |_| {})?;
+        Ok(told.total.answers as f64 / told.total.length.max(1e-9))
+    }
+
+    /// System calls a request by name, of a fresh proxy under `strace`; none for the direct way.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn system_calls(&self) -> Result<BTreeMap<String, f64>, Stop> {
+        let mut standing = self.start()?;
+        let Some(process) = standing.as_ref().map(|standing| standing.process.id()) else {
+            return Ok(BTreeMap::new());
+        };
+        let folder = self.stage.write("strace", [], &BTreeMap::new())?;
+        let trace = syscalls::Trace::attach(process, &folder)?;
+        let told = self.load(&mut standing, self.duration.min(LONGEST_TRACE), &mut |_| {})?;
+        trace.finish(told.total.answers)
+    }
+
+    /// Draws where a fresh proxy spends its time, from samples of `perf`; nothing for the direct way.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn flame(&self, title: &str, stem: &Path) -> Result<(), Stop> {
+        let mut standing = self.start()?;
+        let Some(process) = standing.as_ref().map(|standing| standing.process.id()) else { return Ok(()) };
+        let folder = self.stage.write("perf", [], &BTreeMap::new())?;
+        let recording = flame::Recording::begin(process, &folder)?;
+        self.load(&mut standing, self.duration.min(LONGEST_RECORDING), &mut |_| {})?;
+        recording.finish(title, stem)
+    }
+}
+
+/// A round of which nothing is known.
+fn empty(order: u32) -> Round {
+    Round {
+        order,
+        seconds: Vec::new(),
+        total: crate::load::record::Counts::default(),
+        latency: Vec::new(),
+        reference: Vec::new(),
+        statuses: BTreeMap::new(),
+        threads: Vec::new(),
+        origin_cpu: 0.0,
+        load_cpu: 0.0,
+        memory: Memory::default(),
+        packets: (0, 0),
+        system_calls: BTreeMap::new(),
+        fault: None,
+    }
+}
+
+fn packets() -> (u64, u64) {
+    procfs::packets(&procfs::read("/proc/self/net/dev"), INTERFACE).unwrap_or_default()
+}
+
+/// Microseconds of processes that this one has started, and that have ended: between two looks, the load.
+fn waited_for() -> f64 {
+    procfs::stat(&procfs::read("/proc/self/stat")).map_or(0.0, |stat| stat.of_children)
+}
+
+/// What each thread spent between two looks. The sum is exact; the kernel splits it in ticks of 10 ms, so a thread that
+/// spent too little for one is split as all of them together.
+fn times(before: &BTreeMap<(u32, u32), Thread>, after: &BTreeMap<(u32, u32), Thread>) -> Vec<ThreadTime> {
+    let spent = |(key, now): (&(u32, u32), &Thread)| {
+        let then = before.get(key).filter(|then| then.stat.begun == now.stat.begun);
+        let (time, user, system) = then.map_or((0.0, 0.0, 0.0), |then| (then.time, then.stat.user, then.stat.system));
+        let user = (now.stat.user - user).max(0.0);
+        ((now.time - time).max(0.0), user, (now.stat.system - system).max(0.0))
+    };
+    let all: Vec<_> = after.iter().map(|each| (each, spent(each))).collect();
+    let (user, system) = all.iter().fold((0.0, 0.0), |sum, (_, (_, user, system))| (sum.0 + user, sum.1 + system));
+    let share = |user: f64, system: f64| if user + system > 0.0 { Some(user / (user + system)) } else { None };
+    let together = share(user, system).unwrap_or(0.5);
+    all.into_iter()
+        .map(|((&(process, thread), now), (time, user, system))| {
+            let user = time * share(user, system).unwrap_or(together);
+            ThreadTime { process, thread, name: now.stat.name.clone(), user, system: time - user }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::procfs::Stat;
+
+    fn thread(begun: u64, time: f64, user: f64, system: f64) -> Thread {
+        Thread { stat: Stat { name: "w".to_owned(), parent: 1, user, system, of_children: 0.0, begun }, time }
+    }
+
+    #[test]
+    fn the_exact_sum_is_split_as_the_ticks_are() {
+        let before = [((1, 1), thread(5, 100.0, 0.0, 0.0)), ((1, 2), thread(5, 900.0, 0.0, 0.0))].into();
+        let after = [
+            ((1, 1), thread(5, 300.0, 10.0, 30.0)),
+            ((1, 2), thread(6, 40.0, 0.0, 0.0)),
+            ((1, 3), thread(7, 80.0, 20.0, 0.0)),
+        ]
+        .into();
+        let times: Vec<_> =
+            times(&before, &after).into_iter().map(|time| (time.thread, time.user, time.system)).collect();
+        // The second number was given to another thread meanwhile, and had no tick: half and half, as all together.
+        assert_eq!(times, [(1, 50.0, 150.0), (2, 20.0, 20.0), (3, 80.0, 0.0)]);
+    }
+}

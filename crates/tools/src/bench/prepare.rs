@@ -1,0 +1,141 @@
+//! From a command line to what is run: the scenario is found, read and changed as options say, and proxies that cannot
+//! take part are left out. Must never start more than a proxy's version.
+
+use super::arguments::Settings;
+use super::child::Stop;
+use super::programs;
+use super::scenario::template::fill;
+use super::scenario::{self, Proxy, Source, shipped};
+use super::stage::{self, Stage};
+use super::steps::{self, Step};
+use crate::Outcome;
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+/// The largest scenario that is read.
+const LARGEST: u64 = 4 << 20;
+
+/// The longest round and warming up of a trial, seconds.
+const TRIAL: (f64, f64) = (1.0, 0.3);
+
+/// What is going to be run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The scenario, changed.
+    pub source: Source,
+    /// Its combinations.
+    pub steps: Vec<Step>,
+    /// How often.
+    pub rounds: u32,
+    /// How long a round is.
+    pub duration: Duration,
+    /// How long a fresh proxy is warmed up.
+    pub warm_up: Duration,
+    /// Who was left out, and why: lines.
+    pub left_out: Vec<String>,
+}
+
+/// Finds and reads the scenario, and changes it as the options say.
+///
+/// # Errors
+/// How the tool ends.
+pub fn prepare(settings: &Settings) -> Result<Prepared, Outcome> {
+    let mut source = find(&settings.scenario)?;
+    let scenario = &mut source.scenario;
+    for name in &settings.only {
+        if !scenario.proxy.iter().any(|proxy| proxy.name.get_ref() == name) {
+            let known: Vec<_> = scenario.proxy.iter().map(|proxy| proxy.name.get_ref().as_str()).collect();
+            return Err(Outcome::Misused(format!("--only: no proxy '{name}' here, but {}", known.join(", "))));
+        }
+    }
+    for name in settings.values.keys() {
+        if name != "weir" && !scenario.values.keys().any(|known| known.get_ref() == name) {
+            let known: Vec<_> = scenario.values.keys().map(|known| known.get_ref().as_str()).chain(["weir"]).collect();
+            return Err(Outcome::Misused(format!("--set: no value '{name}' here, but {}", known.join(", "))));
+        }
+    }
+    if let Some(what) = &scenario.waits_for {
+        let name = scenario.name.get_ref();
+        return Err(Outcome::Failed(format!("scenario '{name}' waits for what Weir does not have yet: {what}")));
+    }
+    let mut rounds = settings.rounds.unwrap_or(*scenario.rounds.get_ref());
+    let mut duration = settings.duration.unwrap_or(scenario.load.duration.get_ref().0);
+    // Idle clients are not warmed up: what they cost is what the first ones cost.
+    let usual = if scenario.load.think.is_some() { 0.0 } else { 1.0 };
+    let mut warm_up = scenario.load.warm_up.map_or(usual, |time| time.0);
+    if settings.quick {
+        rounds = settings.rounds.unwrap_or(1);
+        duration = settings.duration.unwrap_or(duration.min(TRIAL.0));
+        warm_up = warm_up.min(TRIAL.1);
+        let sweep = &mut scenario.sweep;
+        steps::thin(&mut sweep.sizes);
+        steps::thin(&mut sweep.rates);
+        steps::thin(&mut sweep.workers);
+        steps::thin(&mut sweep.connections);
+    }
+    if !settings.only.is_empty() {
+        scenario.proxy.retain(|proxy| settings.only.contains(proxy.name.get_ref()));
+    }
+    let steps = steps::steps(scenario);
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    Ok(Prepared { steps, rounds, duration: time(duration), warm_up: time(warm_up), left_out: Vec::new(), source })
+}
+
+fn find(name: &str) -> Result<Source, Outcome> {
+    if let Some(text) = shipped::find(name) {
+        return scenario::read(&format!("{name}.toml"), text).map_err(Outcome::Misused);
+    }
+    if !name.contains(['/', '.']) {
+        return Err(Outcome::Misused(format!("no scenario '{name}' ships, and a file's name ends in .toml")));
+    }
+    let mut text = String::new();
+    let read = File::open(name).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    read.map_err(|error| Outcome::Failed(format!("{name}: {error}")))?;
+    if text.len() as u64 > LARGEST {
+        return Err(Outcome::Failed(format!("{name}: larger than 4 MB")));
+    }
+    scenario::read(name, &text).map_err(Outcome::Misused)
+}
+
+/// Leaves out the proxies that wait for something, and optional ones whose program is missing.
+///
+/// # Errors
+/// One line when a program is missing that is not optional, or when nobody is left.
+pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
+    let scenario = &mut prepared.source.scenario;
+    let mut staying = Vec::new();
+    for proxy in std::mem::take(&mut scenario.proxy) {
+        let name = proxy.name.get_ref().clone();
+        let program =
+            fill(proxy.command[0].get_ref(), &stage.values(&name, 0, prepared.steps.first().map(|step| (step, None))))?;
+        if let Some(what) = &proxy.waits_for {
+            prepared.left_out.push(format!("{name} is left out: it waits for what Weir does not have yet: {what}"));
+        } else if programs::find(&program).is_some() {
+            staying.push(proxy);
+        } else if proxy.optional {
+            prepared.left_out.push(format!("{name} is left out: there is no program {program} here"));
+        } else {
+            return Err(Stop::Failed(format!("proxy '{name}': there is no program {program} here")));
+        }
+    }
+    scenario.proxy = staying;
+    if scenario.proxy.is_empty() {
+        return Err(Stop::Failed(format!("no proxy is left: {}", prepared.left_out.join("; "))));
+    }
+    Ok(())
+}
+
+/// What a proxy says of its version.
+///
+/// # Errors
+/// One line, or an interruption.
+pub fn version(proxy: &Proxy, step: &Step, stage: &Stage) -> Result<String, Stop> {
+    if proxy.version.is_empty() {
+        return Ok(String::new());
+    }
+    let values = stage.values(proxy.name.get_ref(), 0, Some((step, None)));
+    let folder = stage.write(proxy.name.get_ref(), [], &values)?;
+    let command = stage::words(&proxy.version, &values)?;
+    programs::version(&command, &folder.join("version"))
+}

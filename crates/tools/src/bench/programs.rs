@@ -1,0 +1,75 @@
+//! Programs of other people: where they are, and what they say of their version. Must never run one for longer than a
+//! few seconds.
+
+use super::child::{Output, Started, Stop, plain};
+use base::ProcessorSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where programs of the system's administrator are, beside `PATH`.
+const ELSEWHERE: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// How long a program may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most bytes of a version.
+const LONGEST_VERSION: usize = 200;
+
+/// The file of a program: itself when it has a slash, else the first of its name in `PATH`, or where only
+/// administrators look.
+#[must_use]
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|file| runs(file));
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut folders = path.split(':').chain(ELSEWHERE.split(':')).filter(|folder| !folder.is_empty());
+    folders.find_map(|folder| Some(Path::new(folder).join(program)).filter(|file| runs(file)))
+}
+
+fn runs(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// The first line that a command says; nothing where it says none.
+///
+/// # Errors
+/// An interruption.
+pub fn version(command: &[String], log: &Path) -> Result<String, Stop> {
+    let started = Started::start("the version", command, &ProcessorSet::EMPTY, log, Output::Log);
+    match started.map_err(Stop::Failed).and_then(|mut started| started.wait(PATIENCE)) {
+        Err(Stop::Interrupted) => return Err(Stop::Interrupted),
+        // Some say their version and are not content.
+        Ok(()) | Err(Stop::Failed(_)) => {}
+    }
+    let said = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&said).into_owned();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Ok(plain(line).chars().take(LONGEST_VERSION).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_where_they_are() {
+        assert!(find("sh").is_some_and(|file| file.is_absolute()));
+        assert_eq!(find("/bin/sh"), Some("/bin/sh".into()));
+        assert_eq!(find("/bin/no such program"), None);
+        assert_eq!(find("no such program"), None);
+        assert_eq!(find("/tmp"), None);
+    }
+
+    #[test]
+    fn a_version_is_one_line() {
+        let log = std::env::temp_dir().join(format!("weir-bench-version-{}", std::process::id()));
+        let say = |script: &str| version(&["sh".to_owned(), "-c".to_owned(), script.to_owned()], &log).unwrap();
+        assert_eq!(say("printf '\\na 1.0\\tx\\nmore\\n'"), "a 1.0 x");
+        assert_eq!(say("echo 'b 2.0' >&2; exit 1"), "b 2.0");
+        assert_eq!(say(":"), "");
+        std::fs::remove_file(log).unwrap();
+    }
+}

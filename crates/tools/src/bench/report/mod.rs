@@ -1,0 +1,53 @@
+//! The report of a benchmark: a page and its charts, drawn from the results alone. Must never measure anything, and
+//! trusts no word of the results: names and versions come from programs.
+//!
+//! [`statistics`] has the arithmetic, [`summary`] applies it to the results, [`figures`] says what each chart shows,
+//! [`lines`] and [`bars`] draw it, [`page`] puts it together.
+
+mod bars;
+mod chart;
+mod figures;
+mod lines;
+mod page;
+mod quantity;
+mod redraw;
+mod scale;
+mod statistics;
+mod summary;
+mod svg;
+mod tables;
+mod verdict;
+
+pub use redraw::{redraw, write};
+
+use super::results::Results;
+
+/// The whole report: one HTML file that needs nothing else.
+#[must_use]
+pub fn render(results: &Results) -> String {
+    page::render(results)
+}
+
+/// A chart as a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawing {
+    /// The name of the file, `.svg` included.
+    pub file: String,
+    /// What is in it.
+    pub svg: String,
+}
+
+/// Every chart of the report as a file of its own, in their order.
+#[must_use]
+pub fn drawings(results: &Results) -> Vec<Drawing> {
+    let summary = summary::Summary::of(results);
+    let mut drawings = Vec::new();
+    for figure in figures::all(&summary) {
+        for (index, panel) in figure.panels.iter().enumerate() {
+            let file = format!("{}.svg", figure.name(index));
+            let heading = format!("{}: {}", figure.title, panel.heading);
+            drawings.push(Drawing { file, svg: panel.chart.file(&heading) });
+        }
+    }
+    drawings
+}

@@ -1,0 +1,119 @@
+//! Long lists that proxies read, such as maps of a million entries: one line, written again and again with other numbers in
+//! it. Must never know what a list is for.
+
+use super::template::{Values, fill};
+use serde::Deserialize;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use toml::Spanned;
+
+/// The most lines of a list.
+pub const MOST_ENTRIES: u32 = 10_000_000;
+
+/// What stands for something in a line.
+const NAMES: [&str; 5] = ["n", "mixed", "address", "network", "depth"];
+
+/// A list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// How many lines it has.
+    pub entries: Spanned<u32>,
+    /// What each looks like. `{n}` is its number, from 0.
+    pub line: Spanned<String>,
+}
+
+impl List {
+    /// What is wrong with it.
+    ///
+    /// # Errors
+    /// The words, and whether it is the line.
+    pub fn verify(&self) -> Result<(), (bool, String)> {
+        if !(1..=MOST_ENTRIES).contains(self.entries.get_ref()) {
+            return Err((false, format!("a list has 1 to {MOST_ENTRIES} entries")));
+        }
+        let line = self.line.get_ref();
+        if line.contains('\n') || line.len() > 1000 {
+            return Err((true, "a line is one line of at most 1000 bytes".to_owned()));
+        }
+        fill(line, &values(0)).map(drop).map_err(|what| (true, what))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for number in 0..*self.entries.get_ref() {
+            let line = fill(self.line.get_ref(), &values(number)).map_err(io::Error::other)?;
+            out.write_all(line.as_bytes())?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// What names stand for in the nth line.
+fn values(number: u32) -> Values {
+    let mixed = mixed(number);
+    let bits = 20 + number % 13;
+    let network = Ipv4Addr::from(mixed & (u32::MAX << (32 - bits)));
+    let texts = [
+        number.to_string(),
+        format!("{mixed:08x}"),
+        Ipv4Addr::from(mixed).to_string(),
+        format!("{network}/{bits}"),
+        depth(number, mixed),
+    ];
+    NAMES.map(str::to_owned).into_iter().zip(texts).collect()
+}
+
+/// A path of one to eight parts.
+fn depth(number: u32, mixed: u32) -> String {
+    (0..=number % 8).fold(String::new(), |mut path, part| {
+        let _ = write!(path, "/{:x}", mixed.rotate_left(4 * part));
+        path
+    })
+}
+
+/// Another number for each: the order of the lines is not that of what they hold.
+fn mixed(number: u32) -> u32 {
+    let number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
+    let number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);
+    number ^ (number >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(entries: u32, line: &str) -> List {
+        List { entries: Spanned::new(0..0, entries), line: Spanned::new(0..0, line.to_owned()) }
+    }
+
+    #[test]
+    fn a_line_is_written_with_other_numbers() {
+        let mut out = Vec::new();
+        list(3, "{n} {mixed} {address} {network} {depth}").write(&mut out).unwrap();
+        let lines: Vec<&str> = std::str::from_utf8(&out).unwrap().lines().collect();
+        assert_eq!(lines[0], "0 00000000 0.0.0.0 0.0.0.0/20 /0");
+        assert_eq!(lines[1], "1 514e28b7 81.78.40.183 81.78.40.0/21 /514e28b7/14e28b75");
+        assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn numbers_are_mixed_without_meeting() {
+        let mut all: Vec<u32> = (0..100_000).map(mixed).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 100_000);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        assert!(list(0, "a").verify().is_err() && list(1, "a\nb").verify().is_err());
+        assert!(list(1, "{m}").verify().is_err_and(|(of_line, what)| of_line && what.contains("{mixed}")));
+        assert_eq!(list(1, "{n}").verify(), Ok(()));
+    }
+}

@@ -1,0 +1,77 @@
+//! The scenarios in the box. Must never hold one that its own test cannot read.
+
+macro_rules! shipped {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))
+    };
+}
+
+/// Name and text of every scenario that is shipped.
+pub const SHIPPED: &[(&str, &str)] = &[
+    shipped!("keep-alive"),
+    shipped!("keep-alive-onecore"),
+    shipped!("keep-alive-1000"),
+    shipped!("keep-alive-1000-onecore"),
+    shipped!("one-connection"),
+    shipped!("one-connection-onecore"),
+    shipped!("client-close"),
+    shipped!("client-close-onecore"),
+    shipped!("forward-close"),
+    shipped!("forward-close-onecore"),
+    shipped!("server-close"),
+    shipped!("session-rate"),
+    shipped!("redirect-rate"),
+    shipped!("rules-10-onecore"),
+    shipped!("map-million-onecore"),
+    shipped!("reject-connection-onecore"),
+    shipped!("reject-content-onecore"),
+    shipped!("deny-onecore"),
+    shipped!("reject-onecore"),
+    shipped!("deny-keep-alive-onecore"),
+    shipped!("redirect-onecore"),
+    shipped!("redirect-keep-alive-onecore"),
+    shipped!("connection-rate"),
+    shipped!("tcp-keep-alive"),
+    shipped!("connections"),
+    shipped!("size-sweep"),
+    shipped!("forwarder"),
+    shipped!("bodies-http"),
+    shipped!("bodies-http-onecore"),
+    shipped!("bodies-tcp"),
+    shipped!("bodies-tcp-onecore"),
+    shipped!("workers-sweep"),
+    shipped!("rate-sweep"),
+    shipped!("tls-keep-alive"),
+    shipped!("tls-resume"),
+    shipped!("tls-full"),
+];
+
+/// The text of a shipped scenario.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_scenario_is_read_and_listed_under_its_name() {
+        for (name, text) in SHIPPED {
+            let source = super::super::read(&format!("{name}.toml"), text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(source.scenario.name.get_ref(), name);
+            assert!(!source.scenario.repeats.is_empty(), "{name} says what it repeats");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_shipped() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(find(name).is_some(), "{} is not listed", path.display());
+        }
+    }
+}

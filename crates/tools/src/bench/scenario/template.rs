@@ -1,0 +1,96 @@
+//! Text with placeholders: `{port}` in a command line or a configuration file. Must never know what a name stands for.
+
+use std::collections::BTreeMap;
+
+/// What names stand for.
+pub type Values = BTreeMap<String, String>;
+
+/// The most bytes that a text may grow to when its placeholders are filled in.
+const LONGEST: usize = 16 << 20;
+
+/// Fills in what stands between braces, where that is a name: a small letter, then small letters, digits and `_`. Other
+/// braces stay as they are, and `{{name}}` becomes `{name}`.
+///
+/// # Errors
+/// The name that stands for nothing, as words.
+pub fn fill(text: &str, values: &Values) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let literal = rest.strip_prefix("{{").and_then(name);
+        if let Some(name) = literal.filter(|name| rest[2 + name.len()..].starts_with("}}")) {
+            out.push_str(&rest[1..name.len() + 3]);
+            rest = &rest[name.len() + 4..];
+        } else if let Some(name) = name(&rest[1..]) {
+            let value = values.get(name).ok_or_else(|| unknown(name, values))?;
+            out.push_str(value);
+            rest = &rest[name.len() + 2..];
+        } else {
+            out.push('{');
+            rest = &rest[1..];
+        }
+        if out.len() > LONGEST {
+            return Err("grows beyond 16 MB when its placeholders are filled in".to_owned());
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Whether a placeholder may be called so.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The name that a closing brace follows.
+fn name(text: &str) -> Option<&str> {
+    let name = &text[..text.find('}')?];
+    is_name(name).then_some(name)
+}
+
+fn unknown(name: &str, values: &Values) -> String {
+    let known: Vec<_> = values.keys().map(|known| format!("{{{known}}}")).collect();
+    format!(
+        "{{{name}}} stands for nothing; known are {} ({{{{{name}}}}} writes the braces themselves)",
+        known.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Values {
+        [("port", "80"), ("origin", "127.0.0.1:81"), ("own_1", "{port}")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    #[test]
+    fn names_are_filled_in_and_other_braces_stay() {
+        let rows = [
+            ("", ""),
+            ("bind :{port}", "bind :80"),
+            ("{origin}{port}", "127.0.0.1:8180"),
+            ("events { worker_connections 7; }", "events { worker_connections 7; }"),
+            ("%{+Q}o ${HOME} {2,3} {} {", "%{+Q}o ${HOME} {2,3} {} {"),
+            ("{{port}} {{{port}}}", "{port} {{port}}"),
+            ("{{ {port} }}", "{{ 80 }}"),
+            ("{own_1}", "{port}"),
+            ("ü{port}ü", "ü80ü"),
+        ];
+        for (text, filled) in rows {
+            assert_eq!(fill(text, &values()).as_deref(), Ok(filled), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_those_that_are_known() {
+        let error = fill("listen {prot}", &values()).unwrap_err();
+        assert!(error.starts_with("{prot} stands for nothing; known are {origin}, {own_1}, {port}"), "{error}");
+    }
+}

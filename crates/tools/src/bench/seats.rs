@@ -1,0 +1,80 @@
+//! Which processors each part of a run gets on this machine. Must never bind anything.
+
+use super::scenario::Seats;
+use super::scenario::quantity::Seat;
+use base::ProcessorSet;
+
+/// Who sits where; an empty set runs anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places {
+    /// The proxy.
+    pub proxy: ProcessorSet,
+    /// The origins.
+    pub origin: ProcessorSet,
+    /// The load.
+    pub load: ProcessorSet,
+}
+
+/// Seats everybody, with a proxy of so many workers.
+#[must_use]
+pub fn places(seats: &Seats, workers: u32, available: &ProcessorSet) -> Places {
+    let first: ProcessorSet = available.iter().take(workers as usize).collect();
+    let find = |seat: Seat| match seat {
+        Seat::List(list) => available.intersection(&list),
+        Seat::Workers => first,
+        Seat::Rest => available.iter().filter(|number| !first.contains(*number)).collect(),
+        Seat::All => *available,
+    };
+    let or_all = |set: ProcessorSet| if set.is_empty() { *available } else { set };
+    Places { proxy: or_all(find(seats.proxy)), origin: or_all(find(seats.origin)), load: or_all(find(seats.load)) }
+}
+
+/// The processors of a list that the machine does not have.
+#[must_use]
+pub fn missing(seat: Seat, available: &ProcessorSet) -> ProcessorSet {
+    match seat {
+        Seat::List(list) => list.iter().filter(|number| !available.contains(*number)).collect(),
+        _ => ProcessorSet::EMPTY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::scenario::quantity::processors;
+
+    fn seat(text: &str) -> Seat {
+        match text {
+            "workers" => Seat::Workers,
+            "rest" => Seat::Rest,
+            "all" => Seat::All,
+            list => Seat::List(processors(list).unwrap()),
+        }
+    }
+
+    #[test]
+    fn everybody_finds_a_place_on_every_machine() {
+        // available; proxy, origin, load; workers; where they are
+        let rows = [
+            ("0-1", ["workers", "rest", "rest"], 1, ["0", "1", "1"]),
+            ("0-1", ["workers", "rest", "rest"], 2, ["0-1", "0-1", "0-1"]),
+            ("0", ["workers", "rest", "rest"], 4, ["0", "0", "0"]),
+            ("4-11", ["workers", "rest", "all"], 2, ["4-5", "6-11", "4-11"]),
+            ("0-7", ["0", "1", "2-3"], 1, ["0", "1", "2-3"]),
+            ("0-1", ["0-3", "4", "1"], 1, ["0-1", "0-1", "1"]),
+        ];
+        for (available, [proxy, origin, load], workers, expected) in rows {
+            let available = processors(available).unwrap();
+            let seats = Seats { proxy: seat(proxy), origin: seat(origin), load: seat(load) };
+            let found = places(&seats, workers, &available);
+            assert_eq!([found.proxy, found.origin, found.load].map(|set| set.to_string()), expected, "{available}");
+        }
+    }
+
+    #[test]
+    fn missing_processors_are_told() {
+        let available = processors("0-1").unwrap();
+        assert_eq!(missing(seat("1-3"), &available).to_string(), "2-3");
+        assert!(missing(Seat::Workers, &available).is_empty());
+    }
+}

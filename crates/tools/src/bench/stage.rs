@@ -1,0 +1,235 @@
+//! Where a run takes place: its folders, the files of each process, what placeholders stand for, the origins. Must never
+//! measure.
+
+use super::child::{Output, Started, Stop};
+use super::scenario::template::{Values, fill};
+use super::scenario::{Origin, Scenario};
+use super::steps::Step;
+use base::ProcessorSet;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// A folder in memory that is removed at the end.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// One line that names it.
+    pub fn new() -> Result<Self, String> {
+        let memory = Path::new("/dev/shm");
+        let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let own = std::process::id();
+        let mut names = (0..100).map(|number| above.join(format!("weir-bench-{own}-{number}")));
+        // One that exists is somebody else's, or was left by a process of the same number.
+        let made = names.find(|path| fs::create_dir(path).is_ok());
+        made.map(Self).ok_or_else(|| format!("{}: no folder can be made there", above.display()))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed lies in memory until the machine restarts; nothing depends on it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The folders of a run, and what placeholders stand for.
+#[derive(Debug)]
+pub struct Stage {
+    /// Where everything is written.
+    pub folder: PathBuf,
+    scratch: Scratch,
+    values: Values,
+}
+
+impl Stage {
+    /// Makes the folder, which must not hold results yet.
+    ///
+    /// # Errors
+    /// One line that names what could not be made.
+    pub fn new(folder: &Path, scenario: &Scenario, own: &BTreeMap<String, String>, weir: &str) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(folder).map_err(failed)?;
+        let folder = folder.canonicalize().map_err(failed)?;
+        if folder.join("results.json").exists() {
+            return Err(format!("{} holds results already: name another folder with --out", folder.display()));
+        }
+        let mut values: Values =
+            scenario.values.iter().map(|(name, value)| (name.get_ref().clone(), value.clone())).collect();
+        values.insert("weir".to_owned(), weir.to_owned());
+        values.extend(own.clone());
+        let scratch = Scratch::new()?;
+        let lists = scratch.0.join("lists");
+        values.insert("lists".to_owned(), lists.display().to_string());
+        write_lists(&lists, scenario)?;
+        Ok(Self { folder, scratch, values })
+    }
+
+    /// Tells where the origins listen.
+    fn set_origins(&mut self, ports: &[u16]) {
+        for (number, port) in ports.iter().enumerate() {
+            let mut names = vec![format!("origin_{}", number + 1)];
+            names.extend((number == 0).then(|| "origin".to_owned()));
+            for name in names {
+                self.values.insert(format!("{name}_port"), port.to_string());
+                self.values.insert(name, format!("127.0.0.1:{port}"));
+            }
+        }
+    }
+
+    /// What placeholders stand for in a process called `name` that listens on `port`.
+    #[must_use]
+    pub fn values(&self, name: &str, port: u16, step: Option<(&Step, Option<f64>)>) -> Values {
+        let mut values = self.values.clone();
+        let mut set = |name: &str, value: String| values.insert(name.to_owned(), value);
+        set("folder", self.folder.join(name).display().to_string());
+        set("scratch", self.scratch.0.join(name).display().to_string());
+        set("port", port.to_string());
+        if let Some((step, rate)) = step {
+            set("size", step.size.to_string());
+            set("rate", rate.unwrap_or(0.0).to_string());
+            set("workers", step.workers.to_string());
+            set("connections", step.connections.to_string());
+        }
+        values
+    }
+
+    /// Writes the files of a process into its folder, which is made.
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn write<'a>(
+        &self,
+        name: &str,
+        files: impl IntoIterator<Item = (&'a Spanned<String>, &'a Spanned<String>)>,
+        values: &Values,
+    ) -> Result<PathBuf, String> {
+        let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        let folder = self.folder.join(name);
+        for folder in [&folder, &self.scratch.0.join(name)] {
+            fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        }
+        for (file, text) in files {
+            let path = folder.join(file.get_ref());
+            if let Some(above) = path.parent() {
+                fs::create_dir_all(above).map_err(|error| failed(above, error))?;
+            }
+            let text = fill(text.get_ref(), values)?;
+            // Configurations that begin on a line of their own.
+            let text = text.strip_prefix('\n').unwrap_or(&text);
+            fs::write(&path, text).map_err(|error| failed(&path, error))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// Writes the lists of a scenario into a folder, which is made.
+fn write_lists(folder: &Path, scenario: &Scenario) -> Result<(), String> {
+    let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for (name, list) in &scenario.lists {
+        let path = folder.join(name.get_ref());
+        let written = fs::File::create(&path).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            list.write(&mut file)?;
+            file.flush()
+        });
+        written.map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+/// Fills in the words of a command.
+///
+/// # Errors
+/// A placeholder that stands for nothing.
+pub fn words(command: &[Spanned<String>], values: &Values) -> Result<Vec<String>, String> {
+    command.iter().map(|word| fill(word.get_ref(), values)).collect()
+}
+
+/// A port that nobody listens on.
+///
+/// # Errors
+/// One line.
+pub fn free_port() -> Result<u16, String> {
+    let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
+    address.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
+}
+
+/// The origins, running.
+pub struct Origins {
+    ports: Vec<u16>,
+    on: ProcessorSet,
+    running: Vec<Started>,
+}
+
+impl Origins {
+    /// Finds their ports; none runs yet.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn new(stage: &mut Stage, scenario: &Scenario) -> Result<Self, String> {
+        // All at once, so that none is found twice.
+        let number = scenario.origin.len().max(1);
+        let sockets: Result<Vec<_>, _> = (0..number).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+        let sockets = sockets.map_err(|error| format!("no free port: {error}"))?;
+        let ports: Vec<u16> =
+            sockets.iter().filter_map(|socket| socket.local_addr().ok()).map(|address| address.port()).collect();
+        stage.set_origins(&ports);
+        Ok(Self { ports, on: ProcessorSet::EMPTY, running: Vec::new() })
+    }
+
+    /// Has them run on those processors: started anew where they ran on others.
+    ///
+    /// # Errors
+    /// One line when one does not start or has died.
+    pub fn run_on(&mut self, on: ProcessorSet, stage: &Stage, scenario: &Scenario) -> Result<(), Stop> {
+        if !self.running.is_empty() && self.on == on {
+            return self.running.iter_mut().try_for_each(Started::check);
+        }
+        self.running.clear();
+        self.on = on;
+        for number in 0..self.ports.len() {
+            let started = self.start(number, scenario.origin.get(number), stage)?;
+            self.running.push(started);
+        }
+        Ok(())
+    }
+
+    fn start(&self, number: usize, origin: Option<&Origin>, stage: &Stage) -> Result<Started, Stop> {
+        let port = self.ports[number];
+        let name = format!("origin-{}", number + 1);
+        let values = stage.values(&name, port, None);
+        let folder = stage.write(&name, origin.iter().flat_map(|origin| &origin.files), &values)?;
+        let command = match origin {
+            Some(origin) => words(&origin.command, &values)?,
+            None => {
+                let weir = values.get("weir").cloned().unwrap_or_default();
+                vec![weir, "origin".to_owned(), "-L".to_owned(), format!("127.0.0.1:{port}")]
+            }
+        };
+        let mut started = Started::start(&name, &command, &self.on, &folder.join("log"), Output::Log)?;
+        started.wait_to_listen(port)?;
+        Ok(started)
+    }
+
+    /// The port of the first one.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.ports.first().copied().unwrap_or_default()
+    }
+
+    /// Microseconds that they have spent on processors.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        let threads = self.running.iter().flat_map(|origin| super::procfs::threads(origin.id()).into_values());
+        threads.map(|thread| thread.time).sum()
+    }
+}

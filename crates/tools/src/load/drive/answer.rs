@@ -1,0 +1,259 @@
+//! One answer as its bytes come: where its head ends, what the head says of body and connection, where the body ends.
+//! Must never keep or look at a body's bytes.
+
+use wire::h1::{ChunkDecoder, ChunkState, Limits, Parse, RequestContext, Scan, parse_response};
+use wire::http::{Fields, Framing, Head};
+
+/// Bytes of a head at most.
+const LARGEST_HEAD: usize = 64 * 1024;
+/// Lines of a head at most.
+const MOST_LINES: usize = 1000;
+/// Interim answers before an answer at most.
+const MOST_INTERIM: u32 = 100;
+/// Bytes that are searched for a chunk's line at once: payload among them is moved, so they are few.
+const CHUNK_LINE: usize = 32;
+
+/// What parsing needs besides the answer, one for all connections of a worker.
+pub(super) struct Scratch {
+    head: Head,
+    trailers: Fields,
+    limits: Limits,
+    /// For each target the last head that was complete.
+    known: Vec<Known>,
+}
+
+/// A head that was parsed, and what it said. Servers repeat themselves: one that comes again need not be parsed.
+#[derive(Default)]
+struct Known {
+    bytes: Vec<u8>,
+    verdict: Verdict,
+}
+
+/// What a head said.
+#[derive(Debug, Clone, Copy, Default)]
+struct Verdict {
+    status: u16,
+    framing: Framing,
+    keeps_alive: bool,
+}
+
+/// A head that has not come whole.
+#[derive(Default)]
+struct Partial {
+    bytes: Vec<u8>,
+    scan: Scan,
+    head: Head,
+}
+
+/// One answer.
+pub(super) struct Answer {
+    target: usize,
+    head_only: bool,
+    state: State,
+    verdict: Verdict,
+    interim: u32,
+    partial: Option<Box<Partial>>,
+}
+
+enum State {
+    Head,
+    /// So many bytes of the body are missing.
+    Length(u64),
+    Chunked(ChunkDecoder),
+    UntilClose,
+    End,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More bytes are to be read.
+    Read,
+    /// So many bytes, and perhaps more behind them, are body and can be dropped unseen.
+    Drop(u64),
+    /// The answer is whole.
+    End,
+}
+
+/// The peer does not speak HTTP as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoHttp;
+
+impl Scratch {
+    pub(super) fn new(targets: usize) -> Self {
+        let limits = Limits { max_head: LARGEST_HEAD, max_fields: MOST_LINES, ..Limits::default() };
+        let known = (0..targets).map(|_| Known::default()).collect();
+        Self { head: Head::new(), trailers: Fields::new(), limits, known }
+    }
+}
+
+impl Answer {
+    /// An answer to nothing yet.
+    pub(super) fn new() -> Self {
+        let verdict = Verdict::default();
+        Self { target: 0, head_only: false, state: State::End, verdict, interim: 0, partial: None }
+    }
+
+    /// Expects the answer to another request.
+    pub(super) fn begin(&mut self, target: usize, head_only: bool) {
+        (self.target, self.head_only, self.interim, self.state) = (target, head_only, 0, State::Head);
+        self.partial = None;
+    }
+
+    /// The status code, once the head is there.
+    pub(super) fn status(&self) -> u16 {
+        self.verdict.status
+    }
+
+    /// Whether the connection may carry another request behind a whole answer.
+    pub(super) fn keeps_alive(&self) -> bool {
+        self.verdict.keeps_alive
+    }
+
+    /// Takes bytes that came. Bytes behind the answer's end are junk: nothing was asked for.
+    pub(super) fn feed(&mut self, bytes: &mut [u8], scratch: &mut Scratch) -> Result<Step, NoHttp> {
+        let mut used = 0;
+        loop {
+            let rest = &mut bytes[used..];
+            match &mut self.state {
+                State::End => return if rest.is_empty() { Ok(Step::End) } else { Err(NoHttp) },
+                State::Head if rest.is_empty() => return Ok(Step::Read),
+                State::Head => used += self.feed_head(rest, scratch)?,
+                State::Length(0) => self.state = State::End,
+                State::Length(left) => {
+                    let count = (*left).min(rest.len() as u64);
+                    *left -= count;
+                    used += count as usize;
+                    if *left > 0 {
+                        return Ok(Step::Drop(*left));
+                    }
+                }
+                State::Chunked(decoder) => {
+                    used += decoder.skip(rest.len() as u64) as usize;
+                    let rest = &mut bytes[used..];
+                    if rest.is_empty() {
+                        let left = decoder.remaining_in_chunk();
+                        return Ok(if left > 0 { Step::Drop(left) } else { Step::Read });
+                    }
+                    let line = rest.len().min(CHUNK_LINE);
+                    let decoded = decoder.decode_in_place(&mut rest[..line], &mut scratch.trailers);
+                    let decoded = decoded.map_err(|_| NoHttp)?;
+                    used += decoded.consumed;
+                    if decoded.state == ChunkState::End {
+                        self.state = State::End;
+                    }
+                }
+                State::UntilClose => return Ok(Step::Drop(u64::MAX)),
+            }
+        }
+    }
+
+    /// So many bytes of body were dropped unseen, as [`Step::Drop`] allowed.
+    pub(super) fn dropped(&mut self, count: u64) -> Step {
+        match &mut self.state {
+            State::Length(left) => {
+                *left = left.saturating_sub(count);
+                if *left > 0 {
+                    return Step::Drop(*left);
+                }
+                self.state = State::End;
+                Step::End
+            }
+            State::Chunked(decoder) => {
+                decoder.skip(count);
+                let left = decoder.remaining_in_chunk();
+                if left > 0 { Step::Drop(left) } else { Step::Read }
+            }
+            State::UntilClose => Step::Drop(u64::MAX),
+            State::Head | State::End => Step::Read,
+        }
+    }
+
+    /// The peer has closed. Whether the answer is whole by that.
+    pub(super) fn closed(&mut self) -> bool {
+        matches!(self.state, State::UntilClose | State::End)
+    }
+
+    /// Takes bytes of the head; tells how many of `bytes` it was.
+    fn feed_head(&mut self, bytes: &[u8], scratch: &mut Scratch) -> Result<usize, NoHttp> {
+        if self.partial.is_none()
+            && let Some(known) = scratch.known.get(self.target)
+            && !known.bytes.is_empty()
+            && bytes.starts_with(&known.bytes)
+        {
+            self.verdict = known.verdict;
+            let used = known.bytes.len();
+            self.state = self.body();
+            return Ok(used);
+        }
+        self.parse_head(bytes, scratch)
+    }
+
+    fn parse_head(&mut self, bytes: &[u8], scratch: &mut Scratch) -> Result<usize, NoHttp> {
+        let context = RequestContext { head: self.head_only, connect: false };
+        let Some(partial) = &mut self.partial else {
+            scratch.head.clear();
+            let parsed = parse_response(bytes, &scratch.limits, &context, &mut Scan::default(), &mut scratch.head);
+            return match parsed.map_err(|_| NoHttp)? {
+                Parse::Complete { consumed } => {
+                    self.verdict = Verdict::of(&scratch.head);
+                    self.conclude_head(&bytes[..consumed], scratch)?;
+                    Ok(consumed)
+                }
+                Parse::Partial => {
+                    let mut partial = Box::<Partial>::default();
+                    partial.bytes.extend_from_slice(bytes);
+                    self.partial = Some(partial);
+                    Ok(bytes.len())
+                }
+            };
+        };
+        let before = partial.bytes.len();
+        partial.bytes.extend_from_slice(bytes);
+        let parsed = parse_response(&partial.bytes, &scratch.limits, &context, &mut partial.scan, &mut partial.head);
+        let Parse::Complete { consumed } = parsed.map_err(|_| NoHttp)? else { return Ok(bytes.len()) };
+        self.verdict = Verdict::of(&partial.head);
+        let head = self.partial.take().map(|partial| partial.bytes).unwrap_or_default();
+        self.conclude_head(&head[..consumed], scratch)?;
+        // Bytes that came before could not complete it, so its end lies in the fresh ones.
+        Ok(consumed.saturating_sub(before))
+    }
+
+    fn conclude_head(&mut self, head: &[u8], scratch: &mut Scratch) -> Result<(), NoHttp> {
+        match self.verdict.status {
+            // Nothing but HTTP/1 was offered.
+            101 => return Err(NoHttp),
+            100..200 => {
+                self.interim += 1;
+                return if self.interim > MOST_INTERIM { Err(NoHttp) } else { Ok(()) };
+            }
+            _ => {}
+        }
+        if let Some(known) = scratch.known.get_mut(self.target) {
+            known.bytes.clear();
+            known.bytes.extend_from_slice(head);
+            known.verdict = self.verdict;
+        }
+        self.state = self.body();
+        Ok(())
+    }
+
+    fn body(&self) -> State {
+        match self.verdict.framing {
+            Framing::None => State::End,
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Chunked(ChunkDecoder::new()),
+            Framing::UntilClose => State::UntilClose,
+        }
+    }
+}
+
+impl Verdict {
+    fn of(head: &Head) -> Self {
+        let until_close = head.framing == Framing::UntilClose;
+        Self { status: head.status(), framing: head.framing, keeps_alive: head.keeps_alive() && !until_close }
+    }
+}
+
+#[cfg(test)]
+mod tests;

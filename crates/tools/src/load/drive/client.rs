@@ -1,0 +1,570 @@
+//! One connection of the load after another: connects, sends, takes answers, closes, and counts each step. Must never
+//! decide how fast the whole goes.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use base::Moment;
+use rt::net::{ConnectOptions, Connecting, Hangup, Stream};
+
+use super::answer::{Answer, Step};
+use super::course::{Course, Lane, Place};
+use super::pacer::Pacer;
+use super::worker::{Alive, Phase, Reading, Worker};
+use crate::load::plan::Pace;
+use crate::load::tally::Tally;
+
+/// Bytes that one read drops at most.
+const MOST_DROPPED: u64 = 1 << 30;
+/// Bytes of a long body that are worth waking up for, and what the last wake must have found for them to be waited for:
+/// a sender as fast as that need not be watched closely.
+const WORTH_WAKING: u64 = 256 * 1024;
+const FAST: u64 = 32 * 1024;
+/// The pause after the first failure to connect; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How long a peer that was asked to close may take for that, before the connection is reset.
+const CLOSING_AT_MOST: Duration = Duration::from_secs(1);
+/// Requests longer than this may go in several segments: the last must not wait for an acknowledgement.
+const ONE_SEGMENT: usize = 1000;
+
+/// What ended a request, or the connection, before its answer was whole.
+#[derive(Debug)]
+enum Failure {
+    Connect(io::Error),
+    Timeout,
+    /// By an error, or by an end that came too early.
+    Reset(Option<io::Error>),
+    NoHttp,
+    /// The run was over.
+    Over,
+}
+
+/// A stream and what was asked over it.
+struct Link {
+    stream: Stream,
+    asked: u64,
+    /// Nothing was sent yet: the first write tells whether the connection came to be.
+    fresh: bool,
+    /// Counts the connection as open.
+    _open: Open,
+}
+
+struct Open(Rc<Worker>);
+
+impl Open {
+    fn new(worker: &Rc<Worker>) -> Self {
+        worker.open.set(worker.open.get() + 1);
+        Self(Rc::clone(worker))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.set(self.0.open.get() - 1);
+    }
+}
+
+/// What is known of one request.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    /// What its times count from: when it was sent, or due.
+    begun: Option<Moment>,
+    first_byte: Option<Moment>,
+    last_byte: Option<Moment>,
+    received: u64,
+    /// A part of it was sent.
+    sent: bool,
+}
+
+/// A request under way.
+struct Exchange<'a> {
+    bytes: &'a [u8],
+    /// How many of them went.
+    sent: usize,
+    /// Nothing is left to be sent: all went, or the peer answers without having taken it.
+    asked: bool,
+    /// It asks for the connection to be closed.
+    closing: bool,
+    step: Step,
+    /// Bytes without which the kernel wakes nobody; 1 unless a long body comes.
+    mark: u64,
+    /// Bytes that the last try to read found.
+    last: u64,
+    times: Times,
+}
+
+/// What becomes of a connection behind an answer, or behind a failure.
+enum Then {
+    UseOn,
+    /// The peer closes it.
+    AwaitClose,
+    Drop,
+    /// It could not be made: the next is not tried at once.
+    Pause,
+}
+
+impl Exchange<'_> {
+    /// Has the kernel wake nobody before there is much of a long body, or its rest. `patient`: nobody is told how long
+    /// nothing came.
+    fn wait_for_much(&mut self, stream: &mut Stream, patient: bool) {
+        let left = match self.step {
+            Step::Drop(left) => left,
+            // A line between chunks, or a head: each byte counts.
+            Step::Read | Step::End => 1,
+        };
+        let begins = patient && self.last >= FAST && (2 * WORTH_WAKING..u64::MAX).contains(&left);
+        let mark = if left < 2 * WORTH_WAKING { left } else { WORTH_WAKING };
+        // Never more than what is missing: the end of the body must wake.
+        if (begins && self.mark == 1) || (self.mark > 1 && mark != self.mark) {
+            self.mark = if stream.set_receive_low_water(mark as usize).is_ok() { mark } else { 1 };
+        }
+    }
+}
+
+impl Link {
+    /// Whether the peer has closed the connection while it was idle, or said what nobody asked for.
+    fn is_spent(&mut self) -> bool {
+        !self.fresh && !self.stream.is_clean()
+    }
+}
+
+/// One place in the run, which has one connection at a time.
+pub(super) struct Client {
+    worker: Rc<Worker>,
+    course: Arc<Course>,
+    lane: usize,
+    reference: bool,
+    /// Its number at the lane's pacer.
+    number: usize,
+    answer: Answer,
+    /// When the last answer was whole.
+    answered: Option<Moment>,
+    timer: rt::Timer,
+    pause: Duration,
+}
+
+/// Fills one place, to the end of the run.
+pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: Place) {
+    worker.enlist().await;
+    let course = Arc::clone(&worker.course);
+    let begins = course.start() + place.begins;
+    if let Some(lane) = course.lanes.get(place.lane)
+        && (place.begins.is_zero() || worker.idle_until(begins).await)
+    {
+        let number = worker.pacer(place.lane).map_or(0, Pacer::join);
+        let mut client = Client {
+            course: Arc::clone(&course),
+            worker,
+            lane: place.lane,
+            reference: lane.reference,
+            number,
+            answer: Answer::new(),
+            answered: None,
+            timer: rt::Timer::new(),
+            pause: FIRST_PAUSE,
+        };
+        client.run(lane).await;
+    }
+    drop(alive);
+}
+
+impl Client {
+    async fn run(&mut self, lane: &Lane) {
+        let limit = self.course.plan.requests_per_connection.unwrap_or(u64::MAX).max(1);
+        let think = self.course.plan.think;
+        let paced = self.worker.pacer(self.lane).is_some();
+        // Connections that wait for their turns are open meanwhile, unless they are for one request only.
+        let mut link = if paced && limit > 1 { self.open_early(lane).await } else { None };
+        while self.worker.phase() == Phase::Running && (self.reference || self.worker.take_request()) {
+            let due = if paced { self.await_turn().await } else { Some(Moment::ZERO) };
+            let Some(due) = due else { return };
+            let waited = paced || !think.is_zero();
+            if waited && link.as_mut().is_some_and(Link::is_spent) {
+                link = None;
+            }
+            let fresh = link.is_none();
+            if fresh {
+                link = self.open(lane).await;
+            }
+            // A request that follows an answer at once is sent at the moment when that was whole.
+            let since = match lane.pace {
+                Pace::Constant(_) => Some(due),
+                _ if waited || fresh => None,
+                _ => self.answered.take(),
+            };
+            if let Some(open) = &mut link {
+                let Some(mut exchange) = self.begin(lane, open.asked + 1 >= limit, since) else { return };
+                let result = poll_fn(|context| self.poll_exchange(context, open, &mut exchange)).await;
+                let then = self.conclude(lane, open, &exchange, result);
+                if !matches!(then, Then::UseOn) {
+                    self.part_from(link.take(), &then).await;
+                }
+            } else {
+                self.return_request();
+            }
+            if !think.is_zero() && !self.reference && self.worker.phase() == Phase::Running {
+                self.worker.idle_until(rt::now() + think).await;
+            }
+        }
+    }
+
+    async fn part_from(&mut self, link: Option<Link>, then: &Then) {
+        match (then, link) {
+            (Then::AwaitClose, Some(link)) => self.await_close(link).await,
+            (Then::Pause, link) => {
+                drop(link);
+                self.pause_after_failure().await;
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until the lane's pace lets this connection send; `None` when the run ends before.
+    async fn await_turn(&self) -> Option<Moment> {
+        let pacer = self.worker.pacer(self.lane)?;
+        poll_fn(|context| match pacer.poll_turn(context, self.number) {
+            Poll::Ready(due) => Poll::Ready(Some(due)),
+            Poll::Pending if self.worker.phase() != Phase::Running => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Begins the lane's next request.
+    fn begin<'a>(&mut self, lane: &'a Lane, closing: bool, since: Option<Moment>) -> Option<Exchange<'a>> {
+        let request = lane.requests.get(self.worker.next_request(self.lane))?;
+        self.answer.begin(request.target, request.head_only);
+        self.arm();
+        let times = Times { begun: Some(since.unwrap_or_else(rt::read_clock)), ..Times::default() };
+        let bytes = if closing { &request.closing } else { &request.bytes };
+        Some(Exchange { bytes, sent: 0, asked: false, closing, step: Step::Read, mark: 1, last: 0, times })
+    }
+
+    /// Sends a request and takes its answer. Whether the connection can be used on.
+    fn poll_exchange(
+        &mut self,
+        context: &mut Context<'_>,
+        link: &mut Link,
+        exchange: &mut Exchange<'_>,
+    ) -> Poll<Result<bool, Failure>> {
+        if !exchange.asked {
+            ready!(self.poll_send(context, link, exchange))?;
+            exchange.asked = true;
+            link.asked += 1;
+            self.arm();
+        }
+        ready!(self.poll_receive(context, &mut link.stream, exchange))?;
+        let whole = exchange.sent == exchange.bytes.len();
+        Poll::Ready(Ok(whole && (exchange.closing || self.answer.keeps_alive())))
+    }
+
+    /// Counts how a request ended, and tells what becomes of its connection.
+    fn conclude(&mut self, lane: &Lane, link: &Link, exchange: &Exchange<'_>, result: Result<bool, Failure>) -> Then {
+        let times = &exchange.times;
+        match result {
+            Ok(usable) => {
+                self.count_answer(times, link.asked > 1 || !self.course.plan.first_untimed);
+                self.answered = times.last_byte;
+                match (usable, exchange.closing) {
+                    (true, false) => Then::UseOn,
+                    (true, true) => Then::AwaitClose,
+                    (false, _) => Then::Drop,
+                }
+            }
+            Err(failure) => {
+                self.count_received(times.received);
+                self.count_failure(&failure, lane, times);
+                if !times.sent {
+                    self.return_request();
+                }
+                if matches!(failure, Failure::Connect(_)) { Then::Pause } else { Then::Drop }
+            }
+        }
+    }
+
+    /// Begins a connection; `None`, and counted, when that fails at once.
+    async fn open(&mut self, lane: &Lane) -> Option<Link> {
+        let begun = self.begin_connection(lane).and_then(Connecting::into_stream);
+        match begun {
+            Ok(stream) => Some(Link { stream, asked: 0, fresh: true, _open: Open::new(&self.worker) }),
+            Err(error) => {
+                self.count_failure(&Failure::Connect(error), lane, &Times::default());
+                self.pause_after_failure().await;
+                None
+            }
+        }
+    }
+
+    /// Makes a connection before there is anything to send.
+    async fn open_early(&mut self, lane: &Lane) -> Option<Link> {
+        let open = Open::new(&self.worker);
+        self.arm();
+        let connected = match self.begin_connection(lane) {
+            Ok(mut connecting) => {
+                poll_fn(|context| match Pin::new(&mut connecting).poll(context) {
+                    Poll::Ready(result) => Poll::Ready(result.map_err(Failure::Connect)),
+                    Poll::Pending => self.poll_patience(context, false).map(Err),
+                })
+                .await
+            }
+            Err(error) => Err(Failure::Connect(error)),
+        };
+        match connected {
+            Ok(mut stream) => {
+                stream.register();
+                self.connected();
+                Some(Link { stream, asked: 0, fresh: false, _open: open })
+            }
+            Err(failure) => {
+                self.count_failure(&failure, lane, &Times::default());
+                self.pause_after_failure().await;
+                None
+            }
+        }
+    }
+
+    fn begin_connection(&self, lane: &Lane) -> io::Result<Connecting> {
+        let options = ConnectOptions {
+            nodelay: lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
+            delay_acknowledgement: self.course.plan.send_with_handshake,
+            ..ConnectOptions::default()
+        };
+        if !self.reference {
+            self.worker.tally.borrow_mut().connections += 1;
+        }
+        Stream::connect(&lane.address, &options)
+    }
+
+    /// Counts a whole answer.
+    fn count_answer(&self, times: &Times, timed: bool) {
+        let ended = times.last_byte.unwrap_or_else(rt::read_clock);
+        let since = |moment: Moment| nanos_since(moment, times.begun);
+        let tally = &mut *self.worker.tally.borrow_mut();
+        let status = self.answer.status();
+        tally.errors.status += u64::from(status >= 400);
+        if self.reference {
+            return tally.reference.record(since(ended));
+        }
+        tally.received += times.received;
+        tally.answers += 1;
+        tally.count_status(status);
+        if timed {
+            tally.record_times(since(times.first_byte.unwrap_or(ended)), since(ended));
+        }
+    }
+
+    fn count_received(&self, bytes: u64) {
+        if !self.reference {
+            self.worker.tally.borrow_mut().received += bytes;
+        }
+    }
+
+    /// Sends a request, or as much of it as the peer takes before it answers.
+    fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        link: &mut Link,
+        exchange: &mut Exchange<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        while let rest @ [_, ..] = exchange.bytes.get(exchange.sent..).unwrap_or_default() {
+            let count = match link.stream.poll_write_slices(context, &[IoSlice::new(rest)], false) {
+                Poll::Ready(Ok(count)) => count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(failure_of(error, link.fresh))),
+                Poll::Pending if self.is_answered_early(context, link) => return Poll::Ready(Ok(())),
+                Poll::Pending => return self.poll_patience(context, exchange.sent > 0).map(Err),
+            };
+            if std::mem::take(&mut link.fresh) {
+                self.connected();
+            }
+            if !std::mem::replace(&mut exchange.times.sent, true) && !self.reference {
+                self.worker.tally.borrow_mut().requests += 1;
+            }
+            exchange.sent += count;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether a peer that takes no more of a request has something to say.
+    #[cold]
+    fn is_answered_early(&self, context: &mut Context<'_>, link: &mut Link) -> bool {
+        !link.fresh && link.stream.poll_readable(context).is_ready() && link.stream.has_input()
+    }
+
+    fn connected(&mut self) {
+        self.pause = FIRST_PAUSE;
+        self.course.note_connected();
+    }
+
+    /// Takes an answer.
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut Stream,
+        exchange: &mut Exchange<'_>,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            let Poll::Ready(taken) = self.poll_take(context, stream, exchange) else {
+                return self.poll_patience(context, true).map(Err);
+            };
+            exchange.step = taken?;
+            if exchange.step == Step::End {
+                return Poll::Ready(Ok(()));
+            }
+            self.arm();
+        }
+    }
+
+    /// Takes what has come of an answer.
+    fn poll_take(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut Stream,
+        exchange: &mut Exchange<'_>,
+    ) -> Poll<Result<Step, Failure>> {
+        let Reading { buffer, scratch } = &mut *self.worker.reading.borrow_mut();
+        let polled = match exchange.step {
+            Step::Read | Step::End => {
+                buffer.clear();
+                stream.poll_read(context, buffer)
+            }
+            Step::Drop(count) => stream.poll_discard(context, count.min(MOST_DROPPED) as usize),
+        };
+        if polled.is_pending() {
+            exchange.wait_for_much(stream, self.course.plan.timeout.is_none());
+        }
+        let count = match ready!(polled) {
+            Err(error) => return Poll::Ready(Err(failure_of(error, false))),
+            Ok(0) => return Poll::Ready(if self.answer.closed() { Ok(Step::End) } else { Err(Failure::Reset(None)) }),
+            Ok(count) => count as u64,
+        };
+        let times = &mut exchange.times;
+        times.received += count;
+        exchange.last = count;
+        let first = *times.first_byte.get_or_insert_with(rt::read_clock);
+        let step = match exchange.step {
+            Step::Drop(_) => self.answer.dropped(count),
+            _ => match self.answer.feed(buffer.data_mut(), scratch) {
+                Ok(step) => step,
+                Err(_) => return Poll::Ready(Err(Failure::NoHttp)),
+            },
+        };
+        if step == Step::End {
+            times.last_byte = Some(if times.received == count { first } else { rt::read_clock() });
+            if exchange.mark > 1 {
+                let _ = stream.set_receive_low_water(1);
+            }
+        }
+        Poll::Ready(Ok(step))
+    }
+
+    /// The next I/O begins: it has so much time.
+    fn arm(&mut self) {
+        if let Some(timeout) = self.course.plan.timeout {
+            self.timer.arm(Some(rt::now() + timeout));
+        }
+    }
+
+    /// Ready when there is no more waiting; what was not sent when the run ends is given up.
+    fn poll_patience(&mut self, context: &mut Context<'_>, sent: bool) -> Poll<Failure> {
+        let phase = self.worker.phase();
+        if phase == Phase::Over || (!sent && phase != Phase::Running) {
+            return Poll::Ready(Failure::Over);
+        }
+        self.timer.poll_expired(context).map(|()| Failure::Timeout)
+    }
+
+    /// The peer was asked to close and does, so that the ports of this machine last.
+    async fn await_close(&mut self, mut link: Link) {
+        self.timer.arm(Some(rt::now() + CLOSING_AT_MOST));
+        let closed = poll_fn(|context| {
+            if let Poll::Ready(hangup) = link.stream.poll_hangup(context) {
+                return Poll::Ready(hangup == Hangup::PeerClosed);
+            }
+            self.poll_patience(context, true).map(|_| false)
+        });
+        if !closed.await {
+            // It keeps the connection: an orderly close would cost a port for a minute.
+            let _ = link.stream.set_linger_zero();
+        }
+        self.timer.arm(None);
+    }
+
+    async fn pause_after_failure(&mut self) {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        self.worker.idle_until(rt::now() + pause).await;
+    }
+
+    fn return_request(&self) {
+        if !self.reference {
+            self.worker.return_request();
+        }
+    }
+
+    fn count_failure(&self, failure: &Failure, lane: &Lane, times: &Times) {
+        let tally = &mut *self.worker.tally.borrow_mut();
+        match failure {
+            Failure::Connect(_) => tally.errors.connect += 1,
+            Failure::Timeout => tally.errors.timeout += 1,
+            Failure::Reset(_) => tally.errors.reset += 1,
+            Failure::NoHttp => tally.errors.protocol += 1,
+            Failure::Over if times.sent => return self.count_unanswered(tally, times),
+            Failure::Over => return,
+        }
+        let stops = self.course.plan.stop_on_error;
+        let unreached = match failure {
+            Failure::Connect(_) => true,
+            Failure::Timeout => !times.sent,
+            _ => false,
+        };
+        if stops || unreached {
+            self.course.report_trouble(|| format!("{}: {failure}", lane.address));
+        }
+        if stops {
+            Worker::enter_everywhere(Phase::Ending);
+        }
+    }
+
+    /// Counts a request whose answer was waited for to the end in vain: it takes so long at least.
+    fn count_unanswered(&self, tally: &mut Tally, times: &Times) {
+        let waited = nanos_since(rt::now(), times.begun);
+        if self.reference {
+            return tally.reference.record(waited);
+        }
+        tally.unanswered += 1;
+        tally.first_byte.record(times.first_byte.map_or(waited, |moment| nanos_since(moment, times.begun)));
+        tally.last_byte.record(waited);
+    }
+}
+
+fn nanos_since(moment: Moment, begun: Option<Moment>) -> u64 {
+    moment.as_nanos().saturating_sub(begun.unwrap_or(moment).as_nanos())
+}
+
+/// A connection that was never used fails to connect, unless the peer took it and threw it away.
+fn failure_of(error: io::Error, fresh: bool) -> Failure {
+    let thrown_away = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+    if fresh && !thrown_away.contains(&error.kind()) { Failure::Connect(error) } else { Failure::Reset(Some(error)) }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                write!(f, "no source port is free: {error}")
+            }
+            Self::Connect(error) | Self::Reset(Some(error)) => write!(f, "{error}"),
+            Self::Reset(None) => f.write_str("closed before the answer was complete"),
+            Self::Timeout => f.write_str("nothing came in time"),
+            Self::NoHttp => f.write_str("the answer is no HTTP"),
+            Self::Over => f.write_str("the run was over"),
+        }
+    }
+}

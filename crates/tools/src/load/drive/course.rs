@@ -1,0 +1,234 @@
+//! A plan laid out for its workers: who connects where, with what share of the load, and what has to be exact over all
+//! of them. Must never wait or touch a socket.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use base::Moment;
+use rt::net::Address;
+
+use crate::load::plan::{Pace, Plan, Target};
+
+/// A run, shared by its workers.
+pub(super) struct Course {
+    pub(super) plan: Plan,
+    pub(super) lanes: Vec<Lane>,
+    /// Workers, at least one.
+    pub(super) workers: usize,
+    /// When the run began: the first worker's first moment.
+    start: OnceLock<Moment>,
+    /// Requests that may still begin (`-n`), for workers to take in pieces.
+    budget: Option<AtomicU64>,
+    /// Workers whose connections have not all ended.
+    running: AtomicUsize,
+    /// Workers whose part of the load has not ended.
+    loading: AtomicUsize,
+    /// A connection was made.
+    connected: AtomicBool,
+    /// The first failure to connect.
+    trouble: Mutex<Option<String>>,
+}
+
+/// Connections to one address, and what they ask for there.
+pub(super) struct Lane {
+    pub(super) address: Address,
+    pub(super) requests: Vec<Request>,
+    pub(super) connections: u32,
+    /// How fast requests begin, over all workers.
+    pub(super) pace: Pace,
+    /// The client that measures beside the load.
+    pub(super) reference: bool,
+}
+
+/// What is sent.
+pub(super) struct Request {
+    /// Its place among the plan's targets.
+    pub(super) target: usize,
+    pub(super) weight: u32,
+    pub(super) bytes: Box<[u8]>,
+    /// The same with `Connection: close`, for the last request of a connection.
+    pub(super) closing: Box<[u8]>,
+    pub(super) head_only: bool,
+}
+
+/// A connection's place in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) lane: usize,
+    /// When it begins, counted from the run's start.
+    pub(super) begins: Duration,
+}
+
+impl Course {
+    pub(super) fn new(plan: Plan) -> Result<Self, String> {
+        let lanes = lay_out(&plan)?;
+        let workers = usize::try_from(plan.threads).unwrap_or(1).max(1);
+        Ok(Self {
+            lanes,
+            workers,
+            start: OnceLock::new(),
+            budget: plan.requests.map(AtomicU64::new),
+            running: AtomicUsize::new(workers),
+            loading: AtomicUsize::new(workers),
+            connected: AtomicBool::new(false),
+            trouble: Mutex::new(None),
+            plan,
+        })
+    }
+
+    /// When the run began; the first to ask sets it.
+    pub(super) fn start(&self) -> Moment {
+        *self.start.get_or_init(rt::now)
+    }
+
+    /// Connections of the run, those of the reference client among them.
+    pub(super) fn connections(&self) -> u64 {
+        self.lanes.iter().map(|lane| u64::from(lane.connections)).sum()
+    }
+
+    /// The connections of one worker: they are dealt in turn.
+    pub(super) fn places(&self, worker: usize) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut dealt = 0;
+        for (lane, of) in self.lanes.iter().enumerate() {
+            for number in 0..of.connections {
+                if dealt % self.workers == worker {
+                    let ramp = if of.reference { Duration::ZERO } else { self.plan.ramp_up };
+                    let begins = ramp.mul_f64(f64::from(number) / f64::from(of.connections.max(1)));
+                    places.push(Place { lane, begins });
+                }
+                dealt += 1;
+            }
+        }
+        places
+    }
+
+    /// Takes up to so many requests out of the budget. Nothing bounds them without `-n`.
+    pub(super) fn take_budget(&self) -> Option<u64> {
+        /// Pieces are so large that workers seldom meet, and so small that none sits on the last ones.
+        const LARGEST_PIECE: u64 = 64;
+        let Some(budget) = &self.budget else { return Some(u64::MAX) };
+        let piece = |left: u64| (left / (8 * self.workers as u64)).clamp(1, LARGEST_PIECE).min(left);
+        let less = |left: u64| (left > 0).then(|| left - piece(left));
+        budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(piece)
+    }
+
+    /// A worker's connections have all ended. Whether it was the last one.
+    pub(super) fn worker_ended(&self) -> bool {
+        self.running.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// A worker's part of the load has ended. Whether it was the last one.
+    pub(super) fn load_ended(&self) -> bool {
+        self.loading.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Whether all requests of the budget were taken.
+    pub(super) fn is_spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.load(Ordering::Relaxed) == 0)
+    }
+
+    /// A connection was made.
+    pub(super) fn note_connected(&self) {
+        if !self.connected.load(Ordering::Relaxed) {
+            self.connected.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether connecting has failed, and never succeeded.
+    pub(super) fn is_in_vain(&self) -> bool {
+        !self.connected.load(Ordering::Relaxed) && self.trouble().is_some()
+    }
+
+    /// Keeps the first failure to connect.
+    pub(super) fn report_trouble(&self, text: impl FnOnce() -> String) {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(text);
+    }
+
+    /// The first failure to connect.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// One lane for each address, and one more for the reference client at each address that it reaches.
+fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
+        let address = Address::Inet(target.address);
+        let request = request_of(number, target);
+        match lanes.iter_mut().find(|lane| lane.address == address) {
+            Some(lane) => lane.requests.push(request),
+            None => {
+                lanes.push(Lane { address, requests: vec![request], connections: 0, pace: plan.pace, reference: false })
+            }
+        }
+    }
+    if lanes.is_empty() {
+        return Err("no URL has a weight".to_owned());
+    }
+    let mut beside = Vec::new();
+    if let Some(reference) = plan.reference {
+        for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
+            let address = Address::Inet(target.address);
+            let lane = Lane {
+                address: address.clone(),
+                requests: vec![request_of(number, target)],
+                connections: 0,
+                pace: Pace::Constant(reference.rate),
+                reference: true,
+            };
+            match beside.iter_mut().find(|lane: &&mut Lane| lane.address == address) {
+                Some(same) => same.requests.extend(lane.requests),
+                None => beside.push(lane),
+            }
+        }
+        beside.truncate(usize::try_from(reference.connections).unwrap_or(usize::MAX).max(1));
+        share_out(&mut beside, reference.connections.max(1));
+    }
+    if (plan.connections as usize) < lanes.len() {
+        return Err(format!("{} connections cannot reach {} addresses", plan.connections, lanes.len()));
+    }
+    share_out(&mut lanes, plan.connections);
+    lanes.append(&mut beside);
+    Ok(lanes)
+}
+
+/// Shares connections and rate among lanes by the weights of their requests: at least one connection each, and the
+/// largest remainders get what is left.
+fn share_out(lanes: &mut [Lane], connections: u32) {
+    let weight = |lane: &Lane| lane.requests.iter().map(|request| u64::from(request.weight)).sum::<u64>();
+    let total: u64 = lanes.iter().map(weight).sum::<u64>().max(1);
+    let mut left = u64::from(connections).saturating_sub(lanes.len() as u64);
+    let spare = left;
+    let mut remainders = Vec::new();
+    for (number, lane) in lanes.iter_mut().enumerate() {
+        let of = weight(lane);
+        let exact = spare as f64 * of as f64 / total as f64;
+        let whole = (exact as u64).min(left);
+        left -= whole;
+        lane.connections = 1 + u32::try_from(whole).unwrap_or(u32::MAX - 1);
+        remainders.push((exact - exact.floor(), number));
+        let share = of as f64 / total as f64;
+        lane.pace = match lane.pace {
+            Pace::AsFastAsAnswered => Pace::AsFastAsAnswered,
+            Pace::AtMost(rate) => Pace::AtMost(rate * share),
+            Pace::Constant(rate) => Pace::Constant(rate * share),
+        };
+    }
+    remainders.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    for (_, number) in remainders.into_iter().cycle().take(usize::try_from(left).unwrap_or(0)) {
+        lanes[number].connections += 1;
+    }
+}
+
+fn request_of(number: usize, target: &Target) -> Request {
+    Request {
+        target: number,
+        weight: target.weight,
+        bytes: target.request.clone().into(),
+        closing: target.last_request.clone().into(),
+        head_only: target.head_only,
+    }
+}

@@ -1,0 +1,152 @@
+//! Tallies of workers become seconds of the run. Must never lose a report that it took, nor wait.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::Outcome;
+use crate::load::plan::Plan;
+use crate::load::show::{Second, Show};
+use crate::load::tally::Tally;
+
+/// What one worker counted since its last report.
+#[derive(Debug)]
+pub struct Report {
+    /// The worker.
+    pub worker: u16,
+    /// Which second of the run it belongs to, from 1.
+    pub second: u32,
+    /// When, since the run began.
+    pub at: Duration,
+    /// When, in seconds since 1970.
+    pub wall: i64,
+    /// The worker's connections that are open.
+    pub open: u64,
+    /// What it counted.
+    pub tally: Tally,
+    /// The worker has ended: there are no more.
+    pub last: bool,
+}
+
+/// Who takes reports from the workers.
+pub trait Sink: Send + Sync {
+    /// Takes a report without waiting, or gives it back: its worker adds it to the next one. The last of a worker is
+    /// always taken.
+    ///
+    /// # Errors
+    /// The report, when it cannot be taken now.
+    fn report(&self, report: Report) -> Result<(), Box<Report>>;
+    /// All workers have ended.
+    fn ended(&self);
+}
+
+/// Reports on their way to a show.
+pub struct Gathering {
+    show: Box<dyn Show>,
+    workers: Vec<Reporter>,
+    /// Seconds that not every worker has reported, the oldest first.
+    seconds: VecDeque<Partial>,
+    /// The second that the first of them is.
+    first: u32,
+    total: Tally,
+    shown: Duration,
+    ended: bool,
+}
+
+#[derive(Default, Clone)]
+struct Reporter {
+    second: u32,
+    open: u64,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Partial {
+    at: Duration,
+    wall: i64,
+    tally: Tally,
+}
+
+/// Seconds that a worker may be behind the others; a later report counts as the oldest of them.
+const MOST_BEHIND: u32 = 60;
+
+impl Gathering {
+    /// Begins the show.
+    ///
+    /// # Errors
+    /// The show's.
+    pub fn new(plan: &Plan, mut show: Box<dyn Show>, workers: usize) -> Result<Self, Outcome> {
+        show.begin(plan)?;
+        Ok(Self {
+            show,
+            workers: vec![Reporter::default(); workers],
+            seconds: VecDeque::new(),
+            first: 1,
+            total: Tally::new(),
+            shown: Duration::ZERO,
+            ended: false,
+        })
+    }
+
+    /// Takes a report, and shows what is complete with it. Whether there are more to come.
+    ///
+    /// # Errors
+    /// The show's: it ends the run.
+    pub fn take(&mut self, report: Report) -> Result<bool, Outcome> {
+        let Some(reporter) = self.workers.get_mut(usize::from(report.worker)) else { return Ok(!self.ended) };
+        let second = report.second.clamp(self.first, self.first.saturating_add(MOST_BEHIND));
+        *reporter = Reporter { second, open: report.open, ended: report.last };
+        let index = (second - self.first) as usize;
+        while self.seconds.len() <= index {
+            self.seconds.push_back(Partial::default());
+        }
+        let partial = &mut self.seconds[index];
+        partial.at = partial.at.max(report.at);
+        partial.wall = partial.wall.max(report.wall);
+        partial.tally.add(&report.tally);
+        self.show_complete()?;
+        Ok(!self.ended)
+    }
+
+    fn show_complete(&mut self) -> Result<(), Outcome> {
+        let everybody = self.workers.iter().all(|worker| worker.ended);
+        while !self.seconds.is_empty() {
+            let first = self.first;
+            let reported = self.workers.iter().all(|worker| worker.ended || worker.second >= first);
+            if !reported {
+                break;
+            }
+            let Some(partial) = self.seconds.pop_front() else { break };
+            self.first += 1;
+            // Whoever ended before the second was over has reported with the next one.
+            if partial.at > Duration::ZERO {
+                self.show_second(partial)?;
+            }
+        }
+        if everybody && !self.ended {
+            self.ended = true;
+            self.show.end(&self.total, self.shown)?;
+        }
+        Ok(())
+    }
+
+    fn show_second(&mut self, partial: Partial) -> Result<(), Outcome> {
+        self.total.add(&partial.tally);
+        let length = partial.at.saturating_sub(self.shown);
+        self.shown = self.shown.max(partial.at);
+        let open = self.workers.iter().map(|worker| worker.open).sum();
+        let second = Second { at: self.shown, wall: partial.wall, length, open, tally: partial.tally };
+        self.show.second(&second, &self.total)
+    }
+
+    /// Everything so far.
+    #[must_use]
+    pub fn total(&self) -> &Tally {
+        &self.total
+    }
+}
+
+impl std::fmt::Debug for Gathering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gathering").field("first", &self.first).field("shown", &self.shown).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! The drive of the load: sends what a plan asks for, over as many connections, and counts what becomes of it. Must never
+//! print, and never look at what an answer's body holds.
+
+mod answer;
+mod client;
+mod course;
+mod gather;
+mod pacer;
+mod schedule;
+mod worker;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+
+use rt::{Class, NO_TAG, Signal};
+
+use self::course::{Course, Place};
+pub use self::gather::{Gathering, Report, Sink};
+use self::worker::{Phase, Worker};
+use super::plan::Plan;
+use super::show::Show;
+use crate::Outcome;
+
+/// Reports that may wait for the printing thread, for each worker.
+const REPORTS_WAITING: usize = 4;
+/// Descriptors that a process has beside its connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// A run that is laid out.
+#[derive(Clone)]
+pub struct Drive {
+    course: Arc<Course>,
+}
+
+impl Drive {
+    /// Lays a plan out.
+    ///
+    /// # Errors
+    /// What cannot be: more addresses than connections.
+    pub fn new(plan: Plan) -> Result<Self, String> {
+        Ok(Self { course: Arc::new(Course::new(plan)?) })
+    }
+
+    /// The first task of each worker of a runtime that has as many as [`Drive::workers`].
+    #[must_use]
+    pub fn main(&self, sink: Arc<dyn Sink>) -> rt::Main {
+        let course = Arc::clone(&self.course);
+        Arc::new(move |number| {
+            let (course, sink) = (Arc::clone(&course), Arc::clone(&sink));
+            Box::pin(async move { begin(&course, sink, number) })
+        })
+    }
+
+    /// The first failure to connect; with `-e` the first failure of any kind.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.course.trouble()
+    }
+
+    /// Workers that the plan asks for.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.course.workers
+    }
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("plan", &self.course.plan).finish_non_exhaustive()
+    }
+}
+
+/// Starts one worker's part.
+fn begin(course: &Arc<Course>, sink: Arc<dyn Sink>, number: rt::WorkerId) {
+    course.start();
+    let places = course.places(usize::from(number));
+    let worker = Rc::new(Worker::new(course, sink, &places));
+    rt::set_local(Rc::clone(&worker) as Rc<dyn std::any::Any>);
+    let is_reference = |place: &Place| course.lanes.get(place.lane).is_some_and(|lane| lane.reference);
+    if places.iter().all(is_reference) {
+        worker.load_ended();
+    }
+    if places.is_empty() {
+        worker.finish();
+    }
+    for place in places {
+        let alive = worker.begin_task(is_reference(&place));
+        rt::spawn(Class::Normal, NO_TAG, client::fill(Rc::clone(&worker), alive, place));
+    }
+    for lane in 0..course.lanes.len() {
+        let pace = Rc::clone(&worker);
+        rt::spawn(Class::Normal, NO_TAG, async move {
+            if let Err(error) = pace.keep_pace(lane).await {
+                pace.course.report_trouble(|| format!("no alarm for the rate: {error}"));
+                Worker::enter_everywhere(Phase::Over);
+            }
+        });
+    }
+    let (phases, seconds) = (Rc::clone(&worker), Rc::clone(&worker));
+    rt::spawn(Class::Normal, NO_TAG, async move { phases.watch_phases().await });
+    rt::spawn(Class::Normal, NO_TAG, async move { seconds.report_seconds().await });
+    if number == 0 {
+        rt::spawn(Class::Normal, NO_TAG, heed_signals());
+    }
+}
+
+/// The first signal ends the run in order, the second at once.
+async fn heed_signals() {
+    let Ok(mut signals) = rt::signals(&[Signal::Interrupt, Signal::Terminate]) else { return };
+    for phase in [Phase::Ending, Phase::Over] {
+        signals.next().await;
+        Worker::enter_everywhere(phase);
+    }
+}
+
+/// Reports that go to the printing thread.
+struct ToThread(SyncSender<Report>);
+
+impl Sink for ToThread {
+    fn report(&self, report: Report) -> Result<(), Box<Report>> {
+        if report.last {
+            // Nothing is driven any more, so that waiting does no harm.
+            let _ = self.0.send(report);
+            return Ok(());
+        }
+        match self.0.try_send(report) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(report)) => Err(Box::new(report)),
+            Err(TrySendError::Disconnected(_)) => {
+                // The show has ended the run.
+                rt::stop();
+                Ok(())
+            }
+        }
+    }
+
+    fn ended(&self) {
+        rt::stop();
+    }
+}
+
+/// Runs a plan to its end: until its requests are answered, its time is over, or somebody interrupts it.
+pub fn run(plan: Plan, show: Box<dyn Show>) -> Outcome {
+    let drive = match Drive::new(plan) {
+        Ok(drive) => drive,
+        Err(why) => return Outcome::Misused(why),
+    };
+    if let Err(why) = raise_descriptors(&drive.course) {
+        return Outcome::Failed(why);
+    }
+    let (sender, receiver) = mpsc::sync_channel(REPORTS_WAITING * drive.workers());
+    let gathering = match Gathering::new(&drive.course.plan, show, drive.workers()) {
+        Ok(gathering) => gathering,
+        Err(outcome) => return outcome,
+    };
+    let printing = std::thread::Builder::new().name("show".to_owned()).spawn(move || gather(gathering, &receiver));
+    let printing = match printing {
+        Ok(printing) => printing,
+        Err(error) => return Outcome::Failed(format!("no thread to print from: {error}")),
+    };
+    let config = rt::Config { workers: drive.workers(), ..rt::Config::default() };
+    let ran = rt::run(&config, drive.main(Arc::new(ToThread(sender))));
+    let shown = printing.join().unwrap_or_else(|_| Err(Outcome::Failed("the printing thread panicked".to_owned())));
+    match (ran, shown, drive.trouble()) {
+        (Err(error), ..) => Outcome::Failed(error.to_string()),
+        (Ok(()), Err(outcome), _) => outcome,
+        (Ok(()), Ok(answers), Some(trouble)) if answers == 0 || drive.course.plan.stop_on_error => {
+            Outcome::Failed(trouble)
+        }
+        _ => Outcome::Done,
+    }
+}
+
+/// Shows reports as they come; tells how many answers there were.
+fn gather(mut gathering: Gathering, reports: &Receiver<Report>) -> Result<u64, Outcome> {
+    while let Ok(report) = reports.recv() {
+        if !gathering.take(report)? {
+            break;
+        }
+    }
+    Ok(gathering.total().answers)
+}
+
+fn raise_descriptors(course: &Course) -> Result<(), String> {
+    let wanted = course.connections() + OTHER_DESCRIPTORS;
+    let limit = match rt::process::raise_descriptor_limit(wanted) {
+        Ok((soft, _)) => soft,
+        Err(error) => return Err(format!("the limit of descriptors cannot be raised: {error}")),
+    };
+    if limit < wanted {
+        return Err(format!(
+            "{} connections need {wanted} descriptors, and this process may have {limit} (ulimit -n)",
+            course.connections()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! What the connections of one worker share: its tally, its part of the budget, and the phase of the run. Must never
+//! send or receive.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use base::{Buffer, Moment};
+
+use super::answer::Scratch;
+use super::course::{Course, Place};
+use super::gather::{Report, Sink};
+use super::pacer::Pacer;
+use super::schedule::{Due, Schedule};
+use crate::load::plan::Pace;
+use crate::load::tally::Tally;
+
+/// How long answers are waited for when no more requests begin.
+const DRAIN_AT_MOST: Duration = Duration::from_secs(30);
+/// How often tallies are reported.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Requests begin.
+    Running,
+    /// No more begin; answers are waited for.
+    Ending,
+    /// Nothing is waited for.
+    Over,
+}
+
+/// One worker's part of a run.
+pub(super) struct Worker {
+    pub(super) course: Arc<Course>,
+    sink: Arc<dyn Sink>,
+    pub(super) tally: RefCell<Tally>,
+    pub(super) reading: RefCell<Reading>,
+    /// Connections that are open, or being opened.
+    pub(super) open: Cell<u64>,
+    phase: Cell<Phase>,
+    /// The last second that was reported.
+    reported: Cell<u32>,
+    /// Tasks of the load's connections, and of those of the reference client.
+    alive: [Cell<usize>; 2],
+    /// The tasks to wake when the phase changes.
+    wakers: RefCell<Vec<Waker>>,
+    budget: Cell<u64>,
+    /// Turns of weighted requests, by lane.
+    turns: RefCell<Vec<Turns>>,
+    /// Who may send when, by lane; a lane that sends as fast as it is answered has none.
+    pacers: Vec<Option<Pacer>>,
+}
+
+/// The place that every read of this worker goes to, and what parsing needs.
+pub(super) struct Reading {
+    pub(super) buffer: Buffer,
+    pub(super) scratch: Scratch,
+}
+
+/// Whose turn it is among the requests of a lane, in proportion to their weights and as evenly spread as can be.
+struct Turns {
+    weights: Vec<i64>,
+    credits: Vec<i64>,
+}
+
+/// A task of a connection, counted while it lives.
+pub(super) struct Alive {
+    worker: Rc<Worker>,
+    reference: bool,
+}
+
+impl Worker {
+    pub(super) fn new(course: &Arc<Course>, sink: Arc<dyn Sink>, places: &[Place]) -> Self {
+        let reading = Reading { buffer: rt::buffer(), scratch: Scratch::new(course.plan.targets.len()) };
+        let turns = course.lanes.iter().map(|lane| Turns::new(lane.requests.iter().map(|request| request.weight)));
+        Self {
+            course: Arc::clone(course),
+            sink,
+            tally: RefCell::default(),
+            reading: RefCell::new(reading),
+            open: Cell::new(0),
+            phase: Cell::new(Phase::Running),
+            reported: Cell::new(0),
+            alive: [Cell::new(0), Cell::new(0)],
+            wakers: RefCell::default(),
+            budget: Cell::new(0),
+            turns: RefCell::new(turns.collect()),
+            pacers: pacers(course, places),
+        }
+    }
+
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    /// Goes on to a later phase and wakes whoever may wait for that.
+    pub(super) fn enter(&self, phase: Phase) {
+        let before = self.phase.get();
+        if before < phase {
+            if before == Phase::Running {
+                self.count_unsent(rt::now().min(self.deadline()));
+            }
+            self.phase.set(phase);
+            self.wakers.borrow().iter().for_each(Waker::wake_by_ref);
+        }
+    }
+
+    /// Has every worker go on to a later phase.
+    pub(super) fn enter_everywhere(phase: Phase) {
+        for worker in 0..rt::workers() {
+            let job = move || {
+                if let Some(worker) = rt::local::<Worker>() {
+                    worker.enter(phase);
+                }
+            };
+            rt::post(u16::try_from(worker).unwrap_or(u16::MAX), Box::new(job));
+        }
+    }
+
+    /// The task that calls is woken when the phase changes.
+    pub(super) async fn enlist(&self) {
+        poll_fn(|context| {
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Waits for a moment, or for the end of the phase of running; whether it still goes on.
+    pub(super) async fn idle_until(&self, moment: Moment) -> bool {
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(moment));
+        poll_fn(|context| {
+            if self.phase() != Phase::Running {
+                return Poll::Ready(false);
+            }
+            timer.poll_expired(context).map(|()| true)
+        })
+        .await
+    }
+
+    /// Takes one request out of the budget; `false` when there is none.
+    #[inline]
+    pub(super) fn take_request(&self) -> bool {
+        if self.budget.get() == 0 {
+            let Some(piece) = self.course.take_budget() else { return false };
+            self.budget.set(piece);
+        }
+        self.budget.set(self.budget.get() - 1);
+        true
+    }
+
+    /// Gives a request back that did not begin.
+    pub(super) fn return_request(&self) {
+        self.budget.set(self.budget.get().saturating_add(1));
+    }
+
+    /// Who may send when on a lane, where its pace is bound.
+    #[inline]
+    pub(super) fn pacer(&self, lane: usize) -> Option<&Pacer> {
+        self.pacers.get(lane)?.as_ref()
+    }
+
+    /// Which of a lane's requests comes next.
+    #[inline]
+    pub(super) fn next_request(&self, lane: usize) -> usize {
+        self.turns.borrow_mut().get_mut(lane).map_or(0, Turns::next)
+    }
+
+    pub(super) fn begin_task(self: &Rc<Self>, reference: bool) -> Alive {
+        let alive = &self.alive[usize::from(reference)];
+        alive.set(alive.get() + 1);
+        Alive { worker: Rc::clone(self), reference }
+    }
+
+    fn tasks(&self) -> usize {
+        self.alive.iter().map(Cell::get).sum()
+    }
+
+    /// A connection's task has ended. The reference client ends with the load.
+    fn task_ended(&self, reference: bool) {
+        let alive = &self.alive[usize::from(reference)];
+        alive.set(alive.get() - 1);
+        if !reference && alive.get() == 0 {
+            self.load_ended();
+        }
+        if self.tasks() == 0 {
+            self.finish();
+        }
+    }
+
+    /// The load of this worker has ended, or it has none.
+    pub(super) fn load_ended(&self) {
+        if self.course.load_ended() {
+            Self::enter_everywhere(Phase::Ending);
+        }
+    }
+
+    /// The worker's connections have ended, or there are none.
+    pub(super) fn finish(&self) {
+        self.report(None);
+        if self.course.worker_ended() {
+            self.sink.ended();
+        }
+    }
+
+    fn report(&self, second: Option<u32>) {
+        let at = rt::now().saturating_since(self.course.start());
+        // The last report belongs to the second that was not reported yet, even if that has just ended.
+        let number = second.unwrap_or(self.reported.get().saturating_add(1));
+        self.reported.set(number);
+        let report = Report {
+            worker: rt::worker(),
+            second: number,
+            at,
+            wall: rt::wall().seconds,
+            open: self.open.get(),
+            tally: self.tally.borrow_mut().take(),
+            last: second.is_none(),
+        };
+        // What is not taken now is reported with the next second.
+        if let Err(report) = self.sink.report(report) {
+            self.tally.borrow_mut().add(&report.tally);
+        }
+    }
+
+    /// Reports a tally each second, until the worker's connections have ended.
+    pub(super) async fn report_seconds(&self) {
+        let start = self.course.start();
+        let mut second = 0;
+        while self.tasks() > 0 {
+            second += 1;
+            rt::sleep_until(start + INTERVAL * second).await;
+            if self.tasks() > 0 {
+                self.report(Some(second));
+                self.end_in_vain();
+            }
+        }
+    }
+
+    /// Where nobody can be reached at all, trying on helps nobody.
+    fn end_in_vain(&self) {
+        if self.course.is_in_vain() {
+            self.enter(Phase::Ending);
+        }
+    }
+
+    /// Ends the phases in time.
+    pub(super) async fn watch_phases(&self) {
+        self.enlist().await;
+        self.await_deadline().await;
+        self.enter(Phase::Ending);
+        rt::sleep(DRAIN_AT_MOST).await;
+        self.enter(Phase::Over);
+    }
+
+    /// Waits for the time to be over, as precisely as a rate's requests are due, or for another end.
+    async fn await_deadline(&self) {
+        let deadline = self.deadline();
+        let mut alarm = rt::Alarm::new().ok().filter(|_| deadline != Moment::MAX);
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(deadline));
+        poll_fn(|context| {
+            if self.phase() != Phase::Running || timer.poll_expired(context).is_ready() {
+                return Poll::Ready(());
+            }
+            // Where there is no alarm, the timer comes soon enough.
+            let Some(alarm) = &mut alarm else { return Poll::Pending };
+            alarm.poll_at(context, deadline).map(drop)
+        })
+        .await;
+    }
+
+    /// When no more requests begin.
+    fn deadline(&self) -> Moment {
+        self.course.plan.duration.map_or(Moment::MAX, |duration| self.course.start() + duration)
+    }
+
+    /// Counts the requests that were due before `end` and found no free connection: whoever would have sent them has
+    /// waited for so long at least. A run that ends by its number of requests has none.
+    fn count_unsent(&self, end: Moment) {
+        if self.course.is_spent() {
+            return;
+        }
+        let tally = &mut *self.tally.borrow_mut();
+        for (pacer, lane) in self.pacers.iter().zip(&self.course.lanes) {
+            let Some(pacer) = pacer else { continue };
+            pacer.take_rest(end, |waited, count| {
+                let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+                if lane.reference {
+                    tally.reference.record_many(nanos, count);
+                } else {
+                    tally.unanswered += count;
+                    tally.first_byte.record_many(nanos, count);
+                    tally.last_byte.record_many(nanos, count);
+                }
+            });
+        }
+    }
+
+    /// Hands out what is due on a lane.
+    pub(super) async fn keep_pace(&self, lane: usize) -> std::io::Result<()> {
+        let Some(pacer) = self.pacer(lane) else { return Ok(()) };
+        let mut alarm = rt::Alarm::new()?;
+        self.enlist().await;
+        poll_fn(|context| {
+            if self.phase() != Phase::Running {
+                return Poll::Ready(Ok(()));
+            }
+            while let Some(next) = pacer.hand_out(context) {
+                if alarm.poll_at(context, next)?.is_pending() {
+                    break;
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The paces of this worker's connections: each worker has the part of the rate that it has of the connections.
+fn pacers(course: &Course, places: &[Place]) -> Vec<Option<Pacer>> {
+    let offset = f64::from(rt::worker()) / course.workers as f64;
+    let pacer = |(number, lane): (usize, &super::course::Lane)| {
+        let here = places.iter().filter(|place| place.lane == number).count();
+        let share = here as f64 / f64::from(lane.connections.max(1));
+        let ramp = if lane.reference { Duration::ZERO } else { course.plan.ramp_up };
+        let (rate, constant) = match lane.pace {
+            Pace::AsFastAsAnswered => return None,
+            Pace::AtMost(rate) => (rate, false),
+            Pace::Constant(rate) => (rate, true),
+        };
+        let schedule = Schedule::new(rate * share, ramp);
+        (here > 0).then(|| Pacer::new(course.start(), Due::new(schedule, offset, constant)))
+    };
+    course.lanes.iter().enumerate().map(pacer).collect()
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.worker.task_ended(self.reference);
+    }
+}
+
+impl Turns {
+    fn new(weights: impl Iterator<Item = u32>) -> Self {
+        let weights: Vec<i64> = weights.map(i64::from).collect();
+        Self { credits: vec![0; weights.len()], weights }
+    }
+
+    fn next(&mut self) -> usize {
+        if self.weights.len() < 2 {
+            return 0;
+        }
+        let mut best = 0;
+        for (number, weight) in self.weights.iter().enumerate() {
+            self.credits[number] += weight;
+            if self.credits[number] > self.credits[best] {
+                best = number;
+            }
+        }
+        self.credits[best] -= self.weights.iter().sum::<i64>();
+        best
+    }
+}

@@ -1,0 +1,39 @@
+//! The load generator: sends requests as it was told and measures the answers. Must never know what stands at the
+//! other end.
+//!
+//! A run goes through four rooms: [`options`] makes a [`plan::Plan`] of the command line, the [`drive`] sends it and
+//! counts into a [`tally::Tally`] on each worker, and once a second their sum reaches a [`show::Show`], which prints it.
+
+pub mod drive;
+pub mod options;
+pub mod plan;
+pub mod record;
+pub mod show;
+pub mod tally;
+pub mod target;
+
+use crate::Outcome;
+use options::Wish;
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Runs the tool with the words behind its name.
+#[must_use]
+pub fn main(words: &[OsString]) -> Outcome {
+    match options::parse(words, &target::resolve) {
+        Ok(Wish::Help) => {
+            // Nobody is left to read it when standard output is gone.
+            let _ = std::io::stdout().lock().write_all(options::page().as_bytes());
+            Outcome::Done
+        }
+        Ok(Wish::Run(plan)) => run(*plan),
+        Err(outcome) => outcome,
+    }
+}
+
+fn run(plan: plan::Plan) -> Outcome {
+    match show::open(&plan) {
+        Ok(show) => drive::run(plan, show),
+        Err(outcome) => outcome,
+    }
+}

@@ -1,0 +1,220 @@
+//! The command line: words become a [`Plan`]. One table, [`OPTIONS`], feeds the parser, `--help` and the tests. Must
+//! never send anything; the files of bodies are read here, and names become addresses.
+//!
+//! Source: h1load's usage and manual for its options, of which each means here what it means there. Beyond it, options
+//! may stand behind and between URLs, and a value may follow its letter at once (`-c4`).
+
+mod help;
+mod table;
+mod value;
+
+pub use help::page;
+pub use table::{Group, OPTIONS, Row, Value};
+
+use super::plan::{Output, Pace, Place, Plan};
+use super::target::{Body, Resolve, Url, Wanted, Wording, prepare};
+use crate::Outcome;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+/// URLs that one run takes.
+pub const MOST_URLS: usize = 1000;
+/// Bytes that all requests of a run may have together.
+pub const LARGEST_REQUESTS: usize = 512 << 20;
+
+/// What the command line asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wish {
+    /// `-h`, `--help`.
+    Help,
+    /// A run.
+    Run(Box<Plan>),
+}
+
+/// What was read so far.
+pub(super) struct Draft {
+    /// Everything but the targets.
+    plan: Plan,
+    /// What has its URL.
+    wanted: Vec<Wanted>,
+    /// What holds for the URLs to come.
+    method: Option<String>,
+    fields: Vec<(String, String)>,
+    body: Option<Body>,
+    /// For the next URL alone.
+    weight: Option<u32>,
+    /// `-R` and `--constant`.
+    at_most: Option<f64>,
+    constant: Option<f64>,
+    /// The last option about requests that no URL has followed yet.
+    waiting: Option<&'static str>,
+}
+
+/// Reads the words behind `weir load`.
+///
+/// # Errors
+/// Words that are not understood, a body that cannot be read, a name without an address.
+pub fn parse(words: &[OsString], resolve: Resolve<'_>) -> Result<Wish, Outcome> {
+    let mut draft = Draft::new();
+    let mut words = words.iter().map(OsString::as_os_str);
+    let mut only_urls = false;
+    while let Some(word) = words.next() {
+        match word.as_bytes() {
+            b"--" if !only_urls => only_urls = true,
+            b"-h" | b"--help" if !only_urls => return Ok(Wish::Help),
+            [b'-', _, ..] if !only_urls => option(&mut draft, word, &mut words)?,
+            _ => draft.url(word)?,
+        }
+    }
+    draft.finish(resolve).map(|plan| Wish::Run(Box::new(plan)))
+}
+
+/// Applies one option, with its value from behind it or from the next word.
+fn option<'a>(draft: &mut Draft, word: &OsStr, words: &mut impl Iterator<Item = &'a OsStr>) -> Result<(), Outcome> {
+    let (row, attached) = find(word).ok_or_else(|| misused(format!("unknown option '{}'", word.to_string_lossy())))?;
+    let value = match (row.value, attached) {
+        (Value::None, Some(_)) => return Err(misused(format!("{} takes no value", row.name))),
+        (Value::None | Value::Optional(_), None) => None,
+        (Value::Needed(_) | Value::Optional(_), Some(value)) => Some(value),
+        (Value::Needed(what), None) => {
+            Some(words.next().ok_or_else(|| misused(format!("{} expects a value ({what})", row.name)))?)
+        }
+    };
+    if row.group == Group::Requests {
+        draft.waiting = Some(row.name);
+    }
+    (row.apply)(draft, row.name, value.unwrap_or_default())
+}
+
+/// The row of a word, and the value within the word.
+fn find(word: &OsStr) -> Option<(&'static Row, Option<&OsStr>)> {
+    let bytes = word.as_bytes();
+    let row = |name: &[u8]| OPTIONS.iter().find(|row| row.name.as_bytes() == name);
+    if let Some(row) = row(bytes) {
+        return Some((row, None));
+    }
+    if bytes.starts_with(b"--") {
+        let equals = bytes.iter().position(|byte| *byte == b'=')?;
+        return Some((row(&bytes[..equals])?, Some(OsStr::from_bytes(&bytes[equals + 1..]))));
+    }
+    let row = row(&bytes[..2]).filter(|row| matches!(row.value, Value::Needed(_)))?;
+    Some((row, Some(OsStr::from_bytes(&bytes[2..]))))
+}
+
+fn misused(why: String) -> Outcome {
+    Outcome::Misused(why)
+}
+
+impl Draft {
+    fn new() -> Self {
+        Self {
+            plan: Plan {
+                targets: Vec::new(),
+                connections: 1,
+                threads: 1,
+                duration: None,
+                requests: None,
+                requests_per_connection: None,
+                ramp_up: Duration::ZERO,
+                think: Duration::ZERO,
+                timeout: None,
+                pace: Pace::AsFastAsAnswered,
+                reference: None,
+                stop_on_error: false,
+                first_untimed: false,
+                send_with_handshake: false,
+                overhead: None,
+                output: Output::default(),
+            },
+            wanted: Vec::new(),
+            method: None,
+            fields: Vec::new(),
+            body: None,
+            weight: None,
+            at_most: None,
+            constant: None,
+            waiting: None,
+        }
+    }
+
+    /// Takes a URL, and what was said about requests so far with it.
+    fn url(&mut self, word: &OsStr) -> Result<(), Outcome> {
+        let text = word.to_str().ok_or_else(|| misused(format!("the URL '{}' is no text", word.to_string_lossy())))?;
+        let url = Url::parse(text).map_err(misused)?;
+        if self.wanted.len() == MOST_URLS {
+            return Err(misused(format!("more than {MOST_URLS} URLs")));
+        }
+        let usual = if self.body.is_some() { "POST" } else { "GET" };
+        self.wanted.push(Wanted {
+            url,
+            weight: self.weight.take().unwrap_or(1),
+            wording: Wording {
+                method: self.method.clone().unwrap_or_else(|| usual.to_owned()),
+                fields: self.fields.clone(),
+                body: self.body.clone(),
+            },
+        });
+        self.waiting = None;
+        Ok(())
+    }
+
+    /// What no option can see by itself.
+    fn finish(mut self, resolve: Resolve<'_>) -> Result<Plan, Outcome> {
+        if self.wanted.is_empty() {
+            return Err(misused("no URL was given".to_owned()));
+        }
+        if let Some(name) = self.waiting {
+            return Err(misused(format!(
+                "{name} stands behind the last URL: write it in front of the URL that it is for"
+            )));
+        }
+        let plan = &mut self.plan;
+        if plan.threads > plan.connections {
+            let (threads, connections) = (plan.threads, plan.connections);
+            return Err(misused(format!("-t {threads} is more threads than there are connections (-c {connections})")));
+        }
+        plan.pace = match (self.at_most, self.constant) {
+            (Some(_), Some(_)) => return Err(misused("-R and --constant exclude each other".to_owned())),
+            (_, Some(_)) if !plan.think.is_zero() => {
+                return Err(misused(
+                    "-T and --constant exclude each other: a constant rate waits for nothing".to_owned(),
+                ));
+            }
+            (_, Some(rate)) => Pace::Constant(rate),
+            (Some(rate), None) => Pace::AtMost(rate),
+            (None, None) => Pace::AsFastAsAnswered,
+        };
+        places(&plan.output)?;
+        let mut size = 0;
+        for wanted in &self.wanted {
+            let target = prepare(wanted, resolve)?;
+            size += target.request.len();
+            if size > LARGEST_REQUESTS {
+                return Err(misused(format!("the requests are larger than {LARGEST_REQUESTS} bytes together")));
+            }
+            plan.targets.push(target);
+        }
+        Ok(self.plan)
+    }
+}
+
+/// One form for standard output, one file for each form.
+fn places(output: &Output) -> Result<(), Outcome> {
+    let on_stdout = |place: &Option<Place>| *place == Some(Place::Stdout);
+    let both = match (&output.json, &output.csv) {
+        (Some(Place::Stdout), Some(Place::Stdout)) => Some("--json and --csv cannot both have standard output"),
+        (Some(Place::File(one)), Some(Place::File(other))) if one == other => {
+            Some("--json and --csv name the same file")
+        }
+        _ if output.live && (on_stdout(&output.json) || on_stdout(&output.csv)) => {
+            Some("--live needs standard output for itself: write --json=FILE or --csv=FILE")
+        }
+        _ if output.live && output.quiet => Some("--live and -q exclude each other"),
+        _ => None,
+    };
+    both.map_or(Ok(()), |why| Err(misused(why.to_owned())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! The table of options: every one with its value, its place in the help and what it writes down. Must never act on one.
+
+use super::value::{count, limit, rate, time};
+use super::{Draft, misused};
+use crate::Outcome;
+use crate::load::plan::{Place, Reference};
+use crate::load::target::{LARGEST_BODY, check_field, check_method, read_body};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Connections that a run may have.
+const MOST_CONNECTIONS: u64 = 1_000_000;
+/// Threads that a run may have.
+const MOST_THREADS: u64 = 1024;
+/// Requests that a limit may count.
+const MOST_REQUESTS: u64 = 1_000_000_000_000_000;
+/// Requests a second that a rate may ask for.
+const MOST_RATE: f64 = 1e9;
+/// Requests a second of the reference client.
+const MOST_REFERENCE: f64 = 1e6;
+/// Out of the sum of all weights.
+const MOST_WEIGHT: u64 = 1_000_000;
+/// Field lines that a request may have.
+const MOST_FIELDS: usize = 256;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Where an option's value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// The option has none.
+    None,
+    /// The next word, or behind the option's letter, or behind `=`; the text names it in the help.
+    Needed(&'static str),
+    /// Behind `=`, or nowhere.
+    Optional(&'static str),
+}
+
+/// The headings of the help text, in the order in which they are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// How much, how long, how fast.
+    Load,
+    /// What is sent. These hold for the URLs behind them.
+    Requests,
+    /// What is printed.
+    Output,
+    /// Known, and refused until there is TLS.
+    Tls,
+}
+
+impl Group {
+    /// Every group with its heading.
+    pub const ALL: &'static [(Self, &'static str)] = &[
+        (Self::Load, "Load"),
+        (Self::Requests, "Requests: each holds for the URLs behind it, until it is written again"),
+        (Self::Output, "Output"),
+        (Self::Tls, "Not supported yet"),
+    ];
+}
+
+type Apply = fn(&mut Draft, &'static str, &OsStr) -> Result<(), Outcome>;
+
+/// One option.
+pub struct Row {
+    /// The option with its dashes.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// Where the help shows it.
+    pub group: Group,
+    /// What it does, one sentence.
+    pub doc: &'static str,
+    /// Writes it down: the draft, the option's own name, its value (empty without one).
+    pub(super) apply: Apply,
+}
+
+const fn row(name: &'static str, value: Value, group: Group, doc: &'static str, apply: Apply) -> Row {
+    Row { name, value, group, doc, apply }
+}
+
+/// A row for an option that writes down one expression of its value.
+macro_rules! set {
+    ($name:literal, $value:literal, $group:ident, $doc:literal, $read:expr, $($field:ident).+) => {
+        row($name, Value::Needed($value), Group::$group, $doc, |draft, name, value| {
+            draft.$($field).+ = expected(name, value, $read)?;
+            Ok(())
+        })
+    };
+}
+
+/// A row for an option that sets one boolean.
+macro_rules! switch {
+    ($name:literal, $group:ident, $doc:literal, $($field:ident).+) => {
+        row($name, Value::None, Group::$group, $doc, |draft, _, _| {
+            draft.$($field).+ = true;
+            Ok(())
+        })
+    };
+}
+
+/// A row for an option that only TLS can honour.
+macro_rules! tls {
+    ($name:literal, $value:expr, $doc:literal) => {
+        row($name, $value, Group::Tls, $doc, |_, name, _| {
+            Err(misused(format!("TLS is not there yet: {name} cannot be honoured")))
+        })
+    };
+}
+
+/// Every option but `-h`, `--help` and `--`, which the parser treats itself.
+pub const OPTIONS: &[Row] = &[
+    set!(
+        "-c",
+        "CONNECTIONS",
+        Load,
+        "connections at the same time, over all threads (1)",
+        connections,
+        plan.connections
+    ),
+    set!("-t", "THREADS", Load, "threads, no more than connections (1)", threads, plan.threads),
+    set!(
+        "-d",
+        "TIME",
+        Load,
+        "begins requests for that long, in seconds without a unit (until interrupted)",
+        |text| { Ok(Some(time(text, SECOND)?).filter(|time| !time.is_zero())) },
+        plan.duration
+    ),
+    set!("-n", "REQUESTS", Load, "ends after so many requests in all (no limit)", requests, plan.requests),
+    set!(
+        "-r",
+        "REQUESTS",
+        Load,
+        "closes a connection after so many requests (no limit)",
+        requests,
+        plan.requests_per_connection
+    ),
+    set!(
+        "-s",
+        "TIME",
+        Load,
+        "starts softly: all connections, or the whole rate, after that time (0 s)",
+        |text| time(text, SECOND),
+        plan.ramp_up
+    ),
+    set!(
+        "-R",
+        "RATE",
+        Load,
+        "begins no more than so many requests a second; late ones delay others (no limit)",
+        |text| rate(text, MOST_RATE),
+        at_most
+    ),
+    set!(
+        "--constant",
+        "RATE",
+        Load,
+        "begins so many requests a second; times count from when each was due",
+        |text| rate(text, MOST_RATE),
+        constant
+    ),
+    row(
+        "--reference",
+        Value::Needed("RATE[,CONNS]"),
+        Group::Load,
+        "a client of its own beside the load, that measures at this constant rate (1 connection)",
+        |draft, name, value| {
+            draft.plan.reference = expected(name, value, reference)?;
+            Ok(())
+        },
+    ),
+    set!(
+        "-T",
+        "TIME",
+        Load,
+        "waits that long between an answer and the next request, in ms without a unit (0)",
+        |text| time(text, MILLISECOND),
+        plan.think
+    ),
+    set!("-w", "TIME", Load, "ends what takes longer, in ms without a unit (no limit)", timeout, plan.timeout),
+    switch!("-e", Load, "ends the run with the first failed connection", plan.stop_on_error),
+    switch!("-F", Load, "sends the request with the last segment of the handshake", plan.send_with_handshake),
+    row(
+        "-H",
+        Value::Needed("'NAME: VALUE'"),
+        Group::Requests,
+        "adds a field; Host, Content-Length and Connection replace what is sent of themselves",
+        field,
+    ),
+    row("-I", Value::None, Group::Requests, "asks with HEAD", |draft, _, _| {
+        draft.method = Some("HEAD".to_owned());
+        Ok(())
+    }),
+    row(
+        "-X",
+        Value::Needed("METHOD"),
+        Group::Requests,
+        "asks with that method (GET, or POST with a body)",
+        |draft, name, value| {
+            draft.method = Some(expected(name, value, check_method)?);
+            Ok(())
+        },
+    ),
+    row("--data", Value::Needed("TEXT"), Group::Requests, "sends a body", |draft, _, value| {
+        draft.body = Some(value.as_encoded_bytes().into());
+        Ok(())
+    }),
+    row(
+        "--body",
+        Value::Needed("FILE"),
+        Group::Requests,
+        "sends a body that a file holds, up to 64 MB",
+        |draft, _, value| {
+            draft.body = Some(read_body(Path::new(value))?);
+            Ok(())
+        },
+    ),
+    set!("--weight", "NUMBER", Requests, "the share of the next URL alone, out of the sum of all (1)", weight, weight),
+    row("-l", Value::None, Group::Output, "long lines: dates and bytes a second; twice as -ll", |draft, _, _| {
+        draft.plan.output.long = (draft.plan.output.long + 1).min(2);
+        Ok(())
+    }),
+    row("-ll", Value::None, Group::Output, "the same with plain numbers", |draft, _, _| {
+        draft.plan.output.long = 2;
+        Ok(())
+    }),
+    switch!("-S", Output, "adds answers by class of status", plan.output.statuses),
+    switch!(
+        "-P",
+        Output,
+        "prints percentiles of the times to the first and the last byte at the end",
+        plan.output.percentiles
+    ),
+    switch!("-A", Output, "leaves the first request of each connection out of the times", plan.first_untimed),
+    row(
+        "-O",
+        Value::Needed("EXTRA/PAYLOAD"),
+        Group::Output,
+        "counts EXTRA bytes more for each PAYLOAD bytes in what goes over the network",
+        |draft, name, value| {
+            draft.plan.overhead = Some(expected(name, value, overhead)?);
+            Ok(())
+        },
+    ),
+    row(
+        "--json",
+        Value::Optional("FILE"),
+        Group::Output,
+        "prints an object a line instead of columns, or into FILE",
+        |draft, _, value| {
+            draft.plan.output.json = Some(place(value));
+            Ok(())
+        },
+    ),
+    row(
+        "--csv",
+        Value::Optional("FILE"),
+        Group::Output,
+        "prints comma-separated values instead, or into FILE",
+        |draft, _, value| {
+            draft.plan.output.csv = Some(place(value));
+            Ok(())
+        },
+    ),
+    switch!("--live", Output, "draws the run on the terminal, each second anew", plan.output.live),
+    switch!("--summary", Output, "prints a summary at the end, as on a terminal", plan.output.summary),
+    switch!("-q", Output, "prints nothing but the end", plan.output.quiet),
+    row("-v", Value::None, Group::Output, "tells what will be sent where; twice: the heads", |draft, _, _| {
+        draft.plan.output.verbose = draft.plan.output.verbose.saturating_add(1);
+        Ok(())
+    }),
+    tls!("--cipher-list", Value::Needed("CIPHERS"), "ciphers up to TLS 1.2"),
+    tls!("--cipher-suites", Value::Needed("SUITES"), "cipher suites of TLS 1.3"),
+    tls!("--tls-reuse", Value::None, "resumes sessions"),
+    tls!("--tls-ver", Value::Needed("VERSION"), "the version of TLS"),
+];
+
+/// Reads a value, and says what was expected of which option when it is something else.
+fn expected<T>(name: &str, value: &OsStr, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Outcome> {
+    let refuse = |what: String| misused(format!("{name} expects {what}, not '{}'", value.to_string_lossy()));
+    value.to_str().ok_or_else(|| "text".to_owned()).and_then(read).map_err(refuse)
+}
+
+/// A number that was bounded fits.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn connections(text: &str) -> Result<u32, String> {
+    count(text, 1, MOST_CONNECTIONS).map(small)
+}
+
+fn threads(text: &str) -> Result<u32, String> {
+    count(text, 1, MOST_THREADS).map(small)
+}
+
+fn requests(text: &str) -> Result<Option<u64>, String> {
+    limit(text, MOST_REQUESTS)
+}
+
+fn weight(text: &str) -> Result<Option<u32>, String> {
+    count(text, 1, MOST_WEIGHT).map(|number| Some(small(number)))
+}
+
+/// h1load's default is -1: none.
+fn timeout(text: &str) -> Result<Option<Duration>, String> {
+    if text == "-1" {
+        return Ok(None);
+    }
+    Ok(Some(time(text, MILLISECOND)?).filter(|time| !time.is_zero()))
+}
+
+fn reference(text: &str) -> Result<Option<Reference>, String> {
+    let (text, connections) = match text.split_once(',') {
+        Some((text, number)) => (text, count(number, 1, MOST_CONNECTIONS).map(small)),
+        None => (text, Ok(1)),
+    };
+    let asked = rate(text, MOST_REFERENCE).ok().zip(connections.ok());
+    let (rate, connections) = asked.ok_or_else(|| "a rate such as 100, or 100,4 with its connections".to_owned())?;
+    Ok(rate.map(|rate| Reference { rate, connections }))
+}
+
+fn overhead(text: &str) -> Result<(u64, u64), String> {
+    let number = |text: &str, least| count(text, least, LARGEST_BODY).ok();
+    let pair = text.split_once('/').and_then(|(extra, payload)| number(extra, 0).zip(number(payload, 1)));
+    pair.ok_or_else(|| "two numbers of bytes such as 66/1448".to_owned())
+}
+
+fn field(draft: &mut Draft, name: &'static str, value: &OsStr) -> Result<(), Outcome> {
+    if draft.fields.len() == MOST_FIELDS {
+        return Err(misused(format!("{name} was written more than {MOST_FIELDS} times")));
+    }
+    draft.fields.push(expected(name, value, check_field)?);
+    Ok(())
+}
+
+fn place(value: &OsStr) -> Place {
+    if value.is_empty() { Place::Stdout } else { Place::File(PathBuf::from(value)) }
+}

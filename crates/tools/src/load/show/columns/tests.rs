@@ -1,0 +1,122 @@
+//! Lines that h1load printed, fed with what they tell and compared letter by letter.
+
+use super::*;
+use crate::load::show::tests::plan;
+
+/// What h1load printed, the options that it had, and how long each of its seconds was: it measures that, and does not
+/// tell it but by the rates.
+const RECORDED: &[(&str, &[&str], &[f64])] = &[
+    (include_str!("../recorded/short.txt"), &[], &[1.0, 1.0, 1.0005, 1.0005, 1.0]),
+    (include_str!("../recorded/statuses.txt"), &["-S"], &[1.0, 1.001, 1.0005, 1.0]),
+    (include_str!("../recorded/long-statuses.txt"), &["-S", "-l"], &[1.0, 1.001, 1.001, 1.0]),
+    (include_str!("../recorded/raw-statuses.txt"), &["-S", "-ll"], &[1.0, 1.001, 1.001, 1.0]),
+    (include_str!("../recorded/raw-soft-start.txt"), &["-ll", "-c10", "-s3"], &[1.0, 1.001, 1.001, 1.001, 1.0, 1.0]),
+    (include_str!("../recorded/long-slow.txt"), &["-l"], &[1.0, 1.001, 1.001, 1.004, 0.998, 1.0]),
+    (include_str!("../recorded/long-large.txt"), &["-l"], &[1.0, 1.0005, 0.9925]),
+    (include_str!("../recorded/long-overhead.txt"), &["-l", "-O", "66/1448"], &[1.0, 1.0015, 1.0]),
+    (include_str!("../recorded/refused.txt"), &[], &[1.0, 1.0, 1.0]),
+    (include_str!("../recorded/half-answers.txt"), &["-S"], &[1.0, 0.994, 1.002]),
+];
+
+/// The numbers of a line, and how long its times are: in nanoseconds, first byte and last.
+struct Line {
+    /// Time, connections, their total, requests, bytes, errors.
+    counts: [u64; 6],
+    times: [Option<f64>; 2],
+    statuses: [u64; 5],
+}
+
+impl Line {
+    fn read(line: &str, options: &[&str]) -> Self {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |word: &str| word.parse().expect("a number");
+        let (first, count) = match options.iter().find(|option| option.starts_with("-l")) {
+            None => (9, 1),
+            Some(&"-l") => (10, 2),
+            Some(_) => (11, 2),
+        };
+        let mut times = [None; 2];
+        for (time, word) in times.iter_mut().zip(&words[first..first + count]) {
+            let scale = [("n", 1.0), ("u", 1e3), ("m", 1e6), ("s", 1e9)];
+            let unit = scale.iter().find(|(unit, _)| word.ends_with(unit));
+            let digits = word.trim_end_matches(['n', 'u', 'm', 's']);
+            *time = digits.parse::<f64>().ok().map(|digits| digits * unit.map_or(1e3, |(_, scale)| *scale));
+        }
+        let mut statuses = [0; 5];
+        for (status, word) in statuses.iter_mut().zip(&words[first + count..]) {
+            *status = number(word);
+        }
+        Self { counts: std::array::from_fn(|index| number(words[index])), times, statuses }
+    }
+
+    /// What happened since the line before.
+    fn tally(&self, before: &Self) -> Tally {
+        let mut tally = Tally::new();
+        let [_, _, connections, answers, received, errors] =
+            std::array::from_fn(|index| self.counts[index] - before.counts[index].min(self.counts[index]));
+        (tally.connections, tally.answers, tally.received, tally.errors.connect) =
+            (connections, answers, received, errors);
+        for (times, mean) in [&mut tally.first_byte, &mut tally.last_byte].into_iter().zip(self.times) {
+            if let Some(mean) = mean {
+                // The mean is that of the sum; how the times are spread is not told.
+                times.record_many(mean as u64, answers);
+                times.sum = (mean * answers as f64).round() as u64;
+            }
+        }
+        for (class, count) in self.statuses.iter().enumerate() {
+            tally.statuses[class * 100] = *count;
+        }
+        tally
+    }
+}
+
+#[test]
+fn lines_are_those_of_h1load() {
+    for (recorded, options, lengths) in RECORDED {
+        let words: Vec<&str> = options.iter().copied().chain(["a"]).collect();
+        let mut columns = Columns::new(&plan(&words), Sink::Stdout);
+        let mut lines = recorded.lines();
+        assert_eq!(columns.heading(), format!("{}\n", lines.next().expect("a heading")));
+        let (mut total, mut at) = (Tally::new(), 0.0);
+        let mut before = Line { counts: [0; 6], times: [None; 2], statuses: [0; 5] };
+        for (line, length) in lines.zip(*lengths) {
+            let told = Line::read(line, options);
+            let tally = told.tally(&before);
+            total.add(&tally);
+            at += length;
+            let second = Second {
+                at: Duration::from_secs_f64(at),
+                wall: told.counts[0].cast_signed(),
+                length: Duration::from_secs_f64(*length),
+                open: told.counts[1],
+                tally,
+            };
+            assert_eq!(columns.line(&second, &total), format!("{line}\n"), "{options:?}");
+            before = told;
+        }
+    }
+}
+
+#[test]
+fn lines_are_numbered_by_the_second_that_ends() {
+    let numbers = |options: &[&str], ends: [f64; 5]| {
+        let mut columns = Columns::new(&plan(options), Sink::Stdout);
+        ends.map(|at| {
+            let (tally, length) = (Tally::new(), Duration::from_secs(1));
+            let second = Second { at: Duration::from_secs_f64(at), wall: at as i64 + 100, length, open: 0, tally };
+            let line = columns.line(&second, &Tally::new());
+            line.split_whitespace().next().expect("a number").to_owned()
+        })
+    };
+    // Late, early, two at once after a wait, and the rest of a second.
+    let ends = [1.001, 2.003, 2.999, 5.0, 5.2];
+    assert_eq!(numbers(&["a"], ends), ["1", "2", "3", "5", "6"]);
+    assert_eq!(numbers(&["-l", "a"], ends), ["101", "102", "103", "105", "106"]);
+}
+
+#[test]
+fn a_moment_without_length_divides_nothing_by_zero() {
+    let mut columns = Columns::new(&plan(&["-ll", "a"]), Sink::Stdout);
+    let second = Second { at: Duration::ZERO, wall: 0, length: Duration::ZERO, open: 0, tally: Tally::new() };
+    assert!(columns.line(&second, &Tally::new()).ends_with(" 100 0.0 0.0 0.0 0.0 - - \n"));
+}

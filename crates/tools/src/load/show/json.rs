@@ -1,0 +1,50 @@
+//! One JSON object a line: a record a second, and one at the end. Owns no field: those are [`Record`]'s.
+
+use super::{Second, Show, Sink};
+use crate::Outcome;
+use crate::load::plan::Plan;
+use crate::load::record::{Counts, Moment, Record};
+use crate::load::tally::Tally;
+use std::time::Duration;
+
+/// `--json`.
+#[derive(Debug)]
+pub struct Json {
+    out: Sink,
+    /// The end alone.
+    quiet: bool,
+    /// Of the last second: the end has its wall clock and its connections.
+    last: Moment,
+}
+
+impl Json {
+    /// With the end alone where it is quiet.
+    #[must_use]
+    pub fn new(out: Sink, quiet: bool) -> Self {
+        Self { out, quiet, last: Moment::default() }
+    }
+
+    fn write(&mut self, record: &Record) -> Result<(), Outcome> {
+        let line = serde_json::to_string(record);
+        let line = line.map_err(|error| Outcome::Failed(format!("cannot write JSON: {error}")))?;
+        self.out.write(&(line + "\n"))
+    }
+}
+
+impl Show for Json {
+    fn begin(&mut self, _: &Plan) -> Result<(), Outcome> {
+        Ok(())
+    }
+
+    fn second(&mut self, second: &Second, _: &Tally) -> Result<(), Outcome> {
+        self.last = second.moment();
+        if self.quiet {
+            return Ok(());
+        }
+        self.write(&Record::Second(Counts::of(&second.tally, &self.last)))
+    }
+
+    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+        self.write(&Record::summary(total, &Moment { at: length, length, ..self.last }))
+    }
+}

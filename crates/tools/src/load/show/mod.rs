@@ -1,0 +1,137 @@
+//! Who hears of the run while it goes on: columns, lines for programs, the terminal. Must never touch the run.
+
+mod closing;
+mod columns;
+mod csv;
+mod json;
+mod live;
+mod number;
+mod percentiles;
+mod progress;
+mod sink;
+mod verbose;
+
+use super::plan::{Output, Place, Plan};
+use super::record::Moment;
+use super::tally::Tally;
+use crate::Outcome;
+use sink::Sink;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// One second of a run (the last one may be shorter).
+#[derive(Debug, Clone)]
+pub struct Second {
+    /// Since the run began.
+    pub at: Duration,
+    /// Seconds since 1970.
+    pub wall: i64,
+    /// How long it was.
+    pub length: Duration,
+    /// Connections that are open at its end.
+    pub open: u64,
+    /// What happened in it.
+    pub tally: Tally,
+}
+
+impl Second {
+    /// Everything but its tally.
+    #[must_use]
+    pub const fn moment(&self) -> Moment {
+        Moment { at: self.at, length: self.length, wall: self.wall, open: self.open }
+    }
+}
+
+/// Prints a run in one of the forms. It is called on a thread of its own, so that a slow terminal slows nothing down;
+/// seconds that come too fast for it are added up to longer ones.
+///
+/// # Errors
+/// Each call may end the run, with that outcome: a file that cannot be written is a failure, a reader that has left
+/// (`weir load … | head`) is none.
+pub trait Show: Send {
+    /// Before the first connection.
+    fn begin(&mut self, plan: &Plan) -> Result<(), Outcome>;
+    /// At the end of each second: the second, and everything up to it.
+    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome>;
+    /// At the end: everything, over that time.
+    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome>;
+}
+
+/// Opens what a plan wants printed.
+///
+/// # Errors
+/// A file that cannot be written; a form that standard output cannot take.
+pub fn open(plan: &Plan) -> Result<Box<dyn Show>, Outcome> {
+    forms(plan, std::io::stdout().is_terminal(), std::io::stderr().is_terminal())
+}
+
+/// The same, where standard output and standard error are terminals or are not.
+fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outcome> {
+    let output = &plan.output;
+    if output.live && !stdout {
+        return Err(Outcome::Misused("--live needs a terminal, and standard output is none".to_owned()));
+    }
+    let mut forms: Vec<Box<dyn Show>> = Vec::new();
+    if output.verbose > 0 {
+        forms.push(Box::new(verbose::Verbose::new(Sink::Stderr)));
+    }
+    if let Some(place) = &output.json {
+        forms.push(Box::new(json::Json::new(Sink::open(place)?, quiet_on(place, output))));
+    }
+    if let Some(place) = &output.csv {
+        forms.push(Box::new(csv::Csv::new(Sink::open(place)?, quiet_on(place, output))));
+    }
+    let taken = [&output.json, &output.csv].contains(&&Some(Place::Stdout));
+    if output.live {
+        forms.push(Box::new(live::Live::new(plan, Sink::Stdout)));
+    } else if !taken && !output.quiet {
+        forms.push(Box::new(columns::Columns::new(plan, Sink::Stdout)));
+    }
+    let ends = plan.duration.is_some() || plan.requests.is_some();
+    if stderr && ends && !output.live && (!stdout || output.quiet) {
+        forms.push(Box::new(progress::Progress::new(plan, Sink::Stderr)));
+    }
+    // Behind everything else: the live view has given the terminal back then.
+    if !taken {
+        forms.push(Box::new(closing::Closing::new(plan, stdout || output.summary || output.quiet, Sink::Stdout)));
+    } else if output.summary || output.percentiles {
+        forms.push(Box::new(closing::Closing::new(plan, output.summary, Sink::Stderr)));
+    }
+    Ok(Box::new(Forms(forms)))
+}
+
+/// Whether `-q` leaves the seconds out there: a file is what was asked for, whole.
+fn quiet_on(place: &Place, output: &Output) -> bool {
+    output.quiet && *place == Place::Stdout
+}
+
+/// Several forms of the same run.
+struct Forms(Vec<Box<dyn Show>>);
+
+impl Forms {
+    /// All of them are called, whatever befalls one; the first outcome counts.
+    fn each(&mut self, mut call: impl FnMut(&mut dyn Show) -> Result<(), Outcome>) -> Result<(), Outcome> {
+        let mut first = Ok(());
+        for form in &mut self.0 {
+            first = first.and(call(form.as_mut()));
+        }
+        first
+    }
+}
+
+impl Show for Forms {
+    fn begin(&mut self, plan: &Plan) -> Result<(), Outcome> {
+        self.each(|form| form.begin(plan))
+    }
+
+    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+        self.each(|form| form.second(second, total))
+    }
+
+    fn end(&mut self, total: &Tally, length: Duration) -> Result<(), Outcome> {
+        self.each(|form| form.end(total, length))
+    }
+}
+
+#[cfg(test)]
+mod tests;

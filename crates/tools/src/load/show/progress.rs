@@ -1,0 +1,88 @@
+//! The bar on a terminal whose columns go elsewhere. Must never leave anything behind.
+
+use super::number::short;
+use super::{Second, Show, Sink};
+use crate::Outcome;
+use crate::load::plan::Plan;
+use crate::load::tally::Tally;
+use std::time::Duration;
+
+/// Cells of the bar.
+const WIDTH: usize = 40;
+/// To the first column, and nothing behind it.
+const CLEAR: &str = "\r\x1b[K";
+
+/// One line on standard error, written anew each second.
+#[derive(Debug)]
+pub struct Progress {
+    out: Sink,
+    duration: Option<Duration>,
+    requests: Option<u64>,
+    drawn: bool,
+}
+
+impl Progress {
+    /// Of a run that has an end.
+    #[must_use]
+    pub const fn new(plan: &Plan, out: Sink) -> Self {
+        Self { out, duration: plan.duration, requests: plan.requests, drawn: false }
+    }
+
+    fn line(&self, second: &Second, total: &Tally) -> String {
+        let of_time = self.duration.map(|all| second.at.as_secs_f64() / all.as_secs_f64());
+        let of_requests = self.requests.map(|all| total.answers as f64 / all as f64);
+        let done = of_time.unwrap_or(0.0).max(of_requests.unwrap_or(0.0)).clamp(0.0, 1.0);
+        let full = (done * WIDTH as f64) as usize;
+        let rate = short(total_rate(second));
+        let errors = match total.errors.failures() {
+            0 => String::new(),
+            failures => format!(", {failures} errors"),
+        };
+        let bar = "#".repeat(full) + &".".repeat(WIDTH - full);
+        format!("{CLEAR}[{bar}] {:>3.0} %, {} s, {rate} answers/s{errors}", (done * 100.0).floor(), second.at.as_secs())
+    }
+}
+
+fn total_rate(second: &Second) -> f64 {
+    second.tally.answers as f64 / second.length.as_secs_f64().max(1e-6)
+}
+
+impl Show for Progress {
+    fn begin(&mut self, _: &Plan) -> Result<(), Outcome> {
+        Ok(())
+    }
+
+    fn second(&mut self, second: &Second, total: &Tally) -> Result<(), Outcome> {
+        self.drawn = true;
+        let line = self.line(second, total);
+        self.out.write(&line)
+    }
+
+    fn end(&mut self, _: &Tally, _: Duration) -> Result<(), Outcome> {
+        if std::mem::take(&mut self.drawn) { self.out.write(CLEAR) } else { Ok(()) }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.drawn {
+            // A terminal that is gone needs no cleaning.
+            let _ = self.out.write(CLEAR);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::show::tests::{plan, second, total};
+
+    #[test]
+    fn the_bar_follows_what_ends_first() {
+        let line = |words: &[&str]| Progress::new(&plan(words), Sink::Stderr).line(&second(2), &total());
+        let bar = |full: usize| format!("\r\x1b[K[{}{}]", "#".repeat(full), ".".repeat(40 - full));
+        assert_eq!(line(&["-d", "8", "a"]), bar(10) + "  25 %, 2 s, 1k00 answers/s");
+        assert_eq!(line(&["-d", "8", "-n", "2000", "a"]), bar(20) + "  50 %, 2 s, 1k00 answers/s");
+        assert_eq!(line(&["-n", "10", "a"]), bar(40) + " 100 %, 2 s, 1k00 answers/s");
+    }
+}

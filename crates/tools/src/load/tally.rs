@@ -1,0 +1,257 @@
+//! What was counted: one tally a worker and interval, added up. Must never count anything twice: an interval's tally is
+//! taken away from its worker.
+
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// Status codes that an answer can have: 100 to 599.
+const STATUSES: usize = 500;
+/// Digits of a time that its histogram keeps.
+const DIGITS: u8 = 3;
+
+/// What happened within some time.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// Connections that were begun.
+    pub connections: u64,
+    /// Requests that were begun.
+    pub requests: u64,
+    /// Answers that were complete.
+    pub answers: u64,
+    /// Bytes received, heads and chunk coding included.
+    pub received: u64,
+    /// What went wrong.
+    pub errors: Errors,
+    /// Requests that were still without a whole answer when the run ended: sent ones, and at a constant rate also those
+    /// that were due and found no free connection. The times count how long they had waited by then. The last second
+    /// of a run has them.
+    pub unanswered: u64,
+    /// Complete answers by status code, index 0 for 100 up to 499 for 599.
+    pub statuses: Box<[u64; STATUSES]>,
+    /// From request (or, at a constant rate, from when it was due) to the first byte of its answer.
+    pub first_byte: Times,
+    /// The same to the last byte.
+    pub last_byte: Times,
+    /// Of the reference client, to the last byte.
+    pub reference: Times,
+    /// Of answers that came whole with their first byte, as small ones do: they belong to the first byte's times and to
+    /// the last byte's, and are counted once until the tally is taken.
+    at_once: Option<Box<Times>>,
+}
+
+/// Failures, told apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Connections that were refused or could not be made.
+    pub connect: u64,
+    /// I/O that took longer than `-w`.
+    pub timeout: u64,
+    /// Connections that were reset or closed before the answer was complete.
+    pub reset: u64,
+    /// Answers that are no HTTP.
+    pub protocol: u64,
+    /// Answers with a status of 400 or above (they count as answers as well).
+    pub status: u64,
+}
+
+/// Durations, in nanoseconds: their exact sum and number, and a histogram of three significant digits.
+#[derive(Debug, Clone)]
+pub struct Times {
+    /// Sum of all, nanoseconds.
+    pub sum: u64,
+    /// The distribution.
+    pub histogram: Histogram<u64>,
+}
+
+/// The longest time that is told apart from longer ones.
+pub const LONGEST: Duration = Duration::from_secs(3600);
+
+impl Tally {
+    /// Nothing so far.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            connections: 0,
+            requests: 0,
+            answers: 0,
+            received: 0,
+            errors: Errors::default(),
+            unanswered: 0,
+            statuses: Box::new([0; STATUSES]),
+            first_byte: Times::new(),
+            last_byte: Times::new(),
+            reference: Times::new(),
+            at_once: None,
+        }
+    }
+
+    /// Adds what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.requests += other.requests;
+        self.answers += other.answers;
+        self.received += other.received;
+        self.errors.add(other.errors);
+        self.unanswered += other.unanswered;
+        for (sum, count) in self.statuses.iter_mut().zip(other.statuses.iter()) {
+            *sum += count;
+        }
+        self.first_byte.add(&other.first_byte);
+        self.last_byte.add(&other.last_byte);
+        self.reference.add(&other.reference);
+        if let Some(at_once) = &other.at_once {
+            self.at_once.get_or_insert_default().add(at_once);
+        }
+    }
+
+    /// Takes what was counted, and begins anew.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let mut taken = std::mem::take(self);
+        if let Some(at_once) = taken.at_once.take() {
+            taken.first_byte.add(&at_once);
+            taken.last_byte.add(&at_once);
+        }
+        taken
+    }
+
+    /// Counts how long an answer took, in nanoseconds. What [`Tally::take`] gives has it in both times.
+    #[inline]
+    pub fn record_times(&mut self, first_byte: u64, last_byte: u64) {
+        if first_byte == last_byte {
+            return self.at_once.get_or_insert_default().record(last_byte);
+        }
+        self.first_byte.record(first_byte);
+        self.last_byte.record(last_byte);
+    }
+
+    /// Counts a complete answer by its status code; one outside of 100 to 599 is not there.
+    pub fn count_status(&mut self, status: u16) {
+        if let Some(count) = usize::from(status).checked_sub(100).and_then(|index| self.statuses.get_mut(index)) {
+            *count += 1;
+        }
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Errors {
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        self.connect += other.connect;
+        self.timeout += other.timeout;
+        self.reset += other.reset;
+        self.protocol += other.protocol;
+        self.status += other.status;
+    }
+
+    /// How many there are, answers of a status of 400 or above not among them: those are answers.
+    #[must_use]
+    pub const fn failures(&self) -> u64 {
+        self.connect + self.timeout + self.reset + self.protocol
+    }
+}
+
+impl Times {
+    /// None so far.
+    #[must_use]
+    pub fn new() -> Self {
+        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
+        let histogram = Histogram::new_with_bounds(1, longest, DIGITS);
+        let histogram = histogram.unwrap_or_else(|error| unreachable!("the bounds are constants: {error}"));
+        Self { sum: 0, histogram }
+    }
+
+    /// Counts one, in nanoseconds.
+    #[inline]
+    pub fn record(&mut self, nanos: u64) {
+        self.record_many(nanos, 1);
+    }
+
+    /// Counts several that are equal.
+    pub fn record_many(&mut self, nanos: u64, count: u64) {
+        self.sum = self.sum.saturating_add(nanos.saturating_mul(count));
+        self.histogram.saturating_record_n(nanos, count);
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        if other.histogram.is_empty() {
+            return;
+        }
+        self.sum = self.sum.saturating_add(other.sum);
+        // Both have the same bounds.
+        let _ = self.histogram.add(&other.histogram);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.histogram.is_empty()
+    }
+
+    /// Their mean in nanoseconds; 0 without any.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.sum as f64 / self.len() as f64 }
+    }
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_adds_up_and_is_not_counted_twice() {
+        let (mut tally, mut total) = (Tally::new(), Tally::new());
+        for nanos in [1_000, 3_000] {
+            tally.answers += 1;
+            tally.count_status(200);
+            tally.last_byte.record(nanos);
+            total.add(&tally.take());
+        }
+        total.add(&tally.take());
+        assert_eq!((total.answers, total.statuses[100], total.last_byte.len()), (2, 2, 2));
+        assert!((total.last_byte.mean() - 2_000.0).abs() < f64::EPSILON);
+        assert!(tally.last_byte.is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_came_at_once_is_in_both_times() {
+        let mut tally = Tally::new();
+        tally.record_times(1_000, 1_000);
+        tally.record_times(2_000, 4_000);
+        let taken = tally.take();
+        assert_eq!((taken.first_byte.len(), taken.first_byte.sum), (2, 3_000));
+        assert_eq!((taken.last_byte.len(), taken.last_byte.sum), (2, 5_000));
+        assert_eq!(tally.take().last_byte.len(), 0, "counted once");
+    }
+
+    #[test]
+    fn statuses_that_do_not_exist_and_times_without_end_are_no_accident() {
+        let mut tally = Tally::new();
+        tally.count_status(99);
+        tally.count_status(600);
+        tally.count_status(599);
+        assert_eq!((tally.statuses.iter().sum::<u64>(), tally.statuses[499]), (1, 1));
+        tally.last_byte.record_many(u64::MAX, 3);
+        assert_eq!(tally.last_byte.len(), 3);
+        assert!(tally.last_byte.histogram.max() >= 3_600_000_000_000);
+    }
+}

@@ -1,0 +1,148 @@
+//! URLs, as far as a load needs them. Must never guess: what is not understood is refused.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// The parts of an `http` URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// The whole of it as it was written.
+    pub written: String,
+    /// Name or address, without the brackets of IPv6.
+    pub host: String,
+    /// 80 where none is written.
+    pub port: u16,
+    /// Host and port as they were written: what the Host field tells.
+    pub authority: String,
+    /// Path and query, at least `/`.
+    pub path: String,
+}
+
+/// Turns a name into the one address that is used for the whole run.
+pub type Resolve<'a> = &'a dyn Fn(&str, u16) -> io::Result<SocketAddr>;
+
+impl Url {
+    /// Reads `[http://]host[:port][/path][?query]`; a fragment stays here.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the URL.
+    pub fn parse(written: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("'{written}' is no URL that can be asked for: {why}");
+        if let Some(byte) = written.bytes().find(|byte| *byte <= b' ' || *byte >= 0x7f) {
+            let shown = byte.escape_ascii();
+            return Err(wrong(&format!("the byte '{shown}' has to be percent-encoded")));
+        }
+        let rest = match written.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(format!("TLS is not there yet: '{written}' cannot be asked for, http:// can"));
+            }
+            // A query may hold one: host/path?url=http://x
+            Some((scheme, _)) if !scheme.contains(['/', '?']) => return Err(wrong("only http:// is known")),
+            _ => written,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(wrong("a user is not taken: send it with -H 'Authorization: ...'"));
+        }
+        let (host, port) = split(authority).ok_or_else(|| wrong("it should say host, host:port or [IPv6]:port"))?;
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Self { written: written.to_owned(), host, port, authority: authority.to_owned(), path })
+    }
+}
+
+/// Host and port of an authority.
+fn split(authority: &str) -> Option<(String, u16)> {
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (address, behind) = rest.split_once(']')?;
+        address.parse::<std::net::Ipv6Addr>().ok()?;
+        (address, if behind.is_empty() { None } else { Some(behind.strip_prefix(':')?) })
+    } else {
+        match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        }
+    };
+    let port = match port {
+        None => 80,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().ok().filter(|port| *port > 0)?
+        }
+        Some(_) => return None,
+    };
+    // What a Host field may hold; names of more than 253 characters exist nowhere.
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'%' | b'~');
+    let fits = !host.is_empty() && host.len() <= 253 && host.bytes().all(known);
+    fits.then(|| (host.to_owned(), port))
+}
+
+/// Asks the system. The first address is taken.
+///
+/// # Errors
+/// The name has no address.
+pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, port));
+    }
+    let mut found = (host, port).to_socket_addrs()?;
+    found.next().ok_or_else(|| io::Error::other("it has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        const GOOD: &[(&str, &str, u16, &str, &str)] = &[
+            ("http://a/", "a", 80, "a", "/"),
+            ("HTTP://a:8080", "a", 8080, "a:8080", "/"),
+            ("127.0.0.1:80/x?y", "127.0.0.1", 80, "127.0.0.1:80", "/x?y"),
+            ("http://[::1]:81/?s=1k", "::1", 81, "[::1]:81", "/?s=1k"),
+            ("[::1]", "::1", 80, "[::1]", "/"),
+            ("http://a?q=/#part", "a", 80, "a", "/?q=/"),
+            ("a/b?url=http://c", "a", 80, "a", "/b?url=http://c"),
+        ];
+        for (written, host, port, authority, path) in GOOD {
+            let url = Url::parse(written).expect(written);
+            assert_eq!(
+                (url.host.as_str(), url.port, url.authority.as_str(), url.path.as_str()),
+                (*host, *port, *authority, *path)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused() {
+        for written in [
+            "",
+            "http://",
+            "http:///x",
+            "ftp://a",
+            "http://a:0",
+            "http://a:65536",
+            "http://a:x",
+            "http://[::1",
+            "http://[::1]x",
+            "http://[a]",
+            "http://a b",
+            "http://a/\r\nx",
+            "http://u@a",
+            "http://::1/",
+            "http://é/",
+            ":80",
+            "http://a:+1/",
+        ] {
+            assert!(Url::parse(written).is_err(), "{written}");
+        }
+        assert!(Url::parse("https://a/").expect_err("no TLS").starts_with("TLS is not there yet"));
+    }
+
+    #[test]
+    fn addresses_need_nobody_to_resolve_them() {
+        assert_eq!(resolve("::1", 80).expect("an address").to_string(), "[::1]:80");
+        assert_eq!(resolve("192.0.2.1", 81).expect("an address").to_string(), "192.0.2.1:81");
+    }
+}

@@ -1,0 +1,187 @@
+//! The head of an answer, and how the body behind it is framed. Must never allocate, nor write the body.
+
+use base::Buffer;
+use wire::http::reason;
+
+use super::parameters::{Chunks, Parameters, Reuse};
+use super::request::Request;
+
+/// Room that a head needs at most.
+pub const LARGEST_HEAD: usize = 512;
+
+/// `100 Continue`.
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// How a body is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes as they are, announced or up to the end of the connection.
+    Plain(u64),
+    /// So many bytes in large chunks.
+    LargeChunks(u64),
+    /// So many bytes in chunks of one byte each.
+    ByteChunks(u64),
+}
+
+impl Framing {
+    /// The framing of the answer to a request.
+    pub fn of(request: &Request) -> Self {
+        let parameters = &request.parameters;
+        if request.bodiless || is_bodiless(parameters.status) {
+            return Self::None;
+        }
+        match parameters.chunks {
+            // The older version has no chunks: the end of the connection ends the body.
+            _ if !request.modern => Self::Plain(parameters.size),
+            Chunks::None => Self::Plain(parameters.size),
+            Chunks::Large => Self::LargeChunks(parameters.size),
+            Chunks::Bytes => Self::ByteChunks(parameters.size),
+        }
+    }
+}
+
+/// Answers of that status end with their head.
+fn is_bodiless(status: u16) -> bool {
+    status < 200 || status == 204 || status == 304
+}
+
+/// Whether the length stands in the head. A body whose connection is closed on demand ends with it.
+fn announces_length(request: &Request) -> bool {
+    let parameters = &request.parameters;
+    let ends_with_connection = parameters.reuse == Reuse::Close || (!request.modern && !request.keep);
+    let chunked = parameters.chunks != Chunks::None;
+    let never_has_one = parameters.status < 200 || parameters.status == 204;
+    // One that announces no length and no chunks, and goes on behind the body, would never end.
+    let must = !request.modern && request.keep;
+    !never_has_one && (must || !(chunked || ends_with_connection))
+}
+
+/// Writes the head of the answer; `waited` is how many milliseconds passed before it. `room` has [`LARGEST_HEAD`]
+/// bytes to spare.
+pub fn write_head(request: &Request, keep: bool, waited: u64, room: &mut Buffer) {
+    let parameters = &request.parameters;
+    let mut line = Line { room };
+    line.text(if request.modern { b"HTTP/1.1 " } else { b"HTTP/1.0 " });
+    line.number(u64::from(parameters.status));
+    line.text(b" ");
+    line.text(reason(parameters.status).as_bytes());
+    line.text(b"\r\n");
+    if announces_length(request) {
+        line.text(b"content-length: ");
+        line.number(parameters.size);
+        line.text(b"\r\n");
+    }
+    if !parameters.cacheable {
+        line.text(b"cache-control: no-cache\r\n");
+    }
+    if parameters.verbose {
+        write_report(parameters, waited, &mut line);
+    }
+    // What the version does not mean by itself.
+    match (request.modern, keep) {
+        (true, false) => line.text(b"connection: close\r\n"),
+        (false, true) => line.text(b"connection: keep-alive\r\n"),
+        _ => {}
+    }
+    if matches!(Framing::of(request), Framing::LargeChunks(_) | Framing::ByteChunks(_)) {
+        line.text(b"transfer-encoding: chunked\r\n");
+    }
+    line.text(b"\r\n");
+}
+
+/// X-req and X-rsp, in haterm's words.
+fn write_report(parameters: &Parameters, waited: u64, line: &mut Line<'_>) {
+    line.text(b"x-req: time=0 ms\r\nx-rsp: id=dummy, code=");
+    line.number(u64::from(parameters.status));
+    line.text(if parameters.cacheable { b", cache=1" } else { b", cache=0" });
+    line.text(if parameters.chunks == Chunks::None { b" size=" } else { b", chunked, size=" });
+    line.number(parameters.size);
+    line.text(b", time=");
+    line.number(parameters.wait);
+    line.text(b" ms (");
+    line.number(waited);
+    line.text(b" real)\r\n");
+}
+
+/// The whole answer to what is no request.
+pub fn refusal(status: u16) -> String {
+    let phrase = reason(status);
+    let body =
+        format!("<html><body><h1>{status} {phrase}</h1>\nYour browser sent an invalid request.\n</body></html>\n");
+    format!(
+        "HTTP/1.1 {status} {phrase}\r\ncontent-length: {}\r\ncache-control: no-cache\r\nconnection: close\r\n\
+         content-type: text/html\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The whole answer to who asks for help; a HEAD gets no page.
+pub fn help(bodiless: bool) -> String {
+    let page = if bodiless { "" } else { PAGE };
+    format!("HTTP/1.0 200 OK\r\ncache-control: no-cache\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n{page}")
+}
+
+/// What the parameters mean, for who asks with an empty list of them.
+const PAGE: &str = concat!(
+    "Weir's test origin - version ",
+    env!("CARGO_PKG_VERSION"),
+    ".\n",
+    "\
+All integer argument values are in the form [digits]*[kmgr] (r=random(0..1)).
+The following arguments are supported to override the default objects :
+ - /?s=<size>        return <size> bytes.
+                     E.g. /?s=20k
+ - /?r=<retcode>     present <retcode> as the HTTP return code.
+                     E.g. /?r=404
+ - /?c=<cache>       set the return as not cacheable if <1.
+                     E.g. /?c=0
+ - /?A=<req-after>   drain the request body after sending the response.
+                     E.g. /?A=1
+ - /?C=<close>       force the response to use close if >0.
+                     E.g. /?C=1
+ - /?K=<keep-alive>  force the response to use keep-alive if >0.
+                     E.g. /?K=1
+ - /?t=<time>        wait <time> milliseconds before responding.
+                     E.g. /?t=500
+ - /?k=<enable>      Enable transfer encoding chunked if >0: with large chunks,
+                     with chunks of one byte if it is 2.
+ - /?R=<enable>      Enable sending random data if >0.
+ - /?v=<verbose>     leave out the X-req and X-rsp headers if 0.
+
+Note that those arguments may be cumulated on one line separated by a set of
+delimiters among [&?,;/] :
+ -  GET /?s=20k&c=1&t=700&K=30r HTTP/1.0
+ -  GET /?r=500?s=0?c=0?t=1000 HTTP/1.0
+"
+);
+
+/// Appends to a buffer that has room.
+struct Line<'a> {
+    room: &'a mut Buffer,
+}
+
+impl Line<'_> {
+    #[inline]
+    fn text(&mut self, text: &[u8]) {
+        let fits = self.room.push(text);
+        debug_assert!(fits, "a head is smaller than its room");
+    }
+
+    #[inline]
+    fn number(&mut self, number: u64) {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        let mut rest = number;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.text(&digits[at..]);
+    }
+}

@@ -1,0 +1,334 @@
+//! One connection: requests are read and answered one after the other. Must never wait without a limit, nor hold a
+//! buffer while it waits for a request.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::Buffer;
+use rt::Timer;
+use rt::net::{Hangup, Stream};
+use wire::h1::{ChunkDecoder, ChunkState};
+use wire::http::{self, Fields};
+
+use super::answer::{self, CONTINUE, Framing, LARGEST_HEAD};
+use super::body::Body;
+use super::pattern::Content;
+use super::request::{Progress, Reader, Request};
+use super::worker::Worker;
+
+/// How long a client may be silent between two requests.
+const IDLE: Duration = Duration::from_secs(300);
+/// How long a head may take from its first byte to its last.
+const HEAD: Duration = Duration::from_secs(60);
+/// How long a client may take no byte of an answer, or send none of a body.
+const STALL: Duration = Duration::from_secs(60);
+/// How long, and how many bytes, a client is listened to behind the last answer, so that what it still sends does not
+/// reset the connection before it has read.
+const LINGER: (Duration, u64) = (Duration::from_secs(5), 1 << 20);
+/// Bodies up to this size are copied behind their heads: cheaper than to describe them to the kernel.
+const SMALL: usize = 4096;
+
+/// Serves a connection to its end.
+pub async fn serve(worker: Rc<Worker>, stream: Stream) {
+    let (input, output) = (Buffer::empty(), Buffer::empty());
+    let mut connection = Connection { worker, stream, input, output, timer: Timer::new(), reader: Reader::default() };
+    connection.run().await;
+}
+
+/// A connection and what it has read and has to write.
+struct Connection {
+    worker: Rc<Worker>,
+    stream: Stream,
+    input: Buffer,
+    output: Buffer,
+    timer: Timer,
+    reader: Reader,
+}
+
+/// What comes next from the client.
+enum Next {
+    Request(Request),
+    Refused(u16),
+    End,
+}
+
+impl Connection {
+    async fn run(&mut self) {
+        loop {
+            let goes_on = match self.next().await {
+                Next::Request(request) if request.help => {
+                    self.last_word(&answer::help(request.bodiless)).await;
+                    None
+                }
+                Next::Request(request) => self.answer(&request).await,
+                Next::Refused(status) => {
+                    self.last_word(&answer::refusal(status)).await;
+                    None
+                }
+                Next::End => None,
+            };
+            if goes_on.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the next request. What has been answered is sent before anything is waited for.
+    async fn next(&mut self) -> Next {
+        let mut begun = None;
+        loop {
+            if !self.input.is_empty() {
+                match self.reader.read(self.input.data(), &self.worker.head, rt::random) {
+                    Progress::Complete(request, consumed) => {
+                        self.input.consume(consumed);
+                        return Next::Request(request);
+                    }
+                    Progress::Refused(status) => return Next::Refused(status),
+                    Progress::Partial if self.input.room() == 0 => self.input.compact(),
+                    Progress::Partial => {}
+                }
+            }
+            if self.flush().await.is_none() {
+                return Next::End;
+            }
+            let deadline =
+                if self.input.is_empty() { rt::now() + IDLE } else { *begun.get_or_insert_with(|| rt::now() + HEAD) };
+            self.timer.arm(Some(deadline));
+            if poll_fn(|context| self.poll_fill(context)).await.is_none() {
+                return Next::End;
+            }
+        }
+    }
+
+    /// Ready with bytes behind those in the input, or with `None` when no more will come. An empty input has no buffer
+    /// while it waits.
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Option<()>> {
+        if self.input.is_empty() {
+            if self.stream.poll_readable(context).is_pending() {
+                self.input = Buffer::empty();
+                return self.poll_patience(context);
+            }
+            if self.input.capacity() == 0 {
+                self.input = rt::buffer();
+            }
+        }
+        match self.stream.poll_read(context, &mut self.input) {
+            Poll::Ready(Ok(1..)) => Poll::Ready(Some(())),
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => {
+                if self.input.is_empty() {
+                    self.input = Buffer::empty();
+                }
+                self.poll_patience(context)
+            }
+        }
+    }
+
+    /// Ready when a client that sends nothing is not waited for any longer.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Option<()>> {
+        if self.worker.is_stopping() && self.input.is_empty() {
+            // A request may lie there whose event was not harvested yet: closing on it would reset the connection.
+            if !self.stream.has_input() {
+                return Poll::Ready(None);
+            }
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.timer.poll_expired(context).map(|()| None)
+    }
+
+    /// Answers a request; `None` when the connection is over.
+    async fn answer(&mut self, request: &Request) -> Option<()> {
+        let parameters = &request.parameters;
+        if request.expects {
+            self.say(CONTINUE).await?;
+        }
+        if request.framing.has_body() && !parameters.drain_after {
+            self.flush().await?;
+            self.drain(request.framing).await?;
+        }
+        let waited = if parameters.wait > 0 { self.wait(parameters.wait).await? } else { 0 };
+        let keep = request.keep && !self.worker.is_stopping();
+        self.make_room(LARGEST_HEAD).await?;
+        answer::write_head(request, keep, waited, &mut self.output);
+        self.send(Body::new(Framing::of(request), Content::of(parameters.chunks, parameters.random))).await?;
+        if request.framing.has_body() && parameters.drain_after {
+            self.flush().await?;
+            self.drain(request.framing).await?;
+        }
+        if keep {
+            return Some(());
+        }
+        // The end of the connection then travels with the last bytes, in one packet.
+        let at_once = self.input.is_empty();
+        self.write_out(at_once).await?;
+        if !at_once {
+            self.linger().await;
+        }
+        None
+    }
+
+    /// Waits before an answer, unless the connection fails meanwhile; gives the milliseconds that it took.
+    async fn wait(&mut self, milliseconds: u64) -> Option<u64> {
+        self.flush().await?;
+        let before = rt::now();
+        self.timer.arm(Some(before + Duration::from_millis(milliseconds)));
+        poll_fn(|context| match self.stream.poll_hangup(context) {
+            Poll::Ready(Hangup::Error) => Poll::Ready(None),
+            // Who has closed its own direction only may still read.
+            Poll::Ready(Hangup::PeerClosed) | Poll::Pending => self.timer.poll_expired(context).map(Some),
+        })
+        .await?;
+        Some(rt::now().saturating_since(before).as_millis() as u64)
+    }
+
+    /// Sends a body behind what is in the output. A small one waits there with it.
+    async fn send(&mut self, mut body: Body) -> Option<()> {
+        let worker = Rc::clone(&self.worker);
+        if body.is_done() || body.copy_into(&worker.patterns, SMALL, &mut self.output) {
+            return Some(());
+        }
+        while !body.is_done() {
+            let (edge, content) = body.next(&worker.patterns);
+            let in_output = self.output.len();
+            let slices = [IoSlice::new(self.output.data()), IoSlice::new(edge), IoSlice::new(content)];
+            let slices = if in_output + edge.len() == 0 { &slices[2..] } else { &slices[..] };
+            let (stream, timer) = (&mut self.stream, &mut self.timer);
+            timer.arm(Some(rt::now() + STALL));
+            let written = within(timer, |context| stream.poll_write_slices(context, slices, false)).await?;
+            let of_output = written.min(in_output);
+            self.output.consume(of_output);
+            body.advance(written - of_output);
+        }
+        self.output = Buffer::empty();
+        Some(())
+    }
+
+    /// Reads a request's body and forgets it.
+    async fn drain(&mut self, framing: http::Framing) -> Option<()> {
+        match framing {
+            http::Framing::Length(length) => self.drain_length(length).await,
+            http::Framing::Chunked => self.drain_chunks().await,
+            http::Framing::None | http::Framing::UntilClose => Some(()),
+        }
+    }
+
+    async fn drain_length(&mut self, length: u64) -> Option<()> {
+        let mut left = length;
+        loop {
+            let here = self.input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.input.consume(here);
+            left -= here as u64;
+            if left == 0 {
+                return Some(());
+            }
+            self.refill(left).await?;
+        }
+    }
+
+    async fn drain_chunks(&mut self) -> Option<()> {
+        let mut decoder = ChunkDecoder::new();
+        let mut trailers = Fields::new();
+        loop {
+            match decoder.decode_in_place(self.input.data_mut(), &mut trailers) {
+                Ok(decoded) => {
+                    self.input.consume(decoded.consumed);
+                    if decoded.state == ChunkState::End {
+                        return Some(());
+                    }
+                }
+                Err(_) => {
+                    self.last_word(&answer::refusal(400)).await;
+                    return None;
+                }
+            }
+            self.refill(u64::MAX).await?;
+        }
+    }
+
+    /// Reads more of a body of which `left` bytes are missing, when all that came before it is gone.
+    async fn refill(&mut self, left: u64) -> Option<()> {
+        let large = left > rt::buffer_size() as u64 && self.input.capacity() <= rt::buffer_size();
+        if self.input.capacity() == 0 || large {
+            self.input = if large { rt::bulk_buffer() } else { rt::buffer() };
+        }
+        self.timer.arm(Some(rt::now() + STALL));
+        let (stream, timer, input) = (&mut self.stream, &mut self.timer, &mut self.input);
+        let read = within(timer, |context| stream.poll_read(context, input)).await?;
+        (read > 0).then_some(())
+    }
+
+    /// Puts something behind what is in the output, and sends all of it.
+    async fn say(&mut self, text: &[u8]) -> Option<()> {
+        self.make_room(text.len()).await?;
+        let fits = self.output.push(text);
+        debug_assert!(fits, "there is room");
+        self.flush().await
+    }
+
+    /// Says the last thing that the client hears, and waits a little for it to have read that.
+    async fn last_word(&mut self, text: &str) {
+        if self.say(text.as_bytes()).await.is_some() {
+            self.linger().await;
+        }
+    }
+
+    /// Makes sure that so many bytes fit into the output.
+    async fn make_room(&mut self, bytes: usize) -> Option<()> {
+        if self.output.room() < bytes {
+            self.flush().await?;
+            self.output = rt::buffer();
+        }
+        Some(())
+    }
+
+    /// Sends what is in the output, and gives its buffer back.
+    async fn flush(&mut self) -> Option<()> {
+        self.write_out(false).await
+    }
+
+    /// The same; `more` tells the kernel that more, or the end, follows at once.
+    async fn write_out(&mut self, more: bool) -> Option<()> {
+        if self.output.is_empty() {
+            return Some(());
+        }
+        self.timer.arm(Some(rt::now() + STALL));
+        let (stream, timer, output) = (&mut self.stream, &mut self.timer, &mut self.output);
+        let mut nothing = Buffer::empty();
+        while !output.is_empty() {
+            within(timer, |context| stream.poll_write(context, output, &mut nothing, more)).await?;
+        }
+        self.output = Buffer::empty();
+        Some(())
+    }
+
+    /// Takes what a client still sends, for a while: closing on unread bytes would reset the connection.
+    async fn linger(&mut self) {
+        if self.stream.shutdown_write().is_err() {
+            return;
+        }
+        let (patience, mut most) = LINGER;
+        self.input = rt::buffer();
+        self.timer.arm(Some(rt::now() + patience));
+        let (stream, timer, input) = (&mut self.stream, &mut self.timer, &mut self.input);
+        while let Some(count @ 1..) = within(timer, |context| stream.poll_read(context, input)).await {
+            input.clear();
+            most = most.saturating_sub(count as u64);
+            if most == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// What an attempt gives at last; `None` when it fails, or when it waits and time is up.
+async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>) -> Option<T> {
+    poll_fn(|context| match attempt(context) {
+        Poll::Ready(done) => Poll::Ready(done.ok()),
+        Poll::Pending => timer.poll_expired(context).map(|()| None),
+    })
+    .await
+}

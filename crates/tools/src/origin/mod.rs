@@ -1,0 +1,34 @@
+//! The test origin: answers every request with what its query asks for. Must never look at anything but the request.
+//!
+//! `weir origin -L 8080`, then `curl 'http://127.0.0.1:8080/?s=20k&t=100'`. The parameters are those of haterm and
+//! httpterm; `docs/origin.md` tells them and where the three differ.
+
+mod answer;
+mod arguments;
+mod body;
+mod capacity;
+mod connection;
+pub mod parameters;
+mod pattern;
+pub mod request;
+pub mod serve;
+mod worker;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use crate::Outcome;
+use arguments::Command;
+
+/// Runs the tool with the words behind its name.
+#[must_use]
+pub fn main(words: &[OsString]) -> Outcome {
+    match arguments::parse(words) {
+        Ok(Command::Serve(settings)) => serve::run(&settings),
+        Ok(Command::Help) => {
+            let _ = std::io::stdout().lock().write_all(arguments::HELP.as_bytes());
+            Outcome::Done
+        }
+        Err(misused) => misused,
+    }
+}

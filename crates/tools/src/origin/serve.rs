@@ -1,0 +1,270 @@
+//! The life of the process: opens its sockets, goes to the background, starts the workers, ends at a signal. Must never
+//! read from a connection.
+
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use base::Buffer;
+use rt::net::{Address, BindOptions, Datagram, Listener, ListeningSocket};
+use rt::process::StarterWaits;
+use rt::{Class, Signal};
+
+use super::arguments::Settings;
+use super::capacity::Place;
+use super::worker::{Shared, Worker};
+use crate::Outcome;
+
+/// Connections that may wait to be accepted; the kernel's own limit applies as well.
+const BACKLOG: i32 = 65_535;
+/// Connections that are taken at a time, before other tasks run.
+const BATCH: usize = 64;
+/// Bytes that are received of a datagram.
+const LARGEST_DATAGRAM: usize = 16 * 1024;
+/// How long a listener rests when the system has no descriptor or no memory for a connection.
+const REST: Duration = Duration::from_millis(100);
+/// SIGINT and SIGTERM end the process, SIGUSR1 once everybody has got an answer.
+const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
+/// Descriptors that are not connections: standard streams, listeners, those of the workers.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Serves until a signal ends it.
+pub fn run(settings: &Settings) -> Outcome {
+    let mut sockets = Vec::new();
+    for address in &settings.listen {
+        match listen(address) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) => return Outcome::Failed(format!("cannot listen on {address}: {error}")),
+        }
+    }
+    let datagrams = match datagram_sockets(settings, &sockets) {
+        Ok(datagrams) => datagrams,
+        Err(why) => return Outcome::Failed(why),
+    };
+    let starter = match settings.daemon.then(rt::process::daemonise).transpose() {
+        Ok(starter) => starter,
+        Err(error) => return Outcome::Failed(format!("cannot go to the background: {error}")),
+    };
+    if let Err(error) = rt::signal::handle_signals(&SIGNALS) {
+        return Outcome::Failed(format!("cannot handle signals: {error}"));
+    }
+    for socket in &sockets {
+        // Whoever started this may not care for where it listens.
+        let _ = writeln!(io::stdout().lock(), "Listening on http://{}/", socket.local_address());
+    }
+    if let Some(path) = &settings.pid_file
+        && let Err(error) = std::fs::write(path, format!("{}\n", rt::process::id()))
+    {
+        return Outcome::Failed(format!("cannot write {}: {error}", path.display()));
+    }
+    let workers = usize::from(settings.threads.unwrap_or_else(processors));
+    let most = connections(settings, workers);
+    match start(Service { sockets, datagrams, workers, most, starter, at_end: rt::stop }) {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::Failed(format!("cannot start the workers: {error}")),
+    }
+}
+
+fn listen(address: &Address) -> io::Result<Arc<ListeningSocket>> {
+    // The acknowledgement of a request travels with its answer: a packet less for each connection.
+    let options = BindOptions { backlog: BACKLOG, reuse_port: true, no_quick_ack: true, ..BindOptions::default() };
+    ListeningSocket::bind(address, &options).map(Arc::new)
+}
+
+/// A socket for datagrams at every address that is listened on, where they are wanted.
+fn datagram_sockets(settings: &Settings, listening: &[Arc<ListeningSocket>]) -> Result<Vec<Datagram>, String> {
+    let wanted = if settings.datagrams { listening } else { &[] };
+    let bind = |socket: &Arc<ListeningSocket>| {
+        let address = socket.local_address();
+        Datagram::bind(address).map_err(|error| format!("cannot take datagrams at {address}: {error}"))
+    };
+    wanted.iter().map(bind).collect()
+}
+
+fn processors() -> u16 {
+    u16::try_from(rt::process::available_processors().len()).unwrap_or(u16::MAX).max(1)
+}
+
+/// How many connections there may be: as many as asked for, and as there are descriptors for.
+fn connections(settings: &Settings, workers: usize) -> usize {
+    let others = OTHER_DESCRIPTORS + 4 * workers as u64 + settings.listen.len() as u64;
+    let (_, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
+    let wanted = settings.most.unwrap_or(u64::MAX);
+    let limit = rt::process::raise_descriptor_limit(wanted.saturating_add(others).min(hard));
+    let descriptors = limit.map_or(1024, |(soft, _)| soft);
+    usize::try_from(wanted.min(descriptors.saturating_sub(others))).unwrap_or(usize::MAX)
+}
+
+fn start(service: Service) -> io::Result<()> {
+    if let Some(starter) = &service.starter {
+        starter.detach_standard_streams()?;
+    }
+    let config = rt::Config { workers: service.workers, ..rt::Config::default() };
+    rt::run(&config, service.into_main())
+}
+
+/// An origin that has not started to serve.
+#[derive(Debug)]
+pub struct Service {
+    /// Where it listens.
+    pub sockets: Vec<Arc<ListeningSocket>>,
+    /// Where datagrams are taken and forgotten: on the first worker.
+    pub datagrams: Vec<Datagram>,
+    /// Workers of the runtime that it is to run on.
+    pub workers: usize,
+    /// Connections at a time, at most.
+    pub most: usize,
+    /// A command that waits for it to serve.
+    pub starter: Option<StarterWaits>,
+    /// What is done at its end, on the first worker: [`rt::stop`], where nothing else runs on the workers.
+    pub at_end: fn(),
+}
+
+impl Service {
+    /// What each worker runs first.
+    pub fn into_main(self) -> rt::Main {
+        let Self { sockets, datagrams, workers, most, starter, at_end } = self;
+        let shared = Shared::new(most);
+        let (sockets, starter) = (Mutex::new((workers, sockets)), Mutex::new(starter));
+        let datagrams = Mutex::new(datagrams);
+        Arc::new(move |number| {
+            let worker = Worker::start(&shared);
+            let sockets = take(&sockets);
+            let starter = starter.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let datagrams = std::mem::take(&mut *datagrams.lock().unwrap_or_else(PoisonError::into_inner));
+            Box::pin(async move {
+                accept(&worker, sockets);
+                for socket in datagrams {
+                    rt::spawn(Class::Normal, 0, forget_datagrams(socket));
+                }
+                if let Some(starter) = starter {
+                    starter.leave(0);
+                }
+                if number == 0 {
+                    wait_for_signals(&worker, at_end).await;
+                }
+            })
+        })
+    }
+}
+
+/// The sockets for one worker. Nothing is left behind when the last one has come: a socket closes when no worker has it.
+fn take(sockets: &Mutex<(usize, Vec<Arc<ListeningSocket>>)>) -> Vec<Arc<ListeningSocket>> {
+    let mut held = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+    held.0 = held.0.saturating_sub(1);
+    if held.0 == 0 { std::mem::take(&mut held.1) } else { held.1.clone() }
+}
+
+/// Takes datagrams for as long as the process serves.
+async fn forget_datagrams(mut socket: Datagram) {
+    let mut buffer = Buffer::with_capacity(LARGEST_DATAGRAM);
+    loop {
+        let received = poll_fn(|context| socket.poll_receive_from(context, &mut buffer)).await;
+        buffer.clear();
+        if received.is_err() {
+            rt::sleep(REST).await;
+        }
+    }
+}
+
+async fn wait_for_signals(worker: &Rc<Worker>, at_end: fn()) {
+    let Ok(mut signals) = rt::signals(&SIGNALS) else { return at_end() };
+    while signals.next().await == Signal::User1.number() {
+        if worker.is_stopping() {
+            continue;
+        }
+        worker.stop_all();
+        let shared = Arc::clone(&worker.shared);
+        rt::spawn(Class::Normal, 0, async move {
+            poll_fn(|context| shared.accepting.poll_empty(context)).await;
+            poll_fn(|context| shared.capacity.poll_empty(context)).await;
+            at_end();
+        });
+    }
+    at_end();
+}
+
+/// Accepts from every socket on the current worker.
+fn accept(worker: &Rc<Worker>, sockets: Vec<Arc<ListeningSocket>>) {
+    for socket in sockets {
+        let Some(accepting) = worker.shared.accepting.take() else { return };
+        let worker = Rc::clone(worker);
+        rt::spawn(Class::Normal, 0, async move {
+            let _accepting = accepting;
+            let _watch = worker.watch_stop().await;
+            if let Ok(mut listener) = Listener::new(socket) {
+                accept_until_stop(&worker, &mut listener).await;
+            }
+        });
+    }
+}
+
+async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener) {
+    while acceptable(worker, listener).await {
+        for _ in 0..BATCH {
+            let Some(place) = place(worker, listener).await else { return };
+            match listener.try_accept() {
+                Ok(Some((socket, _))) => worker.dispatch(socket, place),
+                Ok(None) => break,
+                Err(_) => {
+                    // Whoever is connected goes on, the others wait in the backlog.
+                    listener.pause();
+                    rt::sleep(REST).await;
+                    if listener.resume().is_err() {
+                        return;
+                    }
+                    break;
+                }
+            }
+        }
+        rt::yield_now().await;
+    }
+    take_leftovers(worker, listener);
+}
+
+/// Ready with true when a connection waits, with false when the process is to stop.
+async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
+    poll_fn(|context| {
+        if worker.is_stopping() {
+            return Poll::Ready(false);
+        }
+        listener.poll_acceptable(context).map(|()| true)
+    })
+    .await
+}
+
+/// A place for a connection. The listener rests while there is none. `None`: the process is to stop.
+async fn place(worker: &Worker, listener: &mut Listener) -> Option<Place> {
+    let capacity = &worker.shared.capacity;
+    if let Some(place) = capacity.take() {
+        return Some(place);
+    }
+    listener.pause();
+    let place = poll_fn(|context| {
+        if worker.is_stopping() {
+            return Poll::Ready(None);
+        }
+        capacity.poll_take(context).map(Some)
+    })
+    .await;
+    listener.resume().ok().and(place)
+}
+
+/// Serves whoever has connected by the time of the stop: closing the socket would reset them.
+fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener) {
+    // Events that have not been harvested yet would not be waited for: the socket itself is asked.
+    listener.pause();
+    if listener.resume().is_err() {
+        return;
+    }
+    for _ in 0..BACKLOG {
+        let Some(place) = worker.shared.capacity.take() else { return };
+        match listener.try_accept() {
+            Ok(Some((socket, _))) => worker.dispatch(socket, place),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}

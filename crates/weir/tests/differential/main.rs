@@ -1,0 +1,82 @@
+//! Sample expressions, conditions and rules through Weir and through HAProxy: the same configuration and the same requests, answers compared byte
+//! by byte. Expressions are put together at random from the tables of fetches and converters; one seed repeats a run.
+//!
+//! Where HAProxy is not installed the test says so and passes. `HAPROXY=…` names another one, `DIFFERENTIAL_SEED` and
+//! `DIFFERENTIAL_COUNT` another run: `DIFFERENTIAL_COUNT=4000 cargo test -p weir --test differential`.
+
+mod case;
+mod generate;
+mod known;
+mod requests;
+mod subject;
+
+use generate::Generator;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use subject::Subject;
+
+/// Expressions of an ordinary run.
+const COUNT: usize = 120;
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn haproxy() -> Option<PathBuf> {
+    let path = std::env::var_os("HAPROXY").map_or_else(|| PathBuf::from("/usr/sbin/haproxy"), PathBuf::from);
+    path.exists().then_some(path)
+}
+
+#[test]
+fn expressions_give_what_haproxy_gives() {
+    let Some(haproxy) = haproxy() else {
+        eprintln!("SKIPPED: haproxy is not installed, nothing to compare expressions with");
+        return;
+    };
+    let (seed, count) = (number("DIFFERENTIAL_SEED", 1), number("DIFFERENTIAL_COUNT", COUNT as u64) as usize);
+    let weir = Subject::new(env!("CARGO_BIN_EXE_weir").into());
+    let other = Subject::new(haproxy);
+    let mut compared = 0;
+    let mut differences: BTreeMap<String, String> = BTreeMap::new();
+    for (round, expressions) in Generator::new(seed).take(count).collect::<Vec<_>>().chunks(60).enumerate() {
+        let mut expressions = expressions.to_vec();
+        let (refused_by_other, refused_by_weir) = std::thread::scope(|scope| {
+            let theirs = scope.spawn(|| other.refused(&expressions));
+            let ours = weir.refused(&expressions);
+            (theirs.join().expect("the check ends"), ours)
+        });
+        for (index, case) in expressions.iter().enumerate() {
+            let expression = &case.text();
+            let (ours, theirs) = (refused_by_weir.contains_key(&index), refused_by_other.contains_key(&index));
+            // A converter that this HAProxy does not know is no difference.
+            let unknown = refused_by_other.get(&index).is_some_and(|why| why.contains("unknown "));
+            if ours != theirs && !unknown && !known::is_known(expression, other.version()) {
+                let why = refused_by_weir.get(&index).or_else(|| refused_by_other.get(&index));
+                let who = if ours { "Weir" } else { "HAProxy" };
+                differences.insert(expression.clone(), format!("{who} refuses it: {}", why.map_or("", |why| why)));
+            }
+        }
+        let mut index = 0;
+        expressions.retain(|_| {
+            let keep = !refused_by_weir.contains_key(&index) && !refused_by_other.contains_key(&index);
+            index += 1;
+            keep
+        });
+        let (ours, theirs) = (weir.answers(&expressions), other.answers(&expressions));
+        for (case, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            compared += 1;
+            let (expression, request) = (expressions[case % expressions.len()].text(), case / expressions.len());
+            if ours != theirs && !known::is_known(&expression, other.version()) {
+                let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+                differences
+                    .entry(expression)
+                    .or_insert_with(|| format!("request {request}: {} instead of {}", shown(ours), shown(theirs)));
+            }
+        }
+        assert!(round < 1000, "too many rounds");
+    }
+    eprintln!("{compared} answers compared with {}", other.version());
+    assert!(compared > count, "hardly anything was compared");
+    let shown: Vec<String> = differences.iter().map(|(expression, what)| format!("{expression}\n    {what}")).collect();
+    assert!(shown.is_empty(), "{} expressions differ (seed {seed}):\n{}", shown.len(), shown.join("\n"));
+}

@@ -1,0 +1,12 @@
+//! The tools in the box from outside: the finished program, real sockets, other programs where they are installed.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod bench;
+mod load;
+mod origin;
+mod scenarios;
+#[allow(dead_code, reason = "the tests of the program itself use the rest")]
+#[path = "../process/support.rs"]
+mod support;
