@@ -9,6 +9,7 @@ use crate::variable::{Known, Variable};
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,6 +50,17 @@ pub(super) struct Shared {
     pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
     /// The names of variables so far.
     pub(super) known: Rc<RefCell<Known>>,
+    /// What lines of the configuration name, so that it cannot be removed at run time.
+    pub(super) pins: Rc<RefCell<Pins>>,
+}
+
+/// Proxies and servers that lines of the configuration name.
+#[derive(Default)]
+pub(super) struct Pins {
+    /// By index.
+    pub(super) proxies: BTreeSet<usize>,
+    /// By their proxy's index and their own.
+    pub(super) servers: BTreeSet<(usize, usize)>,
 }
 
 impl<'a> SpecNames<'a> {
@@ -93,7 +105,9 @@ impl Names for SpecNames<'_> {
     }
 
     fn backend(&self, name: &str) -> Option<usize> {
-        self.find(name, ProxyKind::Frontend)
+        let found = self.find(name, ProxyKind::Frontend);
+        self.shared.pins.borrow_mut().proxies.extend(found);
+        found
     }
 
     fn server(&self, name: &str) -> Result<(usize, usize), String> {
@@ -107,6 +121,7 @@ impl Names for SpecNames<'_> {
         let servers = &self.spec.proxies[backend].servers;
         let found = servers.iter().position(|known| known.name.value == server);
         let found = found.or_else(|| self.is_doubtful(backend).then_some(0));
+        self.shared.pins.borrow_mut().servers.extend(found.map(|index| (backend, index)));
         found.map(|index| (backend, index)).ok_or_else(|| format!("unable to find server '{server}'"))
     }
 

@@ -23,7 +23,7 @@ pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
-pub use status::{Admin, ServerStatus};
+pub use status::{Admin, Removal, ServerStatus};
 
 use crate::pattern::Key;
 use crate::program::{Program, Proxy};
