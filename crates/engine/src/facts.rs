@@ -2,6 +2,7 @@
 //! that they outlive a panic in it. Must never decide anything.
 
 use crate::stream::filter::Filters;
+use crate::stream::kernel::Kernel;
 use base::moment::WallTime;
 use policy::capture::Captures;
 use policy::live::Counts;
@@ -175,6 +176,12 @@ pub struct Facts {
     pub client_streams: u32,
     /// The connection to the server, once one was tried.
     pub link: Option<LinkFacts>,
+    /// Whom to ask what the kernel knows of the client's connection, where nobody has it at hand.
+    pub client_kernel: Kernel,
+    /// Likewise the server's.
+    pub server_kernel: Kernel,
+    /// What the session's task had cost when it began, and how often it had been called.
+    pub cost_before: rt::TaskCost,
     /// The rule that ended an evaluation last.
     pub last_rule: Cell<Option<RulePlace>>,
     /// The rule that something is waited for.
@@ -254,6 +261,9 @@ impl Facts {
             received,
             client_streams,
             link,
+            client_kernel,
+            server_kernel,
+            cost_before,
             last_rule,
             waiting_rule,
             counted_in,
@@ -275,6 +285,8 @@ impl Facts {
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
+        (*client_kernel, *server_kernel) = (Kernel::Unknown, Kernel::Unknown);
+        *cost_before = rt::TaskCost::default();
         last_rule.set(None);
         waiting_rule.set(None);
     }

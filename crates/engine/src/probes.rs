@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use base::moment::ZoneName;
 use policy::live::counters::Counters;
 use policy::log_format::Record;
-use policy::sample::{Probes, ProcessFacts, Transport, Value};
+use policy::sample::{Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
 
 use crate::worker::Worker;
 
@@ -18,6 +18,18 @@ pub(crate) struct Names<'a> {
     pub backend: &'a str,
     /// `%s`.
     pub server: &'a str,
+}
+
+/// How busy this worker, or all of them, were in their last turn, in percent.
+pub(crate) fn usage(of: UsageOf) -> u32 {
+    match of {
+        UsageOf::Worker => rt::usage_of(rt::worker()),
+        UsageOf::Process => {
+            let workers = rt::WorkerId::try_from(rt::workers()).unwrap_or(rt::WorkerId::MAX);
+            let sum: u32 = (0..workers).map(rt::usage_of).sum();
+            sum / u32::from(workers).max(1)
+        }
+    }
 }
 
 /// The process alone.
@@ -66,6 +78,14 @@ impl Probes for ProcessProbes<'_> {
             server: self.names.server,
             ..Record::default()
         });
+    }
+
+    fn usage(&self, of: UsageOf) -> Option<u32> {
+        Some(usage(of))
+    }
+
+    fn tell(&self, sink: Sink, line: &[u8]) {
+        self.worker.shared.log_targets.tell(sink, line);
     }
 
     fn process(&self) -> ProcessFacts<'_> {

@@ -4,18 +4,17 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use base::Roster;
 use base::moment::Moment;
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
-use config::spec::{MultiQueue, Spec};
+use config::spec::MultiQueue;
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::{Live, Local, ServerSlot};
-use policy::program::{Program, Proxy, Server};
+use policy::program::{Program, Proxy};
 use policy::sample::ProcessFacts;
 
 use crate::facts::Facts;
@@ -40,8 +39,6 @@ pub struct Shared {
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
-    /// What the program was made of, for what is added to it; none where nothing can be.
-    written: Mutex<Option<Spec>>,
     /// What is counted, for statistics.
     pub counters: Counters,
     /// What connections to servers are made with.
@@ -70,13 +67,6 @@ pub struct Shared {
     loads: Box<[Load]>,
 }
 
-/// What a server's idle links are allowed.
-pub(crate) fn idle_limits(server: &Server) -> Limits {
-    // A delay of nothing keeps no idle connection.
-    let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
-    Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
-}
-
 /// Jobs that may wait for helpers: more than that would wait for longer than a client does.
 const WAITING_FOR_HELPERS: usize = 256;
 
@@ -95,7 +85,10 @@ impl Shared {
     pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let mut limits = vec![Limits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
-            limits[server.serial] = idle_limits(server);
+            // A delay of nothing keeps no idle connection.
+            let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
+            limits[server.serial] =
+                Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize };
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = Counters::new(&program, workers);
@@ -108,7 +101,6 @@ impl Shared {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
-            written: Mutex::new(None),
             host: Host::default(),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -121,16 +113,6 @@ impl Shared {
             streams: Streams::default(),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }
-    }
-
-    /// Remembers what the program was made of: servers and backends can be added to it then.
-    pub fn know_specification(&self, written: Spec) {
-        *self.written() = Some(written);
-    }
-
-    /// What the program was made of.
-    pub(crate) fn written(&self) -> MutexGuard<'_, Option<Spec>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a soft stop was asked for.
@@ -245,7 +227,7 @@ pub struct Worker {
     /// What all workers share.
     pub shared: Arc<Shared>,
     /// Its own handles to the proxies' state, by index.
-    states: Roster<Local>,
+    states: Box<[Local]>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
     /// Where lines go.
@@ -295,21 +277,6 @@ impl Worker {
 
     /// The state of the proxy with that index, by this worker's own handle.
     pub fn state(&self, index: usize) -> &Local {
-        match self.states.get(index) {
-            Some(state) => state,
-            None => self.first_state(index),
-        }
-    }
-
-    /// The proxy was added since this worker was asked for one last.
-    #[cold]
-    fn first_state(&self, index: usize) -> &Local {
-        let known = self.shared.live.proxies.places();
-        while self.states.places() < known {
-            if self.states.push(|place| Local::new(Arc::clone(&self.shared.live.proxies[place]))).is_err() {
-                break;
-            }
-        }
         &self.states[index]
     }
 

@@ -3,7 +3,7 @@
 
 use crate::expression::Signature;
 use crate::sample::{Place, Type};
-use crate::{condition, convert, fetch};
+use crate::{condition, convert, fetch, log_format};
 use std::fmt::Write as _;
 
 /// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
@@ -64,6 +64,37 @@ pub fn fetches_page() -> String {
         let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(row.signature), row.output, row.doc);
     }
     waiting(&mut page, fetch::ROWS.waiting());
+    page
+}
+
+/// The page of the reference manual about log formats: their aliases and flags.
+pub fn log_formats_page() -> String {
+    let mut page = String::from(
+        "# Log formats\n\nWhat formats are made of, beside text and [expressions](fetches.md) in `%[...]`: every alias and \
+         every flag, written from the tables that the program itself uses (`crates/policy/src/log_format`). How formats are \
+         put together is told in [logging.md](../logging.md).\n\n## Aliases\n\nH: means something in HTTP mode only; S: with \
+         TLS only; L: in logs only. Elsewhere an alias prints what it prints for a missing value. *End*: a line with it is \
+         written when the stream has ended, others once the answer's head is there (HTTP) or the connection to the server \
+         stands (TCP). `%o` prints nothing: flags in its braces count for all that follows.\n\n| Alias | Type | R | End | \
+         What it tells |\n|---|---|---|---|---|\n",
+    );
+    let mut rows: Vec<_> = log_format::aliases().collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let end = if row.at_end { "end" } else { "" };
+        let _ = writeln!(
+            page,
+            "| `%{}` | {} | {} | {end} | {} |",
+            row.name,
+            row.kind.name(),
+            row.restriction.letter(),
+            row.doc
+        );
+    }
+    page.push_str("\n## Flags\n\n`%{+Q}r` sets a flag for this alias, `%{+Q}o` for all that follow, `-` takes one away.\n\n| Flag | What it does |\n|---|---|\n");
+    for row in log_format::FLAGS {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, row.doc);
+    }
     page
 }
 

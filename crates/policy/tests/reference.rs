@@ -10,6 +10,7 @@ fn reference_pages_are_up_to_date() {
         ("fetches.md", catalogue::fetches_page()),
         ("converters.md", catalogue::converters_page()),
         ("acls.md", catalogue::acls_page()),
+        ("log-formats.md", catalogue::log_formats_page()),
     ];
     for (name, page) in pages {
         let path = folder.join(name);

@@ -191,9 +191,11 @@ fn harvest(worker: &Worker, timeout: i32) {
     match &worker.driver {
         Driver::Epoll(poller) => {
             let timeout = if timeout != 0 && worker.remote.prepare_sleep() { timeout } else { 0 };
+            let (began, slept) = (worker.now.get(), (timeout != 0).then(|| worker.driver.now()));
             let waited = || {
                 worker.remote.end_sleep();
                 worker.refresh_time();
+                worker.remote.set_usage(usage(began, slept, worker.now.get()));
             };
             poller.wait(timeout, waited, |key, events| record(worker, key, events));
         }
@@ -203,6 +205,14 @@ fn harvest(worker: &Worker, timeout: i32) {
             events.into_iter().for_each(|(key, events)| record(worker, key, events));
         }
     }
+}
+
+/// Of a turn and the wait behind it the part that was no waiting, in percent. `slept`: when the wait began, if it could be
+/// one.
+fn usage(began: Moment, slept: Option<Moment>, woke: Moment) -> u32 {
+    let Some(slept) = slept else { return 100 };
+    let (busy, whole) = (slept.saturating_since(began), woke.saturating_since(began));
+    u32::try_from(busy.as_nanos() * 100 / whole.as_nanos().max(1)).unwrap_or(100).min(100)
 }
 
 /// Records an event with its source, and wakes whoever waited for it.
@@ -276,9 +286,18 @@ fn run_tasks(worker: &Worker) {
             match next {
                 Some(Some((id, tag, future))) => {
                     worker.refill_budget();
-                    match poll_contained(worker, tag, future, &id.waker()) {
-                        Some(future) => worker.tasks.borrow_mut().put_back(id, future),
-                        None => worker.tasks.borrow_mut().finish(id),
+                    let measures = worker.measures.get();
+                    if measures {
+                        worker.tasks.borrow_mut().note_called(worker.driver.now());
+                    }
+                    let polled = poll_contained(worker, tag, future, &id.waker());
+                    let mut tasks = worker.tasks.borrow_mut();
+                    if measures {
+                        tasks.note_returned(worker.driver.now());
+                    }
+                    match polled {
+                        Some(future) => tasks.put_back(id, future),
+                        None => tasks.finish(id),
                     }
                 }
                 Some(None) => {}

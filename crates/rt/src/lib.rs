@@ -45,14 +45,14 @@ pub use mailbox::{Handle, LoadGuard};
 pub use output::{ATOMIC, Output};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use signal::{Signal, SignalStream, signals};
-pub use task::{Class, NO_TAG};
+pub use task::{Class, NO_TAG, TaskCost};
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
     buffer, buffer_size, buffers_in_use, bulk_buffer, handle, is_on_worker, large_buffer, large_buffer_size, load,
-    load_of, local, now, post, random, read_clock, set_local, set_panic_hook, spawn, stop, stop_spinning, stopping,
-    tasks, wall, worker, workers,
+    load_of, local, measure_tasks, now, post, random, read_clock, set_local, set_panic_hook, spawn, stop,
+    stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

@@ -45,6 +45,8 @@ struct Pulse {
     thread: AtomicI32,
     /// Turns that it has begun.
     turn: AtomicU32,
+    /// How much of its last turn it has worked, in percent.
+    usage: AtomicU32,
 }
 
 pub(crate) struct Descriptors {
@@ -74,7 +76,7 @@ impl Remote {
     fn new(worker: WorkerId, index: u16, instance: u32, descriptors: Option<Descriptors>) -> Remote {
         let messages = Mutex::new(Some(Vec::with_capacity(64)));
         let inbox = Inbox { messages, pending: AtomicBool::new(false), sleeping: AtomicBool::new(false) };
-        let pulse = Padded(Pulse { thread: AtomicI32::new(0), turn: AtomicU32::new(0) });
+        let pulse = Padded(Pulse { thread: AtomicI32::new(0), turn: AtomicU32::new(0), usage: AtomicU32::new(0) });
         Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)), pulse }
     }
 
@@ -124,6 +126,16 @@ impl Remote {
     pub(crate) fn begin_turn(&self) {
         let turn = &self.pulse.0.turn;
         turn.store(turn.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// How much of a turn it has worked, in percent.
+    #[inline]
+    pub(crate) fn set_usage(&self, percent: u32) {
+        self.pulse.0.usage.store(percent, Ordering::Relaxed);
+    }
+
+    pub(crate) fn usage(&self) -> u32 {
+        self.pulse.0.usage.load(Ordering::Relaxed)
     }
 
     pub(crate) fn turn(&self) -> u32 {

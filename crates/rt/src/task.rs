@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
+use std::time::Duration;
+
+use base::Moment;
 
 use crate::current;
 use crate::mailbox;
@@ -85,6 +88,34 @@ fn wake(data: *const ()) {
     }
 }
 
+/// What a task has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskCost {
+    /// How often it was called, with the call that runs; it wraps.
+    pub calls: u32,
+    /// The time that calls took which are over; nothing unless the worker measures ([`crate::measure_tasks`]).
+    pub busy: Duration,
+    /// The time between its wakings and the calls that followed; likewise.
+    pub late: Duration,
+}
+
+/// What is measured of the tasks of one worker.
+struct Clock {
+    /// The time when somebody read the clock last.
+    now: Moment,
+    /// When the task that runs was called.
+    called: Moment,
+    /// Of each slot.
+    times: Vec<Times>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Times {
+    woken: Moment,
+    busy: Duration,
+    late: Duration,
+}
+
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -100,12 +131,22 @@ struct Slot {
     tag: u64,
     future: Option<TaskFuture>,
     generation: u32,
+    calls: u32,
     state: State,
     class: Class,
     queued: bool,
 }
 
 const _: () = assert!(std::mem::size_of::<Slot>() <= 40, "an idle connection is small");
+
+impl Clock {
+    fn wake(&mut self, slot: usize) {
+        if slot >= self.times.len() {
+            self.times.resize(slot + 1, Times::default());
+        }
+        self.times[slot].woken = self.now;
+    }
+}
 
 /// All tasks of one worker.
 pub(crate) struct Tasks {
@@ -115,6 +156,9 @@ pub(crate) struct Tasks {
     len: usize,
     normal: VecDeque<TaskId>,
     heavy: VecDeque<TaskId>,
+    /// The slot of the task that was called last.
+    called: usize,
+    clock: Option<Box<Clock>>,
 }
 
 const NO_SLOT: u64 = u64::MAX;
@@ -122,7 +166,8 @@ const NO_SLOT: u64 = u64::MAX;
 impl Tasks {
     pub(crate) fn new(worker: u16) -> Tasks {
         let (normal, heavy) = (VecDeque::with_capacity(1024), VecDeque::with_capacity(64));
-        Tasks { worker, slots: Vec::with_capacity(1024), free: NO_SLOT, len: 0, normal, heavy }
+        let slots = Vec::with_capacity(1024);
+        Tasks { worker, slots, free: NO_SLOT, len: 0, normal, heavy, called: usize::MAX, clock: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -135,15 +180,18 @@ impl Tasks {
         let number = self.free as usize;
         if let Some(slot) = self.slots.get_mut(number) {
             self.free = slot.tag;
-            (slot.tag, slot.class, slot.state, slot.queued) = (tag, class, State::Waiting, false);
+            (slot.tag, slot.class, slot.state, slot.queued, slot.calls) = (tag, class, State::Waiting, false, 0);
             slot.future = Some(future);
             let id = TaskId::new(self.worker, slot.generation, number as u32);
+            if let Some(times) = self.times(number) {
+                *times = Times::default();
+            }
             return self.wake(id);
         }
         let number = self.slots.len();
         assert!(number < MOST_TASKS, "a worker has at most 2^24 tasks");
         let future = Some(future);
-        self.slots.push(Slot { tag, future, generation: 0, state: State::Waiting, class, queued: false });
+        self.slots.push(Slot { tag, future, generation: 0, calls: 0, state: State::Waiting, class, queued: false });
         self.wake(TaskId::new(self.worker, 0, number as u32));
     }
 
@@ -162,6 +210,9 @@ impl Tasks {
         match slot.class {
             Class::Normal => self.normal.push_back(id),
             Class::Heavy => self.heavy.push_back(id),
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.wake(id.slot());
         }
     }
 
@@ -188,7 +239,52 @@ impl Tasks {
         let Some(slot) = self.slot(id) else { return Some(None) };
         slot.queued = false;
         slot.state = State::Running;
-        Some(slot.future.take().map(|future| (id, slot.tag, future)))
+        slot.calls = slot.calls.wrapping_add(1);
+        let taken = slot.future.take().map(|future| (id, slot.tag, future));
+        self.called = id.slot();
+        Some(taken)
+    }
+
+    /// What the task that runs has cost so far.
+    pub(crate) fn cost(&self) -> TaskCost {
+        let Some(slot) = self.slots.get(self.called).filter(|slot| slot.state == State::Running) else {
+            return TaskCost::default();
+        };
+        let times = self.clock.as_ref().and_then(|clock| clock.times.get(self.called)).copied().unwrap_or_default();
+        TaskCost { calls: slot.calls, busy: times.busy, late: times.late }
+    }
+
+    /// Begins to measure at that moment, or goes on to it.
+    pub(crate) fn set_clock(&mut self, now: Moment) {
+        match &mut self.clock {
+            Some(clock) => clock.now = now,
+            None => self.clock = Some(Box::new(Clock { now, called: now, times: Vec::new() })),
+        }
+    }
+
+    /// The task that was taken last is called now.
+    pub(crate) fn note_called(&mut self, now: Moment) {
+        let called = self.called;
+        let Some(clock) = &mut self.clock else { return };
+        (clock.now, clock.called) = (now, now);
+        if let Some(times) = clock.times.get_mut(called) {
+            times.late += now.saturating_since(times.woken);
+        }
+    }
+
+    /// Its call is over.
+    pub(crate) fn note_returned(&mut self, now: Moment) {
+        let called = self.called;
+        let Some(clock) = &mut self.clock else { return };
+        let took = now.saturating_since(clock.called);
+        clock.now = now;
+        if let Some(times) = clock.times.get_mut(called) {
+            times.busy += took;
+        }
+    }
+
+    fn times(&mut self, slot: usize) -> Option<&mut Times> {
+        self.clock.as_mut()?.times.get_mut(slot)
     }
 
     /// The task that is out of its slot to be polled, as a number, and its tag. Walks all slots: for emergencies.

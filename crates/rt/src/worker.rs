@@ -18,7 +18,7 @@ use crate::net::{ParkedId, RawPipe};
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn};
 use crate::source::Sources;
-use crate::task::{Class, TaskId, Tasks};
+use crate::task::{Class, TaskCost, TaskId, Tasks};
 use crate::{WorkerId, current};
 
 /// Bytes of a [`large_buffer`]: half of a usual second-level cache, and nine of the loopback device's segments.
@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     /// What the task that runs may still spend.
     budget: Cell<u32>,
     pub(crate) run_queue_depth: usize,
+    /// It measures what tasks cost.
+    pub(crate) measures: Cell<bool>,
 }
 
 /// Parked streams on which something happened, for the reaper.
@@ -101,6 +103,7 @@ impl Worker {
             local: RefCell::default(),
             budget: Cell::new(BUDGET),
             run_queue_depth: parts.run_queue_depth,
+            measures: Cell::new(false),
         }
     }
 
@@ -119,6 +122,9 @@ impl Worker {
     pub(crate) fn refresh_time(&self) {
         self.now.set(self.driver.now());
         self.wall.set(None);
+        if self.measures.get() {
+            self.tasks.borrow_mut().set_clock(self.now.get());
+        }
     }
 
     fn wall(&self) -> WallTime {
@@ -259,6 +265,26 @@ pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static)
 /// Number of tasks that live on this worker.
 pub fn tasks() -> usize {
     current::with(|worker| worker.tasks.borrow().len())
+}
+
+/// What the running task has cost so far; nothing outside of any.
+pub fn task_cost() -> TaskCost {
+    current::with(|worker| worker.tasks.borrow().cost())
+}
+
+/// Has this worker measure from now on how long its tasks run and how long they wait for that. Each call of a task costs
+/// two readings of the clock more.
+pub fn measure_tasks() {
+    current::with(|worker| {
+        worker.measures.set(true);
+        worker.tasks.borrow_mut().set_clock(worker.driver.now());
+    });
+}
+
+/// How much of its last turn, with the wait behind it, a worker of this runtime has worked, in percent; 0 for one that
+/// does not exist.
+pub fn usage_of(worker: WorkerId) -> u32 {
+    current::with(|current| current.peers().get(usize::from(worker)).map_or(0, |remote| remote.usage()))
 }
 
 /// Sets what this worker does after a task panicked and was dropped; it gets the task's tag.

@@ -166,10 +166,9 @@ fn launch(
         Ok(())
     });
     let last_step = Some(last_step);
-    let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
+    let machine = Machine { processors: threads.bindings, written: spec.global.machine };
     let service = Service {
         program,
-        written: spec,
         sockets,
         runtime,
         relays,

@@ -92,6 +92,43 @@ impl Format {
     }
 }
 
+impl Format {
+    /// Appends the header of an event that the program itself writes down now: of facility and severity 0, without a name
+    /// of the program or a process.
+    pub fn write_event(self, hostname: Option<&str>, now: &Timestamp, out: &mut Vec<u8>) {
+        match self {
+            Self::Rfc3164 | Self::Local => {
+                priority(out, 0, 0);
+                out.extend_from_slice(&now.rfc3164);
+                if self == Self::Rfc3164 {
+                    out.push(b' ');
+                    out.extend_from_slice(hostname.unwrap_or("localhost").as_bytes());
+                }
+                out.push(b' ');
+            }
+            Self::Rfc5424 => {
+                priority(out, 0, 0);
+                out.extend_from_slice(b"1 ");
+                now.iso(out);
+                out.push(b' ');
+                out.extend_from_slice(hostname.unwrap_or("-").as_bytes());
+                out.extend_from_slice(b" - - - - ");
+            }
+            Self::Priority | Self::Short => priority(out, 0, 0),
+            Self::Timed => {
+                priority(out, 0, 0);
+                now.iso(out);
+                out.push(b' ');
+            }
+            Self::Iso => {
+                now.iso(out);
+                out.push(b' ');
+            }
+            Self::Raw => {}
+        }
+    }
+}
+
 fn priority(out: &mut Vec<u8>, facility: u8, severity: u8) {
     out.push(b'<');
     decimal(out, u32::from(facility) * 8 + u32::from(severity & 7));
@@ -223,6 +260,27 @@ mod tests {
         ] {
             assert_eq!(text(format, &HEADER, 1_795_182_692, 918_587_999, 0), plain);
             assert_eq!(text(format, &named, 1_795_182_692, 918_587_999, 0), with_host);
+        }
+    }
+
+    /// Likewise.
+    #[test]
+    fn events_have_shorter_headers() {
+        let mut now = Timestamp::default();
+        now.set(1_795_182_692, 918_587_999, 0);
+        for (format, wanted) in [
+            (Format::Rfc3164, "<0>Nov 20 13:51:32 localhost "),
+            (Format::Rfc5424, "<0>1 2026-11-20T13:51:32.918587+00:00 - - - - - "),
+            (Format::Local, "<0>Nov 20 13:51:32 "),
+            (Format::Priority, "<0>"),
+            (Format::Short, "<0>"),
+            (Format::Timed, "<0>2026-11-20T13:51:32.918587+00:00 "),
+            (Format::Iso, "2026-11-20T13:51:32.918587+00:00 "),
+            (Format::Raw, ""),
+        ] {
+            let mut out = Vec::new();
+            format.write_event(None, &now, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), wanted);
         }
     }
 

@@ -27,11 +27,9 @@ mod sections;
 mod server;
 mod source;
 mod table;
-mod upgrade;
 mod verify;
 
 pub use error_page::fault as error_page_fault;
-pub use server::added::{keywords as added_server_keywords, read as read_added_server};
 pub use table::Standing;
 
 use crate::diagnostic::Diagnostic;

@@ -15,6 +15,8 @@ pub struct MachineSpec {
     pub unsent_server: Option<u32>,
     /// `prealloc-fd`.
     pub prealloc_fd: bool,
+    /// `profiling.tasks on`.
+    pub measure_tasks: bool,
     /// `busy-polling`.
     pub busy_polling: bool,
     /// `harden.reject-privileged-ports.tcp`.

@@ -5,12 +5,12 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec, ConnectingDefaultsSpec,
-    ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec,
-    HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec,
-    LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
-    ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec,
-    ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TimeoutsSpec,
-    TuneSpec, UnixBindSpec, UserlistSpec,
+    ConnectingSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec, HttpSpec,
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec,
+    LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec,
+    RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec,
+    ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
+    UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -165,7 +165,6 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         name,
         id,
         mode,
-        upgrades,
         disabled,
         description,
         binds,
@@ -191,7 +190,6 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         http,
         monitor_uri,
         error_files,
-        error_answers,
         options,
         reception,
         logs,
@@ -254,7 +252,6 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "persistence", &persistence, &Vec::new());
     field(out, "retries", retries, &3);
     field(out, "http_reuse", http_reuse, &Default::default());
-    field(out, "upgrades", upgrades, &false);
     field(out, "close_mode", close_mode, &Default::default());
     field(out, "forwardfor", forwardfor, &None);
     changed!(out, http, HttpSpec::default(), HttpSpec {
@@ -292,10 +289,6 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {
         let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
-    }
-    for ErrorAnswerSpec { status, line, counts } in error_answers {
-        let texts: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-        let _ = writeln!(out, "  http-error@{} {status} counts={counts} {texts:?}", line.span.line);
     }
     logs.iter().for_each(|one| log(one, out));
     binds.iter().for_each(|one| bind(one, out));

@@ -18,13 +18,6 @@ pub fn set_admin(worker: &Worker, proxy: usize, server: usize, admin: Admin) {
     if let Some(server) = named.backend.as_ref().and_then(|backend| backend.servers.get(server)) {
         transitions::tell(worker, named, server, (before, online));
     }
-    if !was_out
-        && admin == Admin::Maintenance
-        && let Some(server) = named.server(server)
-    {
-        // Whoever repairs it wants nobody there; links that are in use now are not kept either.
-        worker.shared.pool.forget(server.serial);
-    }
     if was_out && admin != Admin::Maintenance {
         watch(Arc::clone(state));
     }

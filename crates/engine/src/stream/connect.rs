@@ -25,6 +25,7 @@ use crate::session::Session;
 use crate::stream::attempt::Attempt;
 use crate::stream::evaluate::View;
 use crate::stream::exchange::WATCH_AFTER;
+use crate::stream::kernel::Kernel;
 use crate::stream::private::PrivateLinks;
 use crate::stream::redirect;
 use crate::stream::tally::{self, Step};
@@ -231,6 +232,7 @@ impl Request<'_> {
     fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
+        facts.server_kernel = Kernel::Ask(link.stream.witness());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {

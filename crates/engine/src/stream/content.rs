@@ -27,8 +27,7 @@ fn cut(stream: &mut Stream, ended: &Final) {
     }
 }
 
-/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile. True: the session goes
-/// on in HTTP mode.
+/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
 ///
 /// # Errors
 /// How the session has ended.
@@ -39,7 +38,7 @@ pub async fn request(
     timer: &mut rt::Timer,
     facts: &SharedFacts,
     proxy: &Proxy,
-) -> Result<bool, Outcome> {
+) -> Result<(), Outcome> {
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
@@ -64,15 +63,12 @@ pub async fn request(
         // Who has sent nothing holds no buffer.
         *input = Buffer::empty();
     }
-    match ended? {
-        None => Ok(false),
-        Some(Final::SwitchMode) => Ok(true),
-        Some(ended) => {
-            cut(client, ended);
-            facts.borrow_mut().denied = true;
-            Err(Outcome::new(Cause::Proxy, Phase::Request))
-        }
+    if let Some(ended) = ended? {
+        cut(client, ended);
+        facts.borrow_mut().denied = true;
+        return Err(Outcome::new(Cause::Proxy, Phase::Request));
     }
+    Ok(())
 }
 
 /// The same on a request of HTTP, whose head is there.
@@ -103,8 +99,7 @@ pub async fn http_request(
         }
     })
     .await;
-    // What would go over to HTTP is there already.
-    if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode)) {
+    if let Some(ended) = ended? {
         cut(client, ended);
         facts.borrow_mut().denied = true;
         return Err(Outcome::new(Cause::Proxy, Phase::Request));

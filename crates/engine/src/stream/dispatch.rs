@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
+use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::{Flow, FlowError, Trailers};
 use conn::link::Link;
@@ -28,7 +28,7 @@ use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refus
 use crate::stream::request::{Next, head_limits};
 use crate::stream::rules::Progress;
 use crate::stream::screening::{missed, screen, screens};
-use crate::stream::{conclude, content, filter, forwarded, proving, ruling, tally, tcp};
+use crate::stream::{conclude, content, filter, forwarded, kernel, proving, ruling, tally, tcp};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
@@ -49,9 +49,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return rt::boxed(ruling::end(session, client, facts, over)).await;
     }
-    let chosen = facts.borrow().backend;
-    // A session that came in TCP mode may have its backend already.
-    let target = chosen.or_else(|| switch(session, client, &facts));
+    let target = switch(session, client, &facts);
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
@@ -59,10 +57,6 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(fail(session, client, facts, 503, Flow::idle())).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
-    if backend_proxy.mode != Mode::Http {
-        // Its servers speak something else.
-        return refuse_mode(session, facts);
-    }
     if backend_proxy.index != proxy.index {
         facts.borrow().order(Orders::leave_backend);
     }
@@ -218,14 +212,6 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     }
 }
 
-/// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
-fn refuse_mode(session: &Session, facts: SharedFacts) -> Next {
-    finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
-    facts.borrow_mut().timings.request = None;
-    conclude::conclude(session, facts);
-    Next::Close
-}
-
 /// Ends a request without an answer.
 pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) -> Next {
     finish(&facts, outcome, -1);
@@ -320,6 +306,7 @@ fn answered(
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
+    kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
     if reusable {
         link.private |= asked == Asked::Connection;
         keep_link(session, client, &facts, backend, (&slot, link));

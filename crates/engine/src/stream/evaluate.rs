@@ -9,15 +9,18 @@ use policy::live::counters::Counters;
 use policy::log_format::{Endpoint, Record};
 use policy::program::ServerAddress;
 use policy::sample::{
-    Bytes, Context, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport, Value,
+    Bytes, Context, Cost, Direction, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts, Transaction, Transport,
+    UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
 use rt::net::Stream;
 use wire::http::Head;
 
 use crate::facts::Facts;
+use crate::probes::usage;
 use crate::session::Session;
 use crate::stream::conclude::{is_normal, with_record};
+use crate::stream::kernel;
 
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
@@ -179,8 +182,7 @@ impl Probes for StreamProbes<'_> {
             Transport::ServerSourcePort => port(self.server_source()),
             Transport::ServerAddress => address(self.server_address()),
             Transport::ServerPort => port(self.server_address()),
-            Transport::ServerRtt | Transport::ServerRttVariance => None,
-            of_client => kernel(self.0.client?, of_client),
+            of_kernel => kernel::ask(self.0.client, self.0.facts, of_kernel),
         }
     }
 
@@ -205,6 +207,41 @@ impl Probes for StreamProbes<'_> {
 
     fn unique_id(&self) -> Option<&[u8]> {
         self.0.unique_id()
+    }
+
+    fn lend_saved_syn(&self, take: &mut dyn FnMut(&[u8])) {
+        // Headers of Ethernet, IP and TCP, the latter two with all their options, fit.
+        let mut place = [0; 256];
+        let asked = match self.0.client {
+            Some(client) => Some(client.take_saved_syn(&mut place)),
+            None => self.0.facts.client_kernel.take_saved_syn(&mut place),
+        };
+        // A connection that has none, or none any more, has an empty one.
+        if let Some(Ok(length)) = asked
+            && let Some(packet) = place.get(..length)
+        {
+            take(packet);
+        }
+    }
+
+    fn cost(&self) -> Option<Cost> {
+        if !self.0.has_stream {
+            return None;
+        }
+        let (now, before) = (rt::task_cost(), self.0.facts.cost_before);
+        Some(Cost {
+            calls: now.calls.wrapping_sub(before.calls).saturating_add(1),
+            busy: now.busy.saturating_sub(before.busy),
+            late: now.late.saturating_sub(before.late),
+        })
+    }
+
+    fn usage(&self, of: UsageOf) -> Option<u32> {
+        Some(usage(of))
+    }
+
+    fn tell(&self, sink: Sink, line: &[u8]) {
+        self.0.session.worker.shared.log_targets.tell(sink, line);
     }
 
     fn is_local(&self, address: IpAddr) -> Option<bool> {
@@ -290,21 +327,4 @@ fn address(of: Option<SocketAddr>) -> Option<Value<'static>> {
 
 fn port(of: Option<SocketAddr>) -> Option<Value<'static>> {
     of.map(|address| Value::Int(address.port().into()))
-}
-
-/// What the kernel knows of a connection.
-fn kernel(stream: &Stream, fact: Transport) -> Option<Value<'static>> {
-    let known = stream.tcp_info().ok()?;
-    let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-    Some(Value::Int(match fact {
-        Transport::ClientRtt => micros(known.rtt),
-        Transport::ClientRttVariance => micros(known.rtt_variance),
-        Transport::ClientUnacked => known.unacked.into(),
-        Transport::ClientSacked => known.sacked.into(),
-        Transport::ClientRetransmits => known.retransmitted.into(),
-        Transport::ClientFackets => known.fackets.into(),
-        Transport::ClientLost => known.lost.into(),
-        Transport::ClientReordering => known.reordering.into(),
-        _ => return None,
-    }))
 }

@@ -14,6 +14,7 @@ pub mod filter;
 pub mod forwarded;
 pub(crate) mod handshake;
 pub mod http;
+pub mod kernel;
 pub mod page;
 pub mod private;
 pub mod proving;

@@ -5,8 +5,8 @@ use super::{Compiler, address};
 use crate::expression::Conversion;
 use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
-    LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample, ServerAddress,
-    UniqueId,
+    EVENTS, LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
+    ServerAddress, UniqueId,
 };
 use crate::sample::{Place, Type};
 use config::diagnostic::{Diagnostic, Form};
@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Bytes of a ring unless `size` is written: HAProxy's BUFSIZE.
 const RING_SIZE: u32 = 16_384;
+/// Bytes of the ring of events at most.
+const EVENTS_SIZE: usize = 1 << 20;
 
 impl Compiler<'_> {
     pub(super) fn logs(&mut self, written: &[LogSpec], spec: &Spec) -> Vec<LogTarget> {
@@ -152,6 +154,16 @@ impl Compiler<'_> {
     }
 
     pub(super) fn rings(&mut self, written: &[RingSpec], global: &GlobalSpec) {
+        self.rings.push(Ring {
+            name: EVENTS.into(),
+            description: "in-memory ring buffer".into(),
+            format: Some(SyslogFormat::Timed),
+            maxlen: u16::MAX.into(),
+            size: EVENTS_SIZE,
+            connect_timeout: Duration::from_secs(1),
+            server_timeout: Duration::from_secs(5),
+            servers: Vec::new(),
+        });
         for ring in written {
             let servers = ring
                 .servers

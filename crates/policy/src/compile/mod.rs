@@ -1,7 +1,6 @@
 //! Turns a specification into a [`Program`]: names become indices, addresses are looked up through a [`Resolver`],
 //! limits are worked out. Must never open anything, and must not repeat what the configuration language checks itself.
 
-mod added;
 mod address;
 mod backend;
 mod check;
@@ -20,7 +19,6 @@ pub(crate) mod tests;
 mod userlist;
 mod variables;
 
-pub use added::{add_server, refuses_servers};
 pub use limits::Limits;
 use names::SpecNames;
 
@@ -135,16 +133,10 @@ pub fn compile(
         .enumerate()
         .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
         .collect();
-    let pins = compiler.shared.pins.take();
     for proxy in &mut proxies {
-        proxy.fixed = proxy.frontend.is_some() || pins.proxies.contains(&proxy.index);
-        let Some(backend) = &mut proxy.backend else { continue };
-        for place in 0..backend.servers.places() {
-            if let Some(server) = backend.servers.get_mut(place) {
-                server.serial = servers;
-                server.fixed = pins.servers.contains(&(proxy.index, server.index));
-                servers += 1;
-            }
+        for server in proxy.backend.iter_mut().flat_map(|backend| &mut backend.servers) {
+            server.serial = servers;
+            servers += 1;
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);
@@ -157,6 +149,7 @@ pub fn compile(
     }
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
+    compiler.missing_sinks();
     let Compiler { failed, rings, shared, .. } = compiler;
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
         let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
@@ -181,6 +174,7 @@ pub fn compile(
         files: shared.files.iter().map(|name| name.as_str().into()).collect(),
         lists,
         keys,
+        event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
     };
     (!failed).then_some(program)
 }
@@ -193,7 +187,6 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     let _ = compiler.profiles(spec);
     for (index, proxy) in spec.proxies.iter().enumerate() {
         let _ = compiler.rules(spec, index, proxy);
-        let _ = compiler.pages(spec, index, proxy);
         let _ = compiler.check(spec, index, proxy);
         let _ = compiler.log_lines(spec, index, proxy);
         let _ = compiler.unique_id(spec, index, proxy);
@@ -227,20 +220,23 @@ impl<'a> Compiler<'a> {
         self.alert_with_hint(span, form, message, None);
     }
 
+    /// Expressions write to sinks that do not exist.
+    fn missing_sinks(&mut self) {
+        let missing = std::mem::take(&mut self.shared.sinks.borrow_mut().missing);
+        for (place, name) in missing {
+            let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
+            let hint = format!("name buf0, stdout or stderr, or add a section 'ring {name}'");
+            let message = format!("debug converter: sink '{name}' doesn't exist.");
+            self.alert_with_hint(span, Form::Parsing, message, Some(hint));
+        }
+    }
+
     fn alert_with_hint(&mut self, span: Span, form: Form, message: String, hint: Option<String>) {
         self.failed = true;
         if !self.out.iter().any(|known| known.is_alert() && known.span == Some(span)) {
             let mut diagnostic = Diagnostic::alert(span, message).with_form(form);
             diagnostic.hint = hint;
             self.out.push(diagnostic);
-        }
-    }
-
-    /// Where something is written, as HAProxy names places; it names none for what the runtime API has added.
-    fn place(&self, span: Span) -> Box<str> {
-        match self.shared.files.get(span.file as usize).filter(|_| span.line > 0) {
-            Some(file) => format!("{file}:{}", span.line).into(),
-            None => "(null):0".into(),
         }
     }
 
@@ -316,6 +312,7 @@ impl<'a> Compiler<'a> {
             log_tag: written.log_tag.as_deref().map(Into::into),
             log_send_hostname: written.log_send_hostname.as_ref().map(|name| name.as_deref().map(Into::into)),
             node: written.node.as_deref().map(Into::into),
+            measure_tasks: written.machine.measure_tasks,
         }
     }
 
@@ -332,7 +329,6 @@ impl<'a> Compiler<'a> {
         let is_back = written.kind != ProxyKind::Frontend;
         Proxy {
             slow_userlists: Vec::new(),
-            fixed: false,
             index,
             name: written.name.value.as_str().into(),
             id: written.id,
@@ -350,7 +346,7 @@ impl<'a> Compiler<'a> {
             http: http::http(written, spelling),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             monitor_fail: compiled.monitor_fail.into(),
-            errors: self.pages(spec, index, written),
+            errors: errors::pages(&written.error_files),
             logs: self.logs(&written.logs, spec),
             log_lines: self.log_lines(spec, index, written),
             log_tag: written.log_tag.as_deref().map(Into::into),

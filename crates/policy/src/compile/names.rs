@@ -5,6 +5,8 @@ use crate::condition::{Acl, Acls};
 use crate::expression::Names;
 use crate::key::Keys;
 use crate::pattern::{self, Registry};
+use crate::program::EVENTS;
+use crate::sample::Sink;
 use crate::variable::{Known, Variable};
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
@@ -50,17 +52,17 @@ pub(super) struct Shared {
     pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
     /// The names of variables so far.
     pub(super) known: Rc<RefCell<Known>>,
-    /// What lines of the configuration name, so that it cannot be removed at run time.
-    pub(super) pins: Rc<RefCell<Pins>>,
+    /// What expressions write to event sinks.
+    pub(super) sinks: Rc<RefCell<Sinks>>,
 }
 
-/// Proxies and servers that lines of the configuration name.
+/// The event sinks that expressions name.
 #[derive(Default)]
-pub(super) struct Pins {
-    /// By index.
-    pub(super) proxies: BTreeSet<usize>,
-    /// By their proxy's index and their own.
-    pub(super) servers: BTreeSet<(usize, usize)>,
+pub(super) struct Sinks {
+    /// Descriptors.
+    pub(super) descriptors: BTreeSet<i32>,
+    /// Those that do not exist, and where they are named.
+    pub(super) missing: Vec<(pattern::Place, String)>,
 }
 
 impl<'a> SpecNames<'a> {
@@ -105,9 +107,7 @@ impl Names for SpecNames<'_> {
     }
 
     fn backend(&self, name: &str) -> Option<usize> {
-        let found = self.find(name, ProxyKind::Frontend);
-        self.shared.pins.borrow_mut().proxies.extend(found);
-        found
+        self.find(name, ProxyKind::Frontend)
     }
 
     fn server(&self, name: &str) -> Result<(usize, usize), String> {
@@ -121,7 +121,6 @@ impl Names for SpecNames<'_> {
         let servers = &self.spec.proxies[backend].servers;
         let found = servers.iter().position(|known| known.name.value == server);
         let found = found.or_else(|| self.is_doubtful(backend).then_some(0));
-        self.shared.pins.borrow_mut().servers.extend(found.map(|index| (backend, index)));
         found.map(|index| (backend, index)).ok_or_else(|| format!("unable to find server '{server}'"))
     }
 
@@ -129,6 +128,26 @@ impl Names for SpecNames<'_> {
         let found = self.spec.sections.userlists.iter().position(|list| list.name == name)?;
         self.shared.asked.borrow_mut().extend(self.proxy.map(|proxy| (proxy, found)));
         Some(found)
+    }
+
+    fn sink(&self, name: &str) -> Option<Sink> {
+        let mut sinks = self.shared.sinks.borrow_mut();
+        let mut descriptor = |number| {
+            sinks.descriptors.insert(number);
+            Some(Sink::Descriptor(number))
+        };
+        match name {
+            "stdout" => return descriptor(1),
+            "stderr" => return descriptor(2),
+            EVENTS => return Some(Sink::Ring(0)),
+            _ => {}
+        }
+        // The sections' rings stand behind that of events, in order.
+        let found = self.spec.sections.rings.iter().position(|ring| ring.name == name);
+        if found.is_none() {
+            sinks.missing.push((self.line(), name.to_owned()));
+        }
+        found.map(|index| Sink::Ring(index + 1))
     }
 
     fn log_profile(&self, name: &str) -> Option<usize> {

@@ -8,6 +8,7 @@ mod base64;
 mod bytes;
 mod cipher;
 mod date;
+mod debug;
 mod digest;
 mod fix;
 mod forwarded;
@@ -87,6 +88,7 @@ pub const FAMILIES: &[&[Converter]] = &[
     bytes::TABLE,
     cipher::TABLE,
     date::TABLE,
+    debug::TABLE,
     digest::TABLE,
     fix::TABLE,
     forwarded::TABLE,

@@ -4,7 +4,7 @@
 /// Their names.
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
-    "51d.single", "da-csv-conv", "debug", "in_table", "jwt_decrypt_cert",
+    "51d.single", "da-csv-conv", "in_table", "jwt_decrypt_cert",
     "table_bytes_in_rate", "table_bytes_out_rate", "table_clr_gpc", "table_clr_gpc0", "table_clr_gpc1",
     "table_conn_cnt", "table_conn_cur", "table_conn_rate", "table_expire", "table_glitch_cnt", "table_glitch_rate",
     "table_gpc", "table_gpc0", "table_gpc0_rate", "table_gpc1", "table_gpc1_rate", "table_gpc_rate", "table_gpt",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[Converter::new(
     "when",
-    Signature::new(1, &[Kind::Str, Kind::Str]),
+    Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
     (Type::Any, Type::Any),
     "What it was, where the condition holds; else there is no sample.",
     when,
@@ -79,6 +79,10 @@ mod tests {
         let rows = [
             ("str(a),when(stopping)", "<none>"),
             ("str(a),when(!stopping)", "a"),
+            // What the condition does not ask for means nothing.
+            ("str(a),when(!stopping,b)", "a"),
+            ("str(a),when(!stopping,b,c)", "a"),
+            ("str(a),when(stopping,b,c,d)", "!invalid arg 3 in converter 'when' : expected ')' before ',d)'"),
             ("str(a),when(normal)", "<none>"),
             ("str(a),when(error)", "a"),
             ("str(a),when(forwarded)", "a"),

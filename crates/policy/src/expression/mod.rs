@@ -11,7 +11,7 @@ use crate::convert::{self, Converter};
 use crate::fetch::{self, Each, Fetch};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Registry, Use};
-use crate::sample::{Cast, Context, Place, Type, Value, cast};
+use crate::sample::{Cast, Context, Place, Sink, Type, Value, cast};
 use crate::variable::Variable;
 use config::suggest::nearest;
 use std::cell::RefCell;
@@ -34,6 +34,11 @@ pub trait Names {
     fn server(&self, name: &str) -> Result<(usize, usize), String>;
     /// A `log-profile`'s index.
     fn log_profile(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
+    /// The event sink of that name.
+    fn sink(&self, name: &str) -> Option<Sink> {
         let _ = name;
         None
     }
@@ -426,13 +431,12 @@ fn read_arguments(
         [] if signature.required > 0 => &[String::new()],
         written => written,
     };
-    if signature.kinds.is_empty() && !written.is_empty() {
-        return Err(Fault::Unreadable(1, "no argument supported".to_owned()));
-    }
     if written.len() > signature.kinds.len() {
         let most = signature.kinds.len();
-        let why = format!("too many arguments, end of arguments expected after {most} instead of {}", written.len());
-        return Err(Fault::Unreadable(most, why));
+        let tail = call.tails.get(most).map_or("", String::as_str);
+        // What a blank ends is not shown.
+        let tail = tail.split(' ').next().unwrap_or_default();
+        return Err(Fault::Unreadable(most.max(1), format!("expected ')' before '{tail}'")));
     }
     let mut list = Vec::with_capacity(signature.kinds.len());
     for (index, kind) in signature.kinds.iter().enumerate() {

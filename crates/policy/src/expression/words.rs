@@ -8,6 +8,8 @@ pub struct Call {
     pub name: String,
     /// The arguments; `None` without parentheses.
     pub arguments: Option<Vec<String>>,
+    /// For each of them the text from its comma, or from the parenthesis on.
+    pub tails: Vec<String>,
     /// Bytes from the start of the text to the name.
     pub at: usize,
 }
@@ -32,18 +34,20 @@ pub fn call(text: &str, at: usize) -> Result<(Call, usize), Broken> {
     let length = rest.find(['(', ',', ')', ']', ' ']).unwrap_or(rest.len());
     let name = rest[..length].to_owned();
     if !rest[length..].starts_with('(') {
-        return Ok((Call { name, arguments: None, at }, at + length));
+        return Ok((Call { name, arguments: None, tails: Vec::new(), at }, at + length));
     }
-    let (arguments, end) = arguments(text, at + length + 1).map_err(|(message, wrong)| Broken {
+    let mut begins = vec![at + length + 1];
+    let (arguments, end) = arguments(text, at + length + 1, &mut begins).map_err(|(message, wrong)| Broken {
         name: name.clone(),
         message,
         at: wrong,
     })?;
-    Ok((Call { name, arguments: Some(arguments), at }, end))
+    let tails = begins.into_iter().filter_map(|begin| text.get(begin..)).map(str::to_owned).collect();
+    Ok((Call { name, arguments: Some(arguments), tails, at }, end))
 }
 
-/// Reads arguments from behind an opening parenthesis to behind the closing one.
-fn arguments(text: &str, start: usize) -> Result<(Vec<String>, usize), (String, usize)> {
+/// Reads arguments from behind an opening parenthesis to behind the closing one. `begins` gets the places of commas.
+fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<String>, usize), (String, usize)> {
     let mut found = vec![String::new()];
     let mut letters = text[start..].char_indices().peekable();
     let mut quote = None;
@@ -64,7 +68,10 @@ fn arguments(text: &str, start: usize) -> Result<(Vec<String>, usize), (String, 
             (',', None) if found.len() == MOST_ARGUMENTS => {
                 return Err(("too many arguments".to_owned(), start + offset));
             }
-            (',', None) => found.push(String::new()),
+            (',', None) => {
+                begins.push(start + offset);
+                found.push(String::new());
+            }
             (')', None) => {
                 if found == [""] {
                     found.clear();

@@ -8,12 +8,14 @@ mod capture;
 mod connection;
 mod constant;
 mod cookie;
+mod cost;
 mod current;
 mod distcc;
 mod ending;
 mod fields;
 mod header;
 mod hello;
+mod layers;
 mod link;
 mod parameter;
 mod payload;
@@ -66,6 +68,8 @@ pub struct Fetch {
     pub needs: Option<&'static str>,
     /// Only the end of the stream makes it complete: a line that tells it waits for that.
     pub at_end: bool,
+    /// It asks for what the kernel knows of a connection, which is gone when a line of the log is written.
+    pub asks_kernel: bool,
 }
 
 impl Fetch {
@@ -78,7 +82,20 @@ impl Fetch {
         doc: &'static str,
         sample: SampleOf,
     ) -> Self {
-        Self { name, signature, output, places, doc, eval: sample, each: None, check: None, needs: None, at_end: false }
+        let (each, check, needs) = (None, None, None);
+        Self {
+            name,
+            signature,
+            output,
+            places,
+            doc,
+            eval: sample,
+            each,
+            check,
+            needs,
+            at_end: false,
+            asks_kernel: false,
+        }
     }
 
     /// The same where several samples may be found.
@@ -102,6 +119,12 @@ impl Fetch {
     /// The same, complete at the end of the stream.
     pub const fn at_end(mut self) -> Self {
         self.at_end = true;
+        self
+    }
+
+    /// The same, about what the kernel knows.
+    pub const fn of_kernel(mut self) -> Self {
+        self.asks_kernel = true;
         self
     }
 
@@ -138,10 +161,12 @@ pub const FAMILIES: &[&[Fetch]] = &[
     constant::TABLE,
     current::TABLE,
     cookie::TABLE,
+    cost::TABLE,
     distcc::TABLE,
     ending::TABLE,
     header::TABLE,
     hello::TABLE,
+    layers::TABLE,
     link::TABLE,
     parameter::TABLE,
     payload::TABLE,

@@ -18,6 +18,8 @@ pub const TABLE: &[Fetch] = &[
     plain("bc_dst", Type::Addr, SERVER, "The server's address.", |c, _| ask(c, Transport::ServerAddress)),
     plain("bc_dst_port", INT, SERVER, "The server's port.", |c, _| ask(c, Transport::ServerPort)),
     plain("bc_http_major", INT, SERVER, "The server's version of HTTP on the wire.", |c, _| major(c)),
+    rtt("bc_rtt", "Round-trip time to the server.", |c, a| in_time(c, a, Transport::ServerRtt)),
+    rtt("bc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ServerRttVariance)),
     plain("bc_src", Type::Addr, SERVER, "Where the connection to the server comes from.", |c, _| {
         ask(c, Transport::ServerSource)
     }),
@@ -53,6 +55,7 @@ pub const TABLE: &[Fetch] = &[
     rtt("fc_rtt", "Round-trip time to the client.", |c, a| in_time(c, a, Transport::ClientRtt)),
     rtt("fc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ClientRttVariance)),
     number("fc_sacked", "Segments acknowledged out of order.", |c, _| ask(c, Transport::ClientSacked)),
+    plain("fc_saved_syn", Type::Bin, CLIENT, "The packet that began the connection (tcp-ss), once.", saved_syn),
     plain("fc_settings_streams_limit", INT, TLV, "Streams at a time that the client may have.", |_, _| one()),
     plain("fc_src", Type::Addr, CLIENT, "Where the client really is.", |c, _| ask(c, Transport::ClientAddress)),
     plain("fc_src_is_local", Type::Bool, CLIENT, "Whether fc_src is this machine's.", |c, _| {
@@ -77,11 +80,11 @@ const TLV: Places = Places::CLIENT_LAYER5;
 
 /// A number that HAProxy declares with an argument that means nothing.
 const fn number(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
-    Fetch::new(name, UNIT, INT, CLIENT, doc, eval)
+    Fetch::new(name, UNIT, INT, CLIENT, doc, eval).of_kernel()
 }
 
 const fn rtt(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
-    Fetch::new(name, UNIT, INT, CLIENT, doc, eval).checked(check_rtt)
+    Fetch::new(name, UNIT, INT, CLIENT, doc, eval).checked(check_rtt).of_kernel()
 }
 
 fn ask<'a>(context: &Context<'a>, fact: Transport) -> Option<Value<'a>> {
@@ -135,6 +138,13 @@ fn check_rtt(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
 fn in_time<'a>(context: &Context<'a>, arguments: &Arguments, fact: Transport) -> Option<Value<'a>> {
     let micros = ask(context, fact)?.integer()?;
     Some(Value::Int(micros / arguments.int(0).unwrap_or(1_000).max(1)))
+}
+
+/// The kernel gives it once: whoever wants it twice keeps it in a variable.
+fn saved_syn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    let mut found = None;
+    context.probes.lend_saved_syn(&mut |bytes| found = context.copy(bytes));
+    found.map(Value::Bin)
 }
 
 fn bind<'a>(context: &Context<'a>) -> Option<&'a Bind> {
@@ -238,6 +248,11 @@ mod tests {
             ("fc_fackets", "<none>"),
             ("fc_lost", "<none>"),
             ("fc_reordering", "<none>"),
+            ("bc_rtt", "2"),
+            ("bc_rtt(us)", "2500"),
+            ("bc_rttvar(ms)", "<none>"),
+            ("bc_rtt(s)", "!invalid args in fetch method 'bc_rtt' : expects 'us' or 'ms', got 's'"),
+            ("fc_saved_syn,hex", "4500002C"),
             ("bc_src", "<none>"),
             ("bc_src_port", "<none>"),
             ("bc_dst", "<none>"),

@@ -3,10 +3,10 @@
 
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
-use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, Removal, ServerStatus, Setting};
+use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting};
 use crate::balance::Load;
 use crate::check::{Health, Report, Turn};
-use crate::program::{Proxy, Server};
+use crate::program::Proxy;
 use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -225,21 +225,6 @@ impl ProxyState {
     /// How long a server was not usable since the start.
     pub fn downtime(&self, server: usize, now: Moment) -> Duration {
         self.backend.lock().downtime(server, now)
-    }
-
-    /// Adds a server, in maintenance: the one whose place is the next one. False: it is not.
-    pub fn add_server(&self, server: &Server, now: Moment) -> bool {
-        self.backend.lock().add(server, now)
-    }
-
-    /// Whether a server may be removed.
-    pub fn removal(&self, server: usize) -> Removal {
-        self.backend.lock().removal(server)
-    }
-
-    /// Removes a server if that is possible. Nothing is sent there any more, whoever asks for it.
-    pub fn remove_server(&self, server: usize) -> Removal {
-        self.backend.lock().remove(server)
     }
 
     /// Everything about a server.

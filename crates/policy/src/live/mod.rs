@@ -23,12 +23,11 @@ pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
-pub use status::{Admin, Removal, ServerStatus};
+pub use status::{Admin, ServerStatus};
 
 use crate::pattern::Key;
 use crate::program::{Program, Proxy};
 use crate::variable::{Known, Store, VariableLimits, Variables};
-use base::Roster;
 use base::moment::Moment;
 use config::spec::RatesSpec;
 use std::sync::{Arc, RwLock};
@@ -39,7 +38,7 @@ pub struct Live {
     /// The process's connections.
     pub process: Arc<ProcessState>,
     /// By proxy index.
-    pub proxies: Roster<Arc<ProxyState>>,
+    pub proxies: Vec<Arc<ProxyState>>,
     /// Variables of the process (`proc`).
     pub variables: RwLock<Store>,
     /// How much variables may hold; `None`: what they like.

@@ -5,8 +5,6 @@
 //! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
 //! - no server has a free slot while a request waits in its own queue.
 
-mod arrivals;
-
 use super::outages::Outages;
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
@@ -44,14 +42,12 @@ struct ServerState {
     limit: u32,
     /// Takes part in the balance now.
     candidate: bool,
-    /// The runtime API has removed it: nothing brings it back.
-    removed: bool,
 }
 
 impl ServerState {
     /// Whether requests that are bound to it may go there.
     fn is_usable(&self) -> bool {
-        self.up && self.admin != Admin::Maintenance && !self.removed
+        self.up && self.admin != Admin::Maintenance
     }
 
     /// Whether the balance may give it requests.
@@ -82,7 +78,6 @@ impl ServerState {
             limit: server.maxconn.unwrap_or(u32::MAX),
             backup: server.backup,
             candidate: false,
-            removed: false,
         }
     }
 }
@@ -128,13 +123,16 @@ impl Servers {
         let written = backend.map(|backend| backend.balance.clone()).unwrap_or_default();
         let hash = backend.map(|backend| backend.hash).unwrap_or_default();
         let (row, balance) = balance::find(&written, &hash);
-        let configured = || backend.into_iter().flat_map(|backend| &backend.servers);
-        let count = configured().count();
-        let mut loads = Loads::new(count);
-        let mut servers = Vec::with_capacity(count);
+        let configured = backend.map_or(&[][..], |backend| &backend.servers);
+        let mut loads = Loads::new(configured.len());
+        let mut servers = Vec::with_capacity(configured.len());
         let mut ramps = Ramps::new(backend.map_or(1, |backend| backend.fullconn));
-        for (index, server) in configured().enumerate() {
-            arrivals::enter(server, index, &mut loads, &mut ramps);
+        for (index, server) in configured.iter().enumerate() {
+            loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
+            if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
+                ramps.add(index, least, most);
+            }
+            loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
             servers.push(ServerState::new(server));
         }
         let mut state = Self {
@@ -193,9 +191,8 @@ impl Servers {
 
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
-        let is_enabled = |server: &usize| {
-            self.servers.get(*server).is_some_and(|server| (request.forced && !server.removed) || server.is_usable())
-        };
+        let is_enabled =
+            |server: &usize| self.servers.get(*server).is_some_and(|server| request.forced || server.is_usable());
         request.server.filter(is_enabled).or(self.backup)
     }
 

@@ -2,7 +2,7 @@
 //! refuses is refused in its words. Must never guess what a broken format meant.
 
 use super::alias::{Alias, aliases, find};
-use super::escape::Flags;
+use super::escape::{FLAGS, Flags};
 use super::format::Purpose;
 use super::printer::Cast;
 use crate::expression::{Expression, Names};
@@ -135,8 +135,6 @@ pub struct Site<'a> {
     pub names: &'a dyn Names,
     /// Where it is rendered.
     pub place: Place,
-    /// It may be rendered there as well: what either place has may be asked for.
-    pub other: Option<Place>,
 }
 
 /// Reads a whole text for that purpose; without a site expressions are refused.
@@ -257,7 +255,7 @@ impl<'a> Reader<'a> {
 
     /// `[…]`: an expression up to the bracket that its own parentheses do not enclose.
     fn expression(&mut self, style: Style) -> Result<(), FormatError> {
-        let Some(Site { names, place, other }) = self.site else { return self.error(FormatErrorKind::Expression) };
+        let Some(Site { names, place }) = self.site else { return self.error(FormatErrorKind::Expression) };
         let text = &self.rest()[1..];
         let (expression, length) = match Expression::parse(text, place, names) {
             Ok(found) => found,
@@ -270,8 +268,7 @@ impl<'a> Reader<'a> {
         if !text[end..].starts_with(']') {
             return self.error(FormatErrorKind::Unclosed(text[..length].to_owned()));
         }
-        let fits_other = other.is_some_and(|other| expression.fetch().refusal(other).is_none());
-        if let Some(why) = expression.fetch().refusal(place).filter(|_| !fits_other) {
+        if let Some(why) = expression.fetch().refusal(place) {
             return self.error(FormatErrorKind::Misplaced(why));
         }
         self.at += end + 2;
@@ -320,17 +317,12 @@ impl<'a> Reader<'a> {
                 Some(b'-') => (&argument[1..], false),
                 _ => continue,
             };
-            let flag = match name {
-                "Q" => Flags::QUOTE,
-                "X" => Flags::HEX,
-                "E" => Flags::ESCAPE,
-                "bin" => Flags::BINARY,
-                // An identifier is text.
-                "json" | "cbor" if self.purpose == Purpose::Identifier => continue,
-                "json" => Flags::JSON,
-                "cbor" => Flags::CBOR,
-                _ => continue,
-            };
+            let Some(row) = FLAGS.iter().find(|row| row.name == name) else { continue };
+            let flag = row.flag;
+            // An identifier is text.
+            if self.purpose == Purpose::Identifier && (flag == Flags::JSON || flag == Flags::CBOR) {
+                continue;
+            }
             flags = if add { flags | flag } else { flags.without(flag) };
         }
         flags

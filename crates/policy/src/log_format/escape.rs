@@ -7,6 +7,43 @@ use std::ops::BitOr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(u8);
 
+/// A flag as formats write it.
+#[derive(Debug, Clone, Copy)]
+pub struct FlagRow {
+    /// Behind `+` or `-`.
+    pub name: &'static str,
+    /// What it sets.
+    pub flag: Flags,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// Every flag that a format may set.
+pub const FLAGS: &[FlagRow] = &[
+    FlagRow {
+        name: "Q",
+        flag: Flags::QUOTE,
+        doc: "puts strings and addresses between double quotes; a missing value is then `\"\"` instead of `-`",
+    },
+    FlagRow {
+        name: "X",
+        flag: Flags::HEX,
+        doc: "prints addresses, ports and the numbers `%Ts` `%ms` `%pid` `%rt` `%lc` in hexadecimal",
+    },
+    FlagRow { name: "E", flag: Flags::ESCAPE, doc: "puts a backslash before `\"`, `\\` and `]`" },
+    FlagRow {
+        name: "bin",
+        flag: Flags::BINARY,
+        doc: "for whole formats (`%{+bin}o`): samples are printed as they are, blocks of data whole",
+    },
+    FlagRow { name: "json", flag: Flags::JSON, doc: "prints the value as JSON; not in `unique-id-format`" },
+    FlagRow {
+        name: "cbor",
+        flag: Flags::CBOR,
+        doc: "prints the value as CBOR (RFC 8949), in hexadecimal digits unless `+bin` is set too; not in `unique-id-format`",
+    },
+];
+
 impl Flags {
     /// No flag.
     pub const NONE: Self = Self(0);

@@ -94,16 +94,7 @@ impl LogFormat {
     /// # Errors
     /// What is wrong with it.
     pub fn for_rule(text: &str, purpose: Purpose, place: Place, names: &dyn Names) -> Result<Self, FormatError> {
-        Ok(Self::of(read(text, Some(Site { names, place, other: None }), purpose)?, purpose))
-    }
-
-    /// Compiles a format of an answer that may be given on the way of a request as well as of a response.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn for_error(text: &str, purpose: Purpose, names: &dyn Names) -> Result<Self, FormatError> {
-        let (place, other) = (Place::FrontRequestHead, Some(Place::BackResponseHead));
-        Ok(Self::of(read(text, Some(Site { names, place, other }), purpose)?, purpose))
+        Ok(Self::of(read(text, Some(Site { names, place }), purpose)?, purpose))
     }
 
     fn of(read: Read, purpose: Purpose) -> Self {
@@ -134,6 +125,11 @@ impl LogFormat {
     /// Whether it holds an expression.
     pub fn has_expressions(&self) -> bool {
         self.expressions().next().is_some()
+    }
+
+    /// Whether it asks for what the kernel knows of one of the connections.
+    pub fn asks_kernel(&self) -> bool {
+        self.expressions().any(|expression| expression.fetch().asks_kernel)
     }
 
     /// Its expressions.

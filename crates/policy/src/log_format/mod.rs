@@ -23,7 +23,7 @@ pub use alias::{Alias, Kind, Restriction, aliases};
 pub use compile::{FormatError, FormatErrorKind};
 pub use connection::connection_error;
 pub use date::with_millis as date_with_millis;
-pub use escape::Flags;
+pub use escape::{FLAGS, FlagRow, Flags};
 pub use format::{LogFormat, Purpose};
 pub use record::{Endpoint, Origin, Record, Timers, Timings};
 

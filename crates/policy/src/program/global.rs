@@ -89,4 +89,6 @@ pub struct Global {
     pub log_send_hostname: Option<Option<Box<str>>>,
     /// `node`.
     pub node: Option<Box<str>>,
+    /// `profiling.tasks on`: workers measure what tasks cost.
+    pub measure_tasks: bool,
 }

@@ -41,6 +41,9 @@ pub struct Sample {
     pub size: u32,
 }
 
+/// The ring that is always there, for events that name no other.
+pub const EVENTS: &str = "buf0";
+
 /// A ring of lines (section 12.5), or what stands behind `log tcp@…`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ring {

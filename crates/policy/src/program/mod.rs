@@ -1,6 +1,5 @@
-//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. Nothing
-//! in a program ever changes but that its lists of proxies and of servers grow; what changes at run time lives in
-//! [`crate::live`]. Must never hold a socket, a count or text that
+//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. A program
+//! never changes; what may change at run time lives in [`crate::live`]. Must never hold a socket, a count or text that
 //! still has to be interpreted.
 
 mod address;
@@ -20,14 +19,15 @@ mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, Source};
-pub use errors::{ErrorPages, Page};
+pub use errors::ErrorPages;
 pub use filter::{Bandwidth, Filter, Filters, Trace};
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
 pub use log::{
-    LogAddress, LogLines, LogMoment, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample, UniqueId,
+    EVENTS, LogAddress, LogLines, LogMoment, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
+    UniqueId,
 };
 pub use log_forward::LogForward;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
@@ -38,7 +38,6 @@ pub use userlist::{Password, User, Userlist};
 use crate::key::Keys;
 use crate::pattern::Lists;
 use crate::variable::{Known, Stored, Variable};
-use base::Roster;
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.
@@ -46,9 +45,8 @@ use std::sync::Arc;
 pub struct Program {
     /// What holds for the process.
     pub global: Global,
-    /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
-    /// ones stay, so that indices hold.
-    pub proxies: Roster<Arc<Proxy>>,
+    /// Every proxy in file order; a proxy's `index` is its place here. Disabled ones stay, so that indices hold.
+    pub proxies: Vec<Arc<Proxy>>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
     /// Relays of log lines.
@@ -59,8 +57,7 @@ pub struct Program {
     pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.
     pub namespaces: Vec<Box<str>>,
-    /// Number of servers over all backends that the configuration knows: those that the runtime API adds have a larger
-    /// [`Server::serial`].
+    /// Number of servers over all backends: the bound of [`Server::serial`].
     pub servers: usize,
     /// The runtime API.
     pub runtime: Runtime,
@@ -74,4 +71,6 @@ pub struct Program {
     pub lists: Lists,
     /// Public keys that tokens are verified with.
     pub keys: Keys,
+    /// Descriptors that `debug` writes to: 1, 2, both or none.
+    pub event_descriptors: Box<[i32]>,
 }

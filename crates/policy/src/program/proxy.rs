@@ -11,8 +11,6 @@ use crate::condition::Condition;
 use crate::expression::{Conversion, Expression};
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
-use base::Roster;
-use base::roster::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
@@ -103,8 +101,6 @@ pub struct Proxy {
     pub frontend: Option<Frontend>,
     /// What it does as a backend: `backend` and `listen`.
     pub backend: Option<Backend>,
-    /// It has addresses, or a line of the configuration names it, so that it cannot be removed.
-    pub fixed: bool,
     /// Its rules.
     pub rules: Rules,
     /// Its filters.
@@ -208,8 +204,8 @@ pub struct Bind {
 /// A proxy's server side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backend {
-    /// Its servers: those of the configuration, then those that the runtime API adds.
-    pub servers: Roster<Server>,
+    /// Its servers.
+    pub servers: Vec<Server>,
     /// `balance`.
     pub balance: BalanceSpec,
     /// `hash-type` and its kin.
@@ -245,7 +241,7 @@ pub struct Backend {
 pub struct Server {
     /// Its place in [`Backend::servers`].
     pub index: usize,
-    /// Its number over all backends.
+    /// Its number over all backends, below [`super::Program::servers`].
     pub serial: usize,
     /// Its name.
     pub name: Box<str>,
@@ -269,10 +265,6 @@ pub struct Server {
     pub backup: bool,
     /// `guid`.
     pub guid: Option<Box<str>>,
-    /// A line of the configuration names it, so that it cannot be removed.
-    pub fixed: bool,
-    /// Its line, as messages name it: file and number.
-    pub written: Box<str>,
     /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
     pub place: u32,
     /// `slowstart`.
@@ -295,20 +287,7 @@ pub struct Server {
     pub check: Option<ServerCheck>,
 }
 
-/// No server.
-static NONE: std::sync::LazyLock<Roster<Server>> = std::sync::LazyLock::new(Roster::default);
-
 impl Proxy {
-    /// Its servers that were not removed; none where it is no backend.
-    pub fn servers(&self) -> Iter<'_, Server> {
-        self.backend.as_ref().map_or_else(|| NONE.iter(), |backend| backend.servers.iter())
-    }
-
-    /// The server at a place, be it removed.
-    pub fn server(&self, index: usize) -> Option<&Server> {
-        self.backend.as_ref()?.servers.get(index)
-    }
-
     /// The close mode of a request that came through this proxy and goes to `backend`.
     pub fn close_mode_with(&self, backend: &Self) -> CloseMode {
         combine_close_modes(self.close_mode, backend.close_mode)

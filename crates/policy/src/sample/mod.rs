@@ -17,7 +17,9 @@ pub use connection_error::ConnectionError;
 pub use context::{Bytes, Context, Direction};
 pub(crate) use hexadecimal::unhex;
 pub use place::{Place, Places};
-pub use probes::{LinkFacts, OwnLimits, Probes, ProcessFacts, RulePlace, SessionFacts, StreamFacts, Transport};
+pub use probes::{
+    Cost, LinkFacts, OwnLimits, Probes, ProcessFacts, RulePlace, SessionFacts, Sink, StreamFacts, Transport, UsageOf,
+};
 pub use text::Text;
 pub use transaction::Transaction;
 pub use value::{Type, Value};

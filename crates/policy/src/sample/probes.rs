@@ -41,6 +41,23 @@ pub trait Probes {
         None
     }
 
+    /// Lends the packet that began the client's connection, if its listening socket keeps it (`tcp-ss`) and nobody has
+    /// asked before.
+    fn lend_saved_syn(&self, _take: &mut dyn FnMut(&[u8])) {}
+
+    /// What serving the stream has cost so far; `None` where there is none.
+    fn cost(&self) -> Option<Cost> {
+        None
+    }
+
+    /// How much of the last turn was work, in percent.
+    fn usage(&self, _of: UsageOf) -> Option<u32> {
+        None
+    }
+
+    /// Writes a line for whoever debugs (`debug`).
+    fn tell(&self, _sink: Sink, _line: &[u8]) {}
+
     /// Whether an address is one of this machine's; `None`: that cannot be told.
     fn is_local(&self, _address: IpAddr) -> Option<bool> {
         None
@@ -70,6 +87,35 @@ pub trait Probes {
     fn stream(&self) -> Option<StreamFacts> {
         None
     }
+}
+
+/// What serving a stream has cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// How often its task was called since it began, with the call that runs.
+    pub calls: u32,
+    /// The time that calls took which are over; nothing without `profiling.tasks on`.
+    pub busy: Duration,
+    /// The time from its task's wakings to the calls that followed; likewise.
+    pub late: Duration,
+}
+
+/// Whose work is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageOf {
+    /// The worker that evaluates.
+    Worker,
+    /// All workers, on average.
+    Process,
+}
+
+/// Where lines for whoever debugs go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sink {
+    /// A descriptor: 1 or 2.
+    Descriptor(i32),
+    /// A ring, by its index in the program.
+    Ring(usize),
 }
 
 /// What the process knows of itself.

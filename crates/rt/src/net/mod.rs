@@ -15,6 +15,7 @@ mod pipe;
 mod socket;
 mod stream;
 mod tcp_info;
+mod witness;
 
 pub use address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
@@ -29,6 +30,7 @@ pub use pipe::{Pipe, limit_pipes};
 pub use socket::OwnedSocket;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
+pub use witness::Witness;
 
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;

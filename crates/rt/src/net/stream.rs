@@ -14,7 +14,7 @@ use base::{Buffer, Key};
 
 use super::connect::{self, ConnectFailure, ConnectOptions, Connecting};
 use super::parked::ParkedStream;
-use super::{Address, OwnedSocket, Socket, TcpInfo};
+use super::{Address, OwnedSocket, Socket, TcpInfo, Witness};
 use crate::current;
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys;
@@ -427,6 +427,22 @@ impl Stream {
     /// The socket's; one that is not TCP has nothing to tell.
     pub fn tcp_info(&self) -> io::Result<TcpInfo> {
         self.socket.tcp_info()
+    }
+
+    /// A name by which it may be asked for that by who does not hold it.
+    pub fn witness(&self) -> Witness {
+        let instance = current::with(|worker| worker.remote.instance);
+        Witness { instance, key: self.key, number: self.socket.number() }
+    }
+
+    /// Takes the packet that began an accepted connection, where its listening socket keeps it
+    /// ([`super::BindOptions::save_syn`]); the kernel gives it once. Tells how many bytes of `place` it fills.
+    ///
+    /// # Errors
+    /// The socket's; a simulated one has nothing of the kind.
+    pub fn take_saved_syn(&self, place: &mut [u8]) -> io::Result<usize> {
+        let Some(descriptor) = self.socket.descriptor() else { return Err(io::ErrorKind::Unsupported.into()) };
+        sys::socket::option_bytes(descriptor, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, place)
     }
 
     /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).

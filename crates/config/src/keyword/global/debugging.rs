@@ -1,14 +1,46 @@
 //! Debugging and profiling (section 3.3).
 
-use super::{GlobalKeyword, tuning};
+use super::{GlobalContext, GlobalKeyword, supported, tuning};
+use crate::document::Line;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("debug.counters", "{ on | off }", "Developers' event counters; Weir has none."),
     tuning("profiling.memory", "{ on | off }", "Profile of memory calls; Weir leaves that to perf and its like."),
-    tuning(
+    supported(
         "profiling.tasks",
-        "{ auto | on | off | lock | no-lock | memory | no-memory }",
-        "Profile of tasks; Weir leaves that to perf and its like.",
+        "{ auto | on | off | lock | no-lock | memory | no-memory }...",
+        "With 'on' the time is measured that tasks take and wait, for cpu_ns_tot and its like.",
+        tasks,
     ),
 ];
+
+/// What stands beside `on`, and what it makes of measuring.
+const WORDS: [(&str, Option<bool>); 7] = [
+    ("on", Some(true)),
+    ("auto", Some(false)),
+    ("off", Some(false)),
+    ("lock", None),
+    ("no-lock", None),
+    ("memory", None),
+    ("no-memory", None),
+];
+
+fn tasks(context: &mut GlobalContext<'_>, line: &Line) {
+    for at in 1..line.words.len().max(2) {
+        let text = line.text(at);
+        match WORDS.iter().find(|row| row.0 == text) {
+            Some((_, measures)) => {
+                let machine = &mut context.spec.machine;
+                machine.measure_tasks = measures.unwrap_or(machine.measure_tasks);
+            }
+            None => {
+                let message = format!(
+                    "'profiling.tasks' expects a combination of either 'on', 'auto', 'off', 'lock', 'no-lock', 'memory', \
+                     or 'no-memory', but got '{text}'."
+                );
+                return context.report.alert(line.span(at), message);
+            }
+        }
+    }
+}

@@ -26,6 +26,8 @@ mod stick_table;
 mod traces;
 mod userlist;
 
+pub(super) use ring::EVENTS;
+
 use super::report::Report;
 use super::table::{Keyword, Status};
 use super::{Surroundings, elsewhere};

@@ -20,6 +20,11 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("timeout server", "<time>", "Silence of the server.", timeout_server),
 ];
 
+/// The ring that is always there.
+pub(crate) const EVENTS: &str = "buf0";
+/// What else takes lines under a name.
+const SINKS: [&str; 3] = [EVENTS, "stdout", "stderr"];
+
 /// Bytes of a line unless `maxlen` is written.
 const DEFAULT_MAXLEN: u32 = 1024;
 
@@ -31,7 +36,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         context.report.alert(line.span(1), message);
         return false;
     }
-    if context.content.rings.iter().any(|other| other.name == name) {
+    if SINKS.contains(&name) || context.content.rings.iter().any(|other| other.name == name) {
         context.report.alert(line.span(1), format!("sink named '{name}' already exists."));
         return false;
     }

@@ -1,7 +1,6 @@
 //! The `server` and `default-server` lines: name, address, then options by family (configuration manual, section 5.2).
 //! Must never resolve anything.
 
-pub(super) mod added;
 mod checks;
 mod connection;
 mod detached;

@@ -191,6 +191,11 @@ impl Logger {
         self.inner.targets.proxies.get(proxy).is_some_and(|route| !route.targets.is_empty() && route.tells_destination)
     }
 
+    /// Whether lines of a frontend tell what the kernel knows of a connection.
+    pub fn asks_kernel(&self, proxy: usize) -> bool {
+        self.inner.targets.proxies.get(proxy).is_some_and(|route| route.asks_kernel)
+    }
+
     /// Whether lines of that proxy tell the address that the connection to the server comes from.
     pub fn tells_backend_source(&self, proxy: usize) -> bool {
         let route = self.inner.targets.proxies.get(proxy);

@@ -8,14 +8,15 @@ use policy::log_format::LogFormat;
 use policy::program::{
     self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Program, Proxy, Server,
 };
+use policy::sample::Sink;
 use rt::Output;
 use rt::net::Address;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wire::syslog::Format;
 use wire::syslog::relay::HostStrategy;
+use wire::syslog::{Format, Timestamp};
 
 use super::balance::Balance;
 use super::ring::Ring;
@@ -48,6 +49,8 @@ pub struct Targets {
     pub(super) request_limit: usize,
     /// `tune.sndbuf.backend`, bytes.
     pub(super) send_buffer: Option<usize>,
+    /// Descriptors that events go to, with their numbers.
+    event_outputs: Box<[(i32, Output)]>,
     dropped: AtomicU64,
 }
 
@@ -67,6 +70,8 @@ pub(super) struct Route {
     pub(super) tells_identifier: bool,
     /// A format holds expressions.
     pub(super) has_expressions: bool,
+    /// A format tells what the kernel knows of a connection.
+    pub(super) asks_kernel: bool,
     /// Lines so far (`%lc`).
     count: AtomicU32,
 }
@@ -176,14 +181,24 @@ impl Targets {
         let hostname = hostname();
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
-        let (targets, problems) = Self::assemble(process, proxies, &program.rings, &program.log_forwards, |places| {
-            let backend = |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(program, live, proxy, places));
-            program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
-        });
+        let (targets, mut problems) =
+            Self::assemble(process, proxies, &program.rings, &program.log_forwards, |places| {
+                let backend =
+                    |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(program, live, proxy, places));
+                program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
+            });
         let send_buffer = global.datagram_send_buffer.map(|bytes| bytes as usize);
         let profiles = program.profiles.clone();
-        let mut targets =
-            Self { profiles, named_host, hostname, request_limit: global.logurilen, send_buffer, ..targets };
+        let mut open = |number: &i32| match Output::open(*number) {
+            Ok(output) => Some((*number, output)),
+            Err(error) => {
+                problems.push((*number, error));
+                None
+            }
+        };
+        let event_outputs = program.event_descriptors.iter().filter_map(&mut open).collect();
+        let request_limit = global.logurilen;
+        let mut targets = Self { profiles, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
         for route in &mut targets.proxies {
             // Rules may choose any of them.
             targets.profiles.iter().flat_map(LogProfile::formats).for_each(|format| route.note(format));
@@ -222,6 +237,7 @@ impl Targets {
                 hostname,
                 request_limit,
                 send_buffer: None,
+                event_outputs: Box::default(),
                 dropped,
             },
             problems,
@@ -257,6 +273,27 @@ impl Targets {
         match destination {
             Destination::Place(place) => Some(place),
             Destination::Backend(proxy) => self.backends.get(proxy)?.as_ref()?.choose(line, arena),
+        }
+    }
+
+    /// Writes a line about an event, as the sink wants it. It is late for nobody: a sink that has no room gets none.
+    pub fn tell(&self, sink: Sink, line: &[u8]) {
+        match sink {
+            Sink::Descriptor(number) => {
+                let Some((_, output)) = self.event_outputs.iter().find(|known| known.0 == number) else { return };
+                if output.write(&[line, b"\n"].concat()).is_err() {
+                    self.count_dropped(1);
+                }
+            }
+            Sink::Ring(index) => {
+                let Some(ring) = self.rings.get(index) else { return };
+                let (wall, mut now, mut event) = (rt::wall(), Timestamp::default(), Vec::new());
+                now.set(wall.seconds, wall.nanos, rt::local_offset(wall.seconds));
+                let format = ring.format().map_or(Format::Raw, header_format);
+                format.write_event(self.named_host.as_deref(), &now, &mut event);
+                event.extend_from_slice(line);
+                self.count_dropped(ring.append(std::iter::once(event.as_slice())));
+            }
         }
     }
 
@@ -296,6 +333,8 @@ impl Route {
         let tells_destination = uses("fi") || uses("fp") || has_expressions;
         let tells_backend_source = uses("bi") || uses("bp") || has_expressions;
         let tells_identifier = uses("ID");
+        let asks_kernel =
+            std::iter::once(&lines.format).chain(others.into_iter().flatten()).any(LogFormat::asks_kernel);
         let moment = lines.moment();
         Self {
             lines,
@@ -306,6 +345,7 @@ impl Route {
             tells_backend_source,
             tells_identifier,
             has_expressions,
+            asks_kernel,
             count: AtomicU32::new(0),
         }
     }
@@ -314,6 +354,7 @@ impl Route {
     fn note(&mut self, format: &LogFormat) {
         let expressions = format.has_expressions();
         self.has_expressions |= expressions;
+        self.asks_kernel |= format.asks_kernel();
         self.tells_destination |= expressions || format.uses("fi") || format.uses("fp");
         self.tells_backend_source |= expressions || format.uses("bi") || format.uses("bp");
         self.tells_identifier |= format.has_identifier();

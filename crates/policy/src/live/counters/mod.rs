@@ -8,7 +8,7 @@ pub use cell::{Averages, Count, Peak};
 pub use rate::Rate;
 
 use crate::program::Program;
-use base::{Moment, Roster};
+use base::Moment;
 
 /// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
 #[derive(Debug, Default)]
@@ -143,9 +143,9 @@ pub struct WorkerTallies {
     /// Of the process.
     pub process: ProcessTally,
     /// Of each proxy, by index.
-    pub proxies: Roster<ProxyTallies>,
+    pub proxies: Box<[ProxyTallies]>,
     /// Of each server, by serial.
-    pub servers: Roster<Tally>,
+    pub servers: Box<[Tally]>,
 }
 
 impl WorkerTallies {
@@ -156,11 +156,7 @@ impl WorkerTallies {
             back: Tally::default(),
             binds: tallies(proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len())),
         });
-        Self {
-            process: ProcessTally::default(),
-            proxies: proxies.collect(),
-            servers: (0..program.servers).map(|_| Tally::default()).collect(),
-        }
+        Self { process: ProcessTally::default(), proxies: proxies.collect(), servers: tallies(program.servers) }
     }
 
     /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
@@ -192,11 +188,6 @@ impl Counters {
     /// Nothing yet.
     pub fn new(program: &Program, workers: usize) -> Self {
         Self { workers: (0..workers).map(|_| WorkerTallies::new(program)).collect() }
-    }
-
-    /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
-    pub fn add_server(&self, serial: usize) -> bool {
-        self.workers.iter().all(|worker| worker.servers.push(|_| Tally::default()) == Ok(serial))
     }
 
     /// One thing's tallies, one of each worker.

@@ -7,6 +7,7 @@ mod store;
 
 pub use forward::forward;
 
+use config::spec::SyslogFormat;
 use policy::program::{self, RingServer};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,7 @@ pub struct Ring {
     name: Box<str>,
     description: Box<str>,
     shared: Mutex<Shared>,
+    format: Option<SyslogFormat>,
     maxlen: usize,
     connect_timeout: Duration,
     server_timeout: Duration,
@@ -59,6 +61,7 @@ impl Ring {
             shared: Mutex::new(Shared { store: Store::new(ring.size), readers, watchers: Vec::new(), dropped: 0 }),
             name: ring.name.clone(),
             description: ring.description.clone(),
+            format: ring.format,
             maxlen: ring.maxlen,
             connect_timeout: ring.connect_timeout,
             server_timeout: ring.server_timeout,
@@ -103,6 +106,11 @@ impl Ring {
     /// What the runtime API tells of it.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// `format`; `None`: each line's own.
+    pub fn format(&self) -> Option<SyslogFormat> {
+        self.format
     }
 
     /// Lines that found no room at all.
