@@ -43,6 +43,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What connections to servers are made with.
     pub outgoing: Outgoing,
+    /// Where checks go since somebody ordered it.
+    pub probing: crate::check::Targets,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -95,6 +97,7 @@ impl Shared {
         let frontends = Frontends::new(program.proxies.len());
         Self {
             outgoing: Outgoing::new(&program),
+            probing: crate::check::Targets::default(),
             program,
             counters,
             live,

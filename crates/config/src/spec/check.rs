@@ -37,6 +37,45 @@ pub struct ServerCheckSpec {
     pub error_limit: u32,
     /// `on-error`.
     pub on_error: OnError,
+    /// `observe`.
+    pub observe: Observe,
+    /// `track`: another server whose state this one shares.
+    pub track: Option<Spanned<String>>,
+    /// The auxiliary check.
+    pub agent: AgentSpec,
+}
+
+/// `observe`: what of its traffic says something about a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Observe {
+    /// Nothing.
+    #[default]
+    None,
+    /// Connections.
+    Layer4,
+    /// Connections and answers.
+    Layer7,
+}
+
+/// How an agent is asked about its server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentSpec {
+    /// `agent-check`.
+    pub enabled: bool,
+    /// `agent-addr`; `None`: the server's address.
+    pub address: Option<Spanned<AddressSpec>>,
+    /// `agent-port`; 0: none.
+    pub port: u16,
+    /// `agent-inter`, milliseconds; default 2000.
+    pub interval: u64,
+    /// `agent-send`.
+    pub send: String,
+}
+
+impl Default for AgentSpec {
+    fn default() -> Self {
+        Self { enabled: false, address: None, port: 0, interval: 2_000, send: String::new() }
+    }
 }
 
 impl Default for ServerCheckSpec {
@@ -57,6 +96,9 @@ impl Default for ServerCheckSpec {
             up_shuts_backups: false,
             error_limit: 10,
             on_error: OnError::default(),
+            observe: Observe::default(),
+            track: None,
+            agent: AgentSpec::default(),
         }
     }
 }

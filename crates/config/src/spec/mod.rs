@@ -29,7 +29,7 @@ mod userlist;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
-pub use check::{CheckMethod, CheckSpec, GlobalChecksSpec, InitialState, OnError, ServerCheckSpec};
+pub use check::{AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, InitialState, Observe, OnError, ServerCheckSpec};
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,

@@ -4,13 +4,13 @@
 use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
-    AccountSpec, AddressSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec, ConnectingDefaultsSpec,
-    ConnectingSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec, HttpErrorsSpec, HttpSpec,
-    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec,
-    LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec,
-    RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec,
-    ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TimeoutsSpec, TuneSpec,
-    UnixBindSpec, UserlistSpec,
+    AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
+    ConnectingDefaultsSpec, ConnectingSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec,
+    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
+    LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
+    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
+    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
+    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -370,8 +370,12 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
     changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
         enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
-        down_shuts_sessions, up_shuts_backups, error_limit, on_error,
-    } but { address });
+        down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe,
+    } but { address, track, agent });
+    field(out, "track", &check.track.as_ref().map(|track| track.value.as_str()), &None);
+    field(out, "agent", &check.agent.enabled, &false);
+    changed!(out, &check.agent, AgentSpec::default(), AgentSpec { interval, port, send } but { enabled, address });
+    field(out, "agent_address", &check.agent.address.as_ref().map(|at| address(&at.value)), &None);
     field(out, "check_address", &check.address.as_ref().map(|at| address(&at.value)), &None);
     out.push('\n');
 }

@@ -2,7 +2,7 @@
 //! "http-check send", "http-check expect"). Must never keep a connection.
 
 use policy::check::{CheckStatus, Expect, Finding, Request};
-use policy::live::Admin;
+use policy::live::{Admin, Checker};
 use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
@@ -69,7 +69,7 @@ impl<'a> Course<'a> {
         let shared = &self.worker.shared;
         let live = &shared.live.proxies[self.proxy.index];
         let Some(status) = live.status(self.server.index) else { return String::new() };
-        let progress = live.health(self.server.index).map(|health| health.progress());
+        let progress = live.health(self.server.index, Checker::Health).map(|health| health.progress());
         let word = match progress {
             _ if status.admin == Admin::Maintenance => "MAINT".to_owned(),
             _ if status.stopping => "NOLB".to_owned(),

@@ -1,24 +1,27 @@
 //! Health checks: each server that wants it has a task, which checks it again and again and tells the balance and the
 //! log what that says (configuration manual, section 5.2, "check"). Must never carry a request.
 
+mod agent;
 mod http;
 mod run;
+mod targets;
 mod words;
 
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
+use base::moment::Moment;
 use config::spec::LogLevel;
-use policy::check::{Report, Turn, Verdict};
-use policy::live::{Admin, ServerStatus};
+use policy::check::{CheckStatus, Report, Symptom, Verdict};
+use policy::live::{Checker, ServerStatus, Transition};
 use policy::program::{Proxy, Server};
 
-use crate::facts::Cause as Why;
-use crate::service::shutting;
 use crate::service::transitions::{self, Cause, Online};
-use crate::service::warm_up;
 use crate::worker::Worker;
 use run::Course;
+pub use targets::{Orders, Targets};
 
 /// Starts the checks of the servers that are this worker's to check.
 pub fn start(worker: &Rc<Worker>) {
@@ -40,6 +43,7 @@ pub fn start(worker: &Rc<Worker>) {
             rt::spawn(rt::Class::Normal, rt::NO_TAG, watch(worker, proxy, server, offset));
         }
     }
+    agent::start(worker);
 }
 
 /// Checks a server until the process stops.
@@ -49,18 +53,35 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
     let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
     let Some(check) = &server.check else { return };
     let state = &worker.shared.live.proxies[proxy.index];
-    let interval = || state.health(server.index).map(|health| health.interval(&check.pace));
+    let interval = || state.health(server.index, Checker::Health).map(|health| health.interval(&check.pace));
     while !worker.shared.is_stopping() {
         let (begun, Some(bound)) = (rt::now(), interval()) else { return };
-        if state.begin_check(server.index)
+        if state.begin_check(server.index, Checker::Health)
             && let Some(course) = Course::new(&worker, &proxy, server, bound)
         {
             let report = course.run().await;
-            conclude(&worker, &proxy, server, report);
+            conclude(&worker, &proxy, server, Checker::Health, report);
         }
         // What the result says of the pace counts at once.
         let Some(pause) = interval() else { return };
-        rt::sleep_until(begun + spread(&worker, pause)).await;
+        pause_until(&worker, (&proxy, server), begun + spread(&worker, pause), begun + check.pace.fast).await;
+    }
+}
+
+/// Waits for the next check, whose time is `regular`, or `sooner` as soon as traffic makes the server suspect.
+async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regular: Moment, sooner: Moment) {
+    if server.check.as_ref().is_none_or(|check| check.observed.is_none()) {
+        return rt::sleep_until(regular).await;
+    }
+    let state = &worker.shared.live.proxies[proxy.index];
+    let mut timer = rt::Timer::new();
+    timer.arm(Some(regular));
+    let hurried = poll_fn(|cx| match state.poll_hurry(server.index, cx) {
+        Poll::Ready(()) => Poll::Ready(true),
+        Poll::Pending => timer.poll_expired(cx).map(|()| false),
+    });
+    if hurried.await {
+        rt::sleep_until(sooner.max(rt::now()).min(regular.max(rt::now()))).await;
     }
 }
 
@@ -75,54 +96,64 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 }
 
 /// Tells everybody what a check found.
-fn conclude(worker: &Rc<Worker>, proxy: &Proxy, server: &Server, report: Report) {
+fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: Report) {
     let state = &worker.shared.live.proxies[proxy.index];
-    let Some(before) = state.status(server.index) else { return };
     let online = Online::of(proxy, state);
-    let (turn, changed) = state.end_check(server.index, report.clone(), rt::now());
-    let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
-    if logs && changed {
-        tell(worker, proxy, server, &report);
-    }
-    if turn == Turn::None {
-        return;
-    }
-    let cause = if logs { Cause::Told } else { Cause::Check(&report) };
-    transitions::tell_of_check(worker, proxy, server, (before, online), (turn, cause));
-    if turn == Turn::Up {
-        warm_up::watch(std::sync::Arc::clone(state));
-    }
-    shut_sessions(worker, proxy, server, turn);
+    let (told, transition) = state.end_check(server.index, checker, report.clone(), rt::now());
+    announce(worker, (proxy, server), checker, &report, (told, transition, online));
 }
 
-/// `on-marked-down shutdown-sessions` and `on-marked-up shutdown-backup-sessions`.
-fn shut_sessions(worker: &Rc<Worker>, proxy: &Proxy, server: &Server, turn: Turn) {
-    let (Some(check), Some(backend)) = (&server.check, &proxy.backend) else { return };
-    let (why, at): (Why, Vec<usize>) = match turn {
-        Turn::Down if check.down_shuts_sessions => (Why::Down, vec![server.index]),
-        Turn::Up if check.up_shuts_backups && !server.backup && is_balanced(worker, proxy, server) => {
-            let backups = backend.servers.iter().filter(|server| server.backup);
-            (Why::Up, backups.map(|server| server.index).collect())
-        }
+/// Says what a check found, and settles what that changed.
+fn announce(
+    worker: &Worker,
+    (proxy, server): (&Proxy, &Server),
+    checker: Checker,
+    report: &Report,
+    (told, transition, online): (bool, Option<Transition>, Online),
+) {
+    let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
+    if logs && told {
+        tell(worker, proxy, server, checker, report);
+    }
+    let cause = if logs { Cause::Told } else { Cause::Check(report) };
+    if let Some(transition) = transition {
+        transitions::settle(worker, proxy, server, (transition, online), cause);
+    }
+}
+
+/// What traffic shows of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// It took a connection.
+    Connected,
+    /// It answered, and well.
+    Answered,
+    /// Something was wrong.
+    Ill(Symptom),
+}
+
+/// Heeds a sign of a server's health, where the configuration wants that (`observe`).
+pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sign) {
+    let Some(observed) = server.check.as_ref().and_then(|check| check.observed) else { return };
+    let symptom = match (sign, observed.answers) {
+        (Sign::Connected, false) | (Sign::Answered, true) => None,
+        (Sign::Ill(symptom), answers) if answers || symptom == Symptom::Connection => Some(symptom),
         _ => return,
     };
-    let (worker, proxy) = (Rc::clone(worker), proxy.index);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-        for server in at {
-            shutting::shut_sessions(&worker.shared, (proxy, server), why).await;
-        }
-    });
-}
-
-fn is_balanced(worker: &Worker, proxy: &Proxy, server: &Server) -> bool {
-    let status = worker.shared.live.proxies[proxy.index].status(server.index);
-    status.is_some_and(|status| status.admin == Admin::Ready && status.weight > 0)
+    let state = &worker.shared.live.proxies[proxy.index];
+    let online = symptom.map(|_| Online::of(proxy, state));
+    let Some((told, transition)) = state.observe(server, symptom, rt::now()) else { return };
+    let (Some(online), Some(health)) = (online, state.health(server.index, Checker::Health)) else { return };
+    announce(worker, (proxy, server), Checker::Health, health.last(), (told, transition, online));
 }
 
 /// `option log-health-checks`.
-fn tell(worker: &Worker, proxy: &Proxy, server: &Server, report: &Report) {
+fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
     let state = &worker.shared.live.proxies[proxy.index];
-    let (Some(health), Some(status)) = (state.health(server.index), state.status(server.index)) else { return };
+    let (Some(health), Some(status)) = (state.health(server.index, checker), state.status(server.index)) else {
+        return;
+    };
+    let which = if checker == Checker::Agent { "Agent" } else { "Health" };
     let (now, of, word) = health.progress();
     let (verb, level) = match report.status.verdict() {
         Some(Verdict::Passed) => ("succeeded", LogLevel::Notice),
@@ -130,7 +161,7 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, report: &Report) {
         _ => ("failed", LogLevel::Notice),
     };
     let text = format!(
-        "Health check for {}server {}/{} {verb}, {}, status: {now}/{of} {word}.",
+        "{which} check for {}server {}/{} {verb}, {}, status: {now}/{of} {word}.",
         kind(&status),
         proxy.name,
         server.name,
@@ -152,6 +183,9 @@ pub(crate) fn reason(report: &Report) -> String {
     if !report.info.is_empty() {
         text.push_str(&format!(", info: \"{}\"", report.info));
     }
-    text.push_str(&format!(", check duration: {}ms", report.took.as_millis()));
+    // Traffic takes no time of its own.
+    if report.status != CheckStatus::Analyzed {
+        text.push_str(&format!(", check duration: {}ms", report.took.as_millis()));
+    }
     text
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use policy::check::{Check, CheckStatus, Connect, Expect, Finding, Payload, Port, Report, ServerCheck, Step};
-use policy::program::{Proxy, Server, ServerAddress};
+use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Transaction, Value};
 use policy::variable::{Phase, SessionStore, Store, Variables};
@@ -202,7 +202,9 @@ impl<'a> Course<'a> {
 
     fn destination(&self, connect: &Connect) -> Option<Address> {
         let current = self.worker.shared.outgoing.address(self.server);
-        let base = self.own.address.as_ref().unwrap_or(&current);
+        let orders = self.worker.shared.probing.check(self.server.serial);
+        let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
+        let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
         let written = match &connect.port {
             Some(Port::Fixed(port)) => Some(*port),
             Some(Port::Evaluated(expression)) => self.lend(&[], |context| match expression.evaluate(context) {
@@ -211,7 +213,7 @@ impl<'a> Course<'a> {
             }),
             None => None,
         };
-        let port = written.or(self.own.port);
+        let port = written.or(orders.port).or(self.own.port);
         match (base, connect.address) {
             (_, Some(ip)) => {
                 let of_server = inet_port(&current);

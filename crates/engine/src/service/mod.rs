@@ -6,3 +6,4 @@ pub mod runtime;
 pub(crate) mod shutting;
 pub(crate) mod transitions;
 pub mod warm_up;
+pub(crate) mod weight;

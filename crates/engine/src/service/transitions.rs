@@ -1,11 +1,18 @@
-//! Says in a backend's log what became of its servers, in HAProxy's words. Must never change a state.
+//! Changes of a server's state, by whomever: says in its backend's log what became of it, in HAProxy's words, and sees to
+//! what follows from it: servers that track it, sessions that end, a server that warms up. Must never decide a state.
 
-use config::spec::LogLevel;
-use policy::check::{Report, Turn};
-use policy::live::{Admin, ProxyState, ServerStatus};
-use policy::program::{Proxy, Server};
+mod sentences;
 
+use std::sync::Arc;
+
+use policy::check::{Operation, Report};
+use policy::live::{Admin, Checker, ProxyState, Transition};
+use policy::program::{Proxy, Server, ServerPlace};
+
+use super::{shutting, warm_up};
+use crate::facts::Cause as Ending;
 use crate::worker::Worker;
+use sentences::Scene;
 
 /// Servers that get requests from the balance: those in front, and backups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,109 +38,122 @@ impl Online {
     }
 }
 
-/// An order changed what is wanted of a server.
-pub fn tell(worker: &Worker, proxy: &Proxy, server: &Server, before: (ServerStatus, Online)) {
-    let state = &worker.shared.live.proxies[proxy.index];
-    let Some(now) = state.status(server.index) else { return };
-    let online = Online::of(proxy, state);
-    let name = format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name);
-    let waiting = state.queued(None).0;
-    let say = |level, text: &str| worker.logger.message(Some(proxy.index), level, text);
-    for (level, sentence) in sentences(before.0, now, online, waiting) {
-        say(level, &format!("{name} {sentence}"));
-    }
-    tell_of_none(worker, proxy, online, before.1);
-}
-
-/// Why a check says something.
+/// Why a server's state changes.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
     /// A line of its own has said it.
     Told,
-    /// This is what it found.
+    /// This is what a check found.
     Check(&'a Report),
+    /// An order of the runtime API.
+    Order,
+    /// It tracks this server.
+    Leader(&'a str),
 }
 
-/// A check changed the state of a server.
-pub fn tell_of_check(
+/// Changes something about a server, and sees to what follows. `change` says what it did, if anything.
+pub fn change(
     worker: &Worker,
     proxy: &Proxy,
     server: &Server,
-    before: (ServerStatus, Online),
-    (turn, cause): (Turn, Cause<'_>),
+    change: impl FnOnce(&ProxyState) -> Option<Transition>,
+    cause: Cause<'_>,
 ) {
     let state = &worker.shared.live.proxies[proxy.index];
-    let Some(now) = state.status(server.index) else { return };
     let online = Online::of(proxy, state);
-    let Online { active, backup } = online;
+    if let Some(transition) = change(state) {
+        settle(worker, proxy, server, (transition, online), cause);
+    }
+}
+
+/// The same for what has changed already, when so many servers were online.
+pub fn settle(
+    worker: &Worker,
+    proxy: &Proxy,
+    server: &Server,
+    (transition, online): (Transition, Online),
+    cause: Cause<'_>,
+) {
+    settle_one(worker, proxy, server, (transition, online), cause);
+    if server.tracking.followers.is_empty() {
+        return;
+    }
+    let program = &worker.shared.program;
+    program.followers(server, |leader, follower| follow(worker, leader, follower).unwrap_or(false));
+}
+
+/// A server stands as the one does that it tracks. Whether it has not done so before.
+fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option<bool> {
+    let (program, live) = (&worker.shared.program, &worker.shared.live);
+    let (proxy, server) = (program.proxies.get(follower.0)?, program.server_at(follower)?);
+    let name = format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name);
+    let online = Online::of(proxy, &live.proxies[proxy.index]);
+    let transition = live.follow(leader, follower, rt::now())?;
+    settle_one(worker, proxy, server, (transition, online), Cause::Leader(&name));
+    let Transition { before, after } = transition;
+    let standing = |status: &policy::live::ServerStatus| (status.operation(), status.admin, status.is_drained());
+    Some(standing(&before) != standing(&after))
+}
+
+fn settle_one(
+    worker: &Worker,
+    proxy: &Proxy,
+    server: &Server,
+    (transition, before): (Transition, Online),
+    cause: Cause<'_>,
+) {
+    let state = &worker.shared.live.proxies[proxy.index];
+    let online = Online::of(proxy, state);
+    let leader = server.tracking.leader.and_then(|leader| {
+        let program = &worker.shared.program;
+        Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
+    });
+    let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
     let name = format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name);
-    let reason = match cause {
-        Cause::Told => String::new(),
-        Cause::Check(report) => format!(", {}", crate::check::reason(report)),
-    };
-    let on_backup = if active == 0 && backup > 0 { " Running on backup." } else { "" };
-    let (waiting, requeued) = (state.queued(None).0, before.0.load.queued);
-    let online_now = format!("{active} active and {backup} backup servers online.{on_backup}");
-    let (level, text) = match turn {
-        Turn::None => return,
-        Turn::Down => {
-            // A server that was stopping anyway alarms nobody.
-            let level = if before.0.stopping { LogLevel::Notice } else { LogLevel::Alert };
-            let running = now.load.served;
-            let text = format!(
-                "is DOWN{reason}. {active} active and {backup} backup servers left.{on_backup} {running} sessions \
-                 active, {requeued} requeued, {waiting} remaining in queue."
-            );
-            (level, text)
-        }
-        Turn::Stopping => {
-            let text =
-                format!("is stopping{reason}. {online_now} {requeued} sessions requeued, {waiting} total in queue.");
-            (LogLevel::Notice, text)
-        }
-        Turn::Up | Turn::Resumed => {
-            let text = format!("is UP{reason}. {online_now} {requeued} sessions requeued, {waiting} total in queue.");
-            (LogLevel::Notice, text)
-        }
-    };
-    worker.logger.message(Some(proxy.index), level, &format!("{name} {text}"));
-    tell_of_none(worker, proxy, online, before.1);
-}
-
-/// The last server is gone.
-fn tell_of_none(worker: &Worker, proxy: &Proxy, online: Online, before: Online) {
+    for (level, sentence) in scene.sentences() {
+        worker.logger.message(Some(proxy.index), level, &format!("{name} {sentence}"));
+    }
     if online.is_empty() && !before.is_empty() {
-        let text = format!("backend {} has no server available!", proxy.name);
-        worker.logger.message(Some(proxy.index), LogLevel::Emerg, &text);
+        let text = format!("{} {} has no server available!", sentences::kind(proxy), proxy.name);
+        worker.logger.message(Some(proxy.index), config::spec::LogLevel::Emerg, &text);
     }
+    let Transition { before, after } = transition;
+    let serves = |status: &policy::live::ServerStatus| status.up && status.admin != Admin::Maintenance;
+    if !serves(&before) && serves(&after) {
+        warm_up::watch(Arc::clone(state));
+    }
+    shut_sessions(worker, proxy, server, &transition);
 }
 
-/// What is said behind the server's name.
-fn sentences(before: ServerStatus, now: ServerStatus, online: Online, waiting: u32) -> Vec<(LogLevel, String)> {
-    let Online { active, backup } = online;
-    let on_backup = if active == 0 && backup > 0 { " Running on backup." } else { "" };
-    let notice = |text: &str| (LogLevel::Notice, text.to_owned());
-    match (before.admin, now.admin) {
-        (Admin::Drain, Admin::Ready) => vec![notice("is UP (leaving forced drain).")],
-        (Admin::Maintenance, Admin::Ready) => vec![notice("is UP/READY (leaving forced maintenance).")],
-        (Admin::Maintenance, Admin::Drain) => {
-            vec![notice("is UP/DRAIN (leaving forced maintenance)."), notice("remains in forced drain mode.")]
+/// `on-marked-down shutdown-sessions` and `on-marked-up shutdown-backup-sessions`.
+fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &Transition) {
+    let Some(backend) = &proxy.backend else { return };
+    let (before, after) = (transition.before.operation(), transition.after.operation());
+    let balanced = transition.after.admin == Admin::Ready && transition.after.weight > 0;
+    let (why, at): (Ending, Vec<usize>) = match (before, after) {
+        (before, Operation::Down) if before != Operation::Down && server.down_shuts_sessions => {
+            (Ending::Down, vec![server.index])
         }
-        (Admin::Ready, Admin::Drain) => vec![notice(&format!(
-            "enters drain state. {active} active and {backup} backup servers online.{on_backup} 0 sessions requeued, \
-             {waiting} total in queue."
-        ))],
-        (Admin::Ready | Admin::Drain, Admin::Maintenance) => {
-            let level = if before.admin == Admin::Ready { LogLevel::Alert } else { LogLevel::Notice };
-            let (running, requeued) = (now.load.served, before.load.queued);
-            let text = format!(
-                "is going DOWN for maintenance. {active} active and {backup} backup servers left.{on_backup} {running} \
-                 sessions active, {requeued} requeued, {waiting} remaining in queue."
-            );
-            vec![(level, text)]
+        (Operation::Down, Operation::Up) if server.up_shuts_backups && !server.backup && balanced => {
+            let backups = backend.servers.iter().filter(|server| server.backup);
+            (Ending::Up, backups.map(|server| server.index).collect())
         }
-        (Admin::Ready, Admin::Ready) | (Admin::Drain, Admin::Drain) | (Admin::Maintenance, Admin::Maintenance) => {
-            Vec::new()
+        _ => return,
+    };
+    let (shared, proxy) = (Arc::clone(&worker.shared), proxy.index);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        for server in at {
+            shutting::shut_sessions(&shared, (proxy, server), why).await;
         }
-    }
+    });
+}
+
+/// What the administrator wants of a server.
+pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) {
+    change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
+}
+
+/// An order says what a server does, in the name of one of its checks.
+pub fn force(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, operation: Operation) {
+    change(worker, proxy, server, |state| state.force(server.index, checker, operation, rt::now()), Cause::Order);
 }

@@ -11,13 +11,14 @@ use crate::facts::{Cause, Facts};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::View;
-use crate::stream::tally;
+use crate::stream::{observing, tally};
 use crate::worker::SharedFacts;
 
 /// Ends a stream.
 pub fn conclude(session: &Session, facts: SharedFacts) {
     if let Ok(mut known) = facts.try_borrow_mut() {
         tally::stream(session, &mut known);
+        observing::end(session, &known);
     }
     if session.worker.logger.is_wanted(session.frontend)
         && let Ok(known) = facts.try_borrow()

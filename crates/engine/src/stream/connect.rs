@@ -11,6 +11,7 @@ use conn::flow::Flow;
 use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
+use policy::check::Symptom;
 use policy::expression::Expression;
 use policy::live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
@@ -20,6 +21,7 @@ use policy::sample::{ConnectionError, LinkFacts, Type, cast};
 use rt::net::{Address, Hangup, Stream};
 use wire::http::Method;
 
+use crate::check::{Sign, observe};
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
@@ -168,6 +170,7 @@ impl Request<'_> {
                 Attempt::Unable => (Cause::Server, false),
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
+            self.sign(server, Sign::Ill(Symptom::Connection));
             let retry = self.facts.borrow().retries + 1;
             if retry > retries(backend, &self.facts.borrow())
                 || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
@@ -204,6 +207,7 @@ impl Request<'_> {
         self.count(server, Step::Connect);
         let mut attempt = self.connect(server, plan).await;
         if let Attempt::Connected(link) = &mut attempt {
+            self.sign(server, Sign::Connected);
             link.place = place;
             link.first = self.first;
         }
@@ -242,6 +246,10 @@ impl Request<'_> {
                 Err(_) => Endpoint::Absent,
             };
         }
+    }
+
+    fn sign(&self, server: &Server, sign: Sign) {
+        observe(&self.session.worker, self.proxy, server, sign);
     }
 
     fn count(&self, server: &Server, step: Step) {

@@ -28,7 +28,7 @@ use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refus
 use crate::stream::request::{Next, head_limits};
 use crate::stream::rules::Progress;
 use crate::stream::screening::{missed, screen, screens};
-use crate::stream::{conclude, content, filter, forwarded, kernel, proving, ruling, tally, tcp};
+use crate::stream::{conclude, content, filter, forwarded, kernel, observing, proving, ruling, tally, tcp};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
@@ -272,6 +272,9 @@ fn again(
     let Some(backend) = &proxy.backend else { return (Some(slot), None) };
     let count = |step| tally::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let facts = &mut *facts.borrow_mut();
+    if bad_answer {
+        observing::bad_answer(session, facts);
+    }
     facts.forget_answer();
     facts.retries += 1;
     count(tally::Step::Retry);

@@ -15,6 +15,7 @@ pub mod forwarded;
 pub(crate) mod handshake;
 pub mod http;
 pub mod kernel;
+mod observing;
 pub mod page;
 pub mod private;
 pub mod proving;

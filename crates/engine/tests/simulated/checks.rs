@@ -55,7 +55,7 @@ fn checks_come_as_fast_as_the_state_wants() {
             &[
                 "Server l/s1 is DOWN, reason: Layer7 wrong status, code: 500, info: \"Ill\", check duration: -. 0 \
                  active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.",
-                "backend l has no server available!",
+                "proxy l has no server available!",
                 "Server l/s1 is UP, reason: Layer7 check passed, code: 200, check duration: -. 1 active and 0 backup \
                  servers online. 0 sessions requeued, 0 total in queue.",
             ],
@@ -91,7 +91,7 @@ fn a_check_that_takes_too_long_has_failed() {
             assert_eq!((waited + 50) / 100 * 100, after, "{waited}");
             let down = "Server l/s1 is DOWN, reason: Layer7 timeout, check duration: -. 0 active and 0 backup servers \
                  left. 0 sessions active, 0 requeued, 0 remaining in queue.";
-            tells(&world, &[down, "backend l has no server available!"]).await;
+            tells(&world, &[down, "proxy l has no server available!"]).await;
         });
     }
 }
@@ -138,4 +138,149 @@ fn a_soft_stop_ends_the_checks() {
         sleep(5_000).await;
         servers.is_left_alone();
     });
+}
+
+/// An agent that answers each question with the next line.
+async fn agent(agents: &mut Service, line: &str) {
+    let mut agent = agents.accept().await;
+    agent.send(format!("{line}\n")).await;
+    agent.expect_end().await;
+}
+
+#[test]
+fn an_agent_changes_what_its_server_gets() {
+    let servers = "server s1 10.0.1.1:80 weight 10 agent-check agent-addr 10.0.1.2 agent-port 80 agent-inter 1s";
+    listen(servers).run(|world| async move {
+        let mut agents = Service::at(S2);
+        agent(&mut agents, "down #out of memory").await;
+        agent(&mut agents, "stopped").await;
+        agent(&mut agents, "up 50%").await;
+        agent(&mut agents, "drain").await;
+        agent(&mut agents, "maint").await;
+        // In maintenance it is asked on: nobody else could end that.
+        agent(&mut agents, "ready,maxconn:5").await;
+        let left = "0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";
+        tells(
+            &world,
+            &[
+                &format!(
+                    "Server l/s1 is DOWN, reason: Layer7 wrong status, code: 0, info: \"via agent : down (out of \
+                     memory)\", check duration: -. {left}"
+                ),
+                "proxy l has no server available!",
+                "Server l/s1 is UP, reason: Layer7 check passed, code: 0, info: \"via agent : up\", check duration: \
+                 -. 1 active and 0 backup servers online. 0 sessions requeued, 0 total in queue.",
+                "Server l/s1 enters drain state. 0 active and 0 backup servers online. 0 sessions requeued, 0 total \
+                 in queue.",
+                "proxy l has no server available!",
+                &format!("Server l/s1 is going DOWN for maintenance. {left}"),
+                "Server l/s1 is UP/READY (leaving forced maintenance).",
+            ],
+        )
+        .await;
+    });
+}
+
+#[test]
+fn an_agent_that_is_gone_changes_nothing() {
+    let servers = "server s1 10.0.1.1:80 agent-check agent-addr 10.0.1.2 agent-port 80 agent-inter 1s";
+    listen(servers).run(|world| async move {
+        // Before the script listens there, the first question finds nobody.
+        sleep(500).await;
+        let mut agents = Service::at(S2);
+        let mut silent = agents.accept().await;
+        silent.expect_end().await;
+        drop(agents);
+        sleep(3_000).await;
+        world.expect_no_log();
+    });
+}
+
+#[test]
+fn servers_stand_as_the_one_that_they_track() {
+    let servers = "option httpchk\n http-check disable-on-404\n server s1 10.0.1.1:80 check inter 1s rise 1 fall 1 init-state fully-up\n \
+                   server s2 10.0.1.2:80 track s1\n server s3 10.0.1.2:80 backup track l/s2";
+    listen(servers).run(|world| async move {
+        let mut servers = Service::at(S1);
+        // The first check comes before the script has a server.
+        let down = [
+            "Server l/s1 is DOWN, reason: Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection \
+             refused)\", check duration: -. 1 active and 1 backup servers left. 0 sessions active, 0 requeued, 0 \
+             remaining in queue.",
+            "Server l/s2 is DOWN via l/s1. 0 active and 1 backup servers left. Running on backup. 0 sessions active, \
+             0 requeued, 0 remaining in queue.",
+            "Backup Server l/s3 is DOWN via l/s2. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, \
+             0 remaining in queue.",
+            "proxy l has no server available!",
+        ];
+        tells(&world, &down).await;
+        check(&mut servers, "200 OK", 1_000).await;
+        check(&mut servers, "404 Away", 1_000).await;
+        tells(
+            &world,
+            &[
+                "Server l/s1 is UP, reason: Layer7 check passed, code: 200, check duration: -. 1 active and 0 backup \
+                 servers online. 0 sessions requeued, 0 total in queue.",
+                "Server l/s2 is UP via l/s1. 2 active and 0 backup servers online. 0 sessions requeued, 0 total in \
+                 queue.",
+                "Backup Server l/s3 is UP via l/s2. 2 active and 1 backup servers online. 0 sessions requeued, 0 \
+                 total in queue.",
+                "Server l/s1 is stopping, reason: Layer7 check conditionally passed, code: 404, check duration: -. 1 \
+                 active and 1 backup servers online. 0 sessions requeued, 0 total in queue.",
+                "Server l/s2 is stopping via l/s1. 0 active and 1 backup servers online. Running on backup. 0 \
+                 sessions requeued, 0 total in queue.",
+                "Backup Server l/s3 is stopping via l/s2. 0 active and 0 backup servers online. 0 sessions requeued, \
+                 0 total in queue.",
+                "proxy l has no server available!",
+            ],
+        )
+        .await;
+    });
+}
+
+/// Has the only server answer a request with that status.
+async fn answer(servers: &mut Service, status: &str) {
+    let mut client = Peer::connect(WEIR).await;
+    client.send(GET).await;
+    let mut server = servers.accept().await;
+    server.expect(GET_AT_SERVER).await;
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    server.send(answer).await;
+    let head = client.receive_head().await;
+    assert!(head.is_some_and(|head| head.starts_with(&format!("HTTP/1.1 {status}"))));
+}
+
+#[test]
+fn traffic_that_fails_is_a_check_that_fails() {
+    let rows = [
+        ("fail-check", 3, false, 1_000),
+        ("sudden-death", 3, false, 1_000),
+        ("mark-down", 3, true, 1_000),
+        ("fastinter", 3, false, 1_000),
+    ];
+    for (on_error, errors, down, after) in rows {
+        let servers = format!(
+            "option httpchk\n server s1 10.0.1.1:80 check inter 60s fastinter 1s rise 2 fall 3 init-state fully-up \
+             observe layer7 error-limit 3 on-error {on_error}"
+        );
+        listen(&servers).workers(&[1]).run(move |world| async move {
+            let mut servers = Service::at(S1);
+            check(&mut servers, "200 OK", 1_000).await;
+            answer(&mut servers, "500 Ill").await;
+            answer(&mut servers, "404 Fine").await;
+            for _ in 0..errors {
+                answer(&mut servers, "500 Ill").await;
+            }
+            if down {
+                let lines = world.lines(errors + 4).await;
+                let text = "Server l/s1 is DOWN, reason: Health analyze, info: \"Detected 3 consecutive errors, last \
+                            one was: Wrong http response\". 0 active and 0 backup servers left. 1 sessions active, 0 \
+                            requeued, 0 remaining in queue.";
+                assert!(lines.iter().any(|line| line.ends_with(text)), "{lines:?}");
+            }
+            // The next check does not wait for its minute.
+            check(&mut servers, "200 OK", after).await;
+            world.forget_log();
+        });
+    }
 }

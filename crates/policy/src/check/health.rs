@@ -2,7 +2,7 @@
 //! `init-state`). Plain data that is told of results; it must never run a check or know a clock.
 
 use super::{CheckStatus, Verdict};
-use config::spec::InitialState;
+use config::spec::{InitialState, OnError};
 use std::time::Duration;
 
 /// What one check found.
@@ -29,36 +29,36 @@ pub struct Pace {
     pub down: Duration,
 }
 
-/// What a result changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Nothing that requests would notice.
-    None,
-    /// The server came up.
+/// What checks, agents or orders say that a server does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Operation {
+    /// It serves.
+    #[default]
     Up,
-    /// It went down.
-    Down,
-    /// It wants no new clients from now on (`http-check disable-on-404`).
+    /// It goes on with what it has, and wants no new clients (`http-check disable-on-404`).
     Stopping,
-    /// It wants new clients again.
-    Resumed,
+    /// It does not serve.
+    Down,
 }
 
-/// The health of a server.
+/// The health of a server, by its checks or by its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     rise: u32,
     fall: u32,
     /// From 0, down, to `rise + fall - 1`, up; up from `rise` on.
     level: u32,
-    stopping: bool,
+    /// It is not paused (`disable health`, `disable agent`).
+    enabled: bool,
     /// A check is under way.
     running: bool,
+    /// The next check comes at the fast pace whatever the level is.
+    hurried: bool,
     last: Report,
     /// Checks that failed while the server was up.
     failed: u64,
-    /// How often it went down.
-    downs: u64,
+    /// How often traffic has shown too many errors.
+    analyzed: u64,
 }
 
 impl Health {
@@ -72,7 +72,13 @@ impl Health {
             InitialState::FullyDown => 0,
         };
         let last = Report { status: CheckStatus::Initializing, ..Report::default() };
-        Self { rise, fall, level, stopping: false, running: false, last, failed: 0, downs: 0 }
+        let (enabled, running, hurried) = (true, false, false);
+        Self { rise, fall, level, enabled, running, hurried, last, failed: 0, analyzed: 0 }
+    }
+
+    /// Of a server that nobody has asked its agent about yet: one answer changes it.
+    pub fn of_agent() -> Self {
+        Self::new(1, 1, InitialState::FullyUp)
     }
 
     /// Whether the server counts as up.
@@ -80,77 +86,127 @@ impl Health {
         self.level >= self.rise
     }
 
-    /// Whether it is up and wants no new clients.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping && self.is_up()
+    /// Whether results count at the moment.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Pauses or resumes it.
+    pub fn enable(&mut self, enabled: bool) {
+        self.enabled = enabled;
+    }
+
+    /// Whether this keeps the server from serving.
+    pub fn objects(&self) -> bool {
+        self.enabled && !self.is_up()
     }
 
     /// A check begins.
     pub fn begin(&mut self) {
         self.running = true;
+        self.hurried = false;
     }
 
-    /// A check ended. What it changed, and whether it differs from the one before in a way that
-    /// `option log-health-checks` tells.
-    pub fn end(&mut self, report: Report) -> (Turn, bool) {
+    /// A check ended: what the server does by that, if it says so, and whether it differs from the one before in a way
+    /// that `option log-health-checks` tells.
+    pub fn end(&mut self, report: Report) -> (Option<Operation>, bool) {
         self.running = false;
         let before = (self.last.status, self.level);
-        let turn = match report.status.verdict() {
-            None => Turn::None,
+        let verdict = report.status.verdict().filter(|_| self.enabled);
+        let wanted = match verdict {
+            None => None,
             Some(Verdict::Failed) => self.fail(),
             Some(Verdict::Passed) => self.pass(),
-            Some(Verdict::Conditional) if !self.is_up() => Turn::None,
+            Some(Verdict::Conditional) if !self.is_up() => None,
             Some(Verdict::Conditional) => {
                 self.level = self.full();
-                if std::mem::replace(&mut self.stopping, true) { Turn::None } else { Turn::Stopping }
+                Some(Operation::Stopping)
             }
         };
+        let told = verdict.is_some() && before != (report.status, self.level);
         self.last = report;
-        (turn, before != (self.last.status, self.level))
+        (wanted, told)
     }
 
-    fn fail(&mut self) -> Turn {
+    /// An agent answered: only what it says itself counts, not that it could not be asked.
+    pub fn end_of_agent(&mut self, report: Report) -> (Option<Operation>, bool) {
+        match report.status {
+            CheckStatus::L7Ok | CheckStatus::L7Status => self.end(report),
+            status => {
+                self.running = false;
+                let told = self.enabled && status.verdict().is_some() && status != self.last.status;
+                self.last = report;
+                (None, told)
+            }
+        }
+    }
+
+    fn fail(&mut self) -> Option<Operation> {
         if !self.is_up() {
             self.level = 0;
-            return Turn::None;
+            return Some(Operation::Down);
         }
         self.failed += 1;
         self.level -= 1;
         if self.is_up() {
-            return Turn::None;
+            return None;
         }
         self.level = 0;
-        self.downs += 1;
-        Turn::Down
+        Some(Operation::Down)
     }
 
-    fn pass(&mut self) -> Turn {
-        let was_up = self.is_up();
+    fn pass(&mut self) -> Option<Operation> {
         self.level = (self.level + 1).min(self.full());
         if !self.is_up() {
-            return Turn::None;
+            return None;
         }
         self.level = self.full();
-        match (was_up, std::mem::take(&mut self.stopping)) {
-            (false, _) => Turn::Up,
-            (true, true) => Turn::Resumed,
-            (true, false) => Turn::None,
-        }
+        Some(Operation::Up)
     }
 
     fn full(&self) -> u32 {
         self.rise + self.fall - 1
     }
 
+    /// An order says what the server does.
+    pub fn force(&mut self, operation: Operation) {
+        self.level = if operation == Operation::Down { 0 } else { self.full() };
+    }
+
+    /// Traffic has shown `errors` in a row, the last of which was `last` (`on-error`). What the server does by that, and
+    /// whether that is worth a line.
+    pub fn suspect(&mut self, on_error: OnError, errors: u32, last: &str) -> (Option<Operation>, bool) {
+        self.analyzed += 1;
+        self.hurried = true;
+        let before = (self.last.status, self.level);
+        match on_error {
+            OnError::FastInterval => return (None, false),
+            OnError::FailCheck => {}
+            OnError::SuddenDeath => self.level = self.level.min(self.rise + 1),
+            OnError::MarkDown => self.level = self.level.min(self.rise),
+        }
+        let info = format!("Detected {errors} consecutive errors, last one was: {last}");
+        let wanted = self.fail();
+        self.last = Report { status: CheckStatus::Analyzed, info, ..Report::default() };
+        (wanted, before != (self.last.status, self.level))
+    }
+
     /// Back to the state of a server that was not checked yet: it comes out of maintenance.
     pub fn restart(&mut self, initial: InitialState) {
-        *self = Self { failed: self.failed, downs: self.downs, ..Self::new(self.rise, self.fall, initial) };
+        let fresh = Self::new(self.rise, self.fall, initial);
+        *self = Self {
+            enabled: self.enabled,
+            running: self.running,
+            failed: self.failed,
+            analyzed: self.analyzed,
+            ..fresh
+        };
     }
 
     /// The time to the next check.
     pub fn interval(&self, pace: &Pace) -> Duration {
         match self.level {
-            _ if self.last.status == CheckStatus::Initializing => pace.fast,
+            _ if self.hurried || self.last.status == CheckStatus::Initializing => pace.fast,
             0 => pace.down,
             level if level == self.full() => pace.steady,
             _ => pace.fast,
@@ -185,9 +241,19 @@ impl Health {
         (self.rise, self.fall)
     }
 
-    /// Checks that failed while the server was up, and how often it went down.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.failed, self.downs)
+    /// Whether the next check is to come sooner than it was to.
+    pub fn is_hurried(&self) -> bool {
+        self.hurried
+    }
+
+    /// How often traffic has shown too many errors.
+    pub fn analyzed(&self) -> u64 {
+        self.analyzed
+    }
+
+    /// Checks that failed while the server was up.
+    pub fn failed(&self) -> u64 {
+        self.failed
     }
 }
 
@@ -203,20 +269,21 @@ mod tests {
     fn course(initial: InitialState, rise: u32, fall: u32, results: &str) -> String {
         let mut health = Health::new(rise, fall, initial);
         let mut course = String::new();
+        let mut now_is = if health.is_up() { Operation::Up } else { Operation::Down };
         for result in results.chars() {
             let status = match result {
                 '.' => CheckStatus::L7Ok,
                 'c' => CheckStatus::L7Conditional,
                 _ => CheckStatus::L7Status,
             };
-            let (turn, _) = health.end(report(status));
+            let wanted = health.end(report(status)).0.unwrap_or(now_is);
             let (now, of, state) = health.progress();
-            let sign = match turn {
-                Turn::None => "",
-                Turn::Up => "^",
-                Turn::Down => "v",
-                Turn::Stopping => "s",
-                Turn::Resumed => "r",
+            let sign = match (std::mem::replace(&mut now_is, wanted), wanted) {
+                (before, now) if before == now => "",
+                (Operation::Stopping, Operation::Up) => "r",
+                (_, Operation::Up) => "^",
+                (_, Operation::Down) => "v",
+                (_, Operation::Stopping) => "s",
             };
             course.push_str(&format!("{sign}{now}/{of}{} ", &state[..1]));
         }
@@ -251,7 +318,50 @@ mod tests {
         for status in [CheckStatus::L4Connection; 4] {
             health.end(report(status));
         }
-        assert_eq!(health.counts(), (2, 1));
+        assert_eq!(health.failed(), 2);
+    }
+
+    #[test]
+    fn traffic_that_fails_counts_as_the_configuration_says() {
+        let rows = [
+            (OnError::FastInterval, None, (3, 3), 0),
+            (OnError::FailCheck, None, (2, 3), 1),
+            (OnError::SuddenDeath, None, (1, 3), 1),
+            (OnError::MarkDown, Some(Operation::Down), (0, 2), 1),
+        ];
+        for (on_error, wanted, (now, of), failed) in rows {
+            let mut health = Health::new(2, 3, InitialState::FullyUp);
+            assert_eq!(health.suspect(on_error, 3, "Wrong http response").0, wanted, "{on_error:?}");
+            let progress = health.progress();
+            assert_eq!((progress.0, progress.1, health.failed()), (now, of, failed), "{on_error:?}");
+            let said = "Detected 3 consecutive errors, last one was: Wrong http response";
+            assert_eq!(health.last().info == said, failed > 0, "{on_error:?}");
+            assert!(health.is_hurried());
+        }
+    }
+
+    #[test]
+    fn an_agent_that_cannot_be_asked_changes_nothing() {
+        let mut health = Health::of_agent();
+        let statuses = [
+            (CheckStatus::L4Connection, None, true),
+            (CheckStatus::L4Connection, None, false),
+            (CheckStatus::L7Status, Some(Operation::Down), true),
+            (CheckStatus::L7Timeout, None, true),
+            (CheckStatus::Checked, None, false),
+            (CheckStatus::L7Ok, Some(Operation::Up), true),
+        ];
+        for (status, wanted, told) in statuses {
+            assert_eq!(health.end_of_agent(report(status)), (wanted, told), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_paused_has_no_say() {
+        let mut health = Health::new(1, 1, InitialState::FullyUp);
+        health.enable(false);
+        assert_eq!(health.end(report(CheckStatus::L7Status)), (None, false));
+        assert!(!health.objects());
     }
 
     #[test]

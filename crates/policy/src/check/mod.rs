@@ -2,21 +2,25 @@
 //! for the servers of a backend, and what each server says of its own. Plain data; whoever runs a check opens its
 //! connections. Must never do I/O.
 
+mod agent;
 mod expect;
 mod health;
 mod parse;
 mod status;
+mod symptom;
 
+pub use agent::{AgentAnswer, Word};
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
-pub use health::{Health, Pace, Report, Turn};
+pub use health::{Health, Operation, Pace, Report};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
 pub use status::{CheckStatus, Verdict};
+pub use symptom::Symptom;
 
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::program::ServerAddress;
 use crate::rule::Action;
-use config::spec::InitialState;
+use config::spec::{InitialState, OnError};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -65,10 +69,32 @@ pub struct ServerCheck {
     pub fall: u32,
     /// `init-state`.
     pub initial: InitialState,
-    /// `on-marked-down shutdown-sessions`.
-    pub down_shuts_sessions: bool,
-    /// `on-marked-up shutdown-backup-sessions`.
-    pub up_shuts_backups: bool,
+    /// `observe`; `None`: traffic says nothing about the server.
+    pub observed: Option<Observed>,
+}
+
+/// What traffic says about a server (`observe`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// Answers count as well as connections (`layer7`).
+    pub answers: bool,
+    /// `error-limit`.
+    pub limit: u32,
+    /// `on-error`.
+    pub on_error: OnError,
+}
+
+/// How an agent is asked about its server (`agent-check`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentCheck {
+    /// `agent-addr`; `None`: the server's address.
+    pub address: Option<IpAddr>,
+    /// `agent-port`.
+    pub port: u16,
+    /// `agent-inter`.
+    pub interval: Duration,
+    /// `agent-send`.
+    pub send: Box<[u8]>,
 }
 
 /// A step of a script.

@@ -9,6 +9,10 @@ pub enum CheckStatus {
     Unknown,
     /// None has ended yet.
     Initializing,
+    /// An agent answered, and said nothing of whether the server is well.
+    Checked,
+    /// Traffic has shown too many errors (`observe`).
+    Analyzed,
     /// The system or the peer broke the connection.
     SocketError,
     /// It connected, and no more was asked for.
@@ -33,6 +37,12 @@ pub enum CheckStatus {
     L7Conditional,
     /// The application says that it cannot serve.
     L7Status,
+    /// The program that checks could not run, or says that the server is ill.
+    ProgramError,
+    /// That program did not end in time.
+    ProgramTimeout,
+    /// That program says that the server is well.
+    ProgramOk,
 }
 
 /// What a check says about its server.
@@ -47,9 +57,11 @@ pub enum Verdict {
 }
 
 /// Status, name, description, number in `show servers state`.
-const ROWS: [(CheckStatus, &str, &str, u32); 14] = [
+const ROWS: [(CheckStatus, &str, &str, u32); 19] = [
     (CheckStatus::Unknown, "UNK", "Unknown", 0),
     (CheckStatus::Initializing, "INI", "Initializing", 1),
+    (CheckStatus::Checked, "CHECKED", "No status change", 3),
+    (CheckStatus::Analyzed, "HANA", "Health analyze", 4),
     (CheckStatus::SocketError, "SOCKERR", "Socket error", 5),
     (CheckStatus::L4Ok, "L4OK", "Layer4 check passed", 6),
     (CheckStatus::L4Timeout, "L4TOUT", "Layer4 timeout", 7),
@@ -62,6 +74,9 @@ const ROWS: [(CheckStatus, &str, &str, u32); 14] = [
     (CheckStatus::L7Ok, "L7OK", "Layer7 check passed", 15),
     (CheckStatus::L7Conditional, "L7OKC", "Layer7 check conditionally passed", 16),
     (CheckStatus::L7Status, "L7STS", "Layer7 wrong status", 17),
+    (CheckStatus::ProgramError, "PROCERR", "External check error", 18),
+    (CheckStatus::ProgramTimeout, "PROCTOUT", "External check timeout", 19),
+    (CheckStatus::ProgramOk, "PROCOK", "External check passed", 20),
 ];
 
 impl CheckStatus {
@@ -92,16 +107,17 @@ impl CheckStatus {
     /// What it says about the server; `None`: nothing.
     pub fn verdict(self) -> Option<Verdict> {
         match self {
-            Self::Unknown | Self::Initializing => None,
-            Self::L4Ok | Self::L6Ok | Self::L7Ok => Some(Verdict::Passed),
+            Self::Unknown | Self::Initializing | Self::Checked => None,
+            Self::L4Ok | Self::L6Ok | Self::L7Ok | Self::ProgramOk => Some(Verdict::Passed),
             Self::L7Conditional => Some(Verdict::Conditional),
             _ => Some(Verdict::Failed),
         }
     }
 
-    /// Whether the application was asked: then there is a code.
+    /// Whether the application, or a program, was asked: then there is a code.
     pub fn is_application(self) -> bool {
-        matches!(self, Self::L7Ok | Self::L7Conditional | Self::L7Status)
+        use CheckStatus::{L7Conditional, L7Ok, L7Status, ProgramError, ProgramOk, ProgramTimeout};
+        matches!(self, L7Ok | L7Conditional | L7Status | ProgramError | ProgramTimeout | ProgramOk)
     }
 }
 
@@ -114,7 +130,7 @@ mod tests {
         for (status, name, description, number) in ROWS {
             assert_eq!((status.name(), status.description(), status.number()), (name, description, number));
             let expected = match name {
-                "UNK" | "INI" => None,
+                "UNK" | "INI" | "CHECKED" => None,
                 "L7OKC" => Some(Verdict::Conditional),
                 name if name.ends_with("OK") => Some(Verdict::Passed),
                 _ => Some(Verdict::Failed),

@@ -5,7 +5,7 @@ use super::names::SpecNames;
 use crate::balance::Recogniser;
 use crate::check::Check;
 use crate::expression::Expression;
-use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort};
+use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort, Tracking};
 use crate::rule::ServerChoice;
 use crate::sample::Place;
 use base::hash::{avalanche, xxh32};
@@ -90,6 +90,7 @@ impl Compiler<'_> {
             };
         let connecting = self.connecting(names, proxy, written, &address, &head);
         let check = self.server_check((proxy, check), written, &address, &connecting);
+        let agent = self.agent_check(written);
         let place = place(written, &address);
         let log = match proxy.mode {
             Mode::Log => Some(self.log_server(proxy, written, &address, bufsize)?),
@@ -125,6 +126,10 @@ impl Compiler<'_> {
             connecting,
             log,
             check,
+            agent,
+            tracking: Tracking { proxy: names.proxy.unwrap_or_default(), ..Tracking::default() },
+            down_shuts_sessions: written.check.down_shuts_sessions,
+            up_shuts_backups: written.check.up_shuts_backups,
         })
     }
 }

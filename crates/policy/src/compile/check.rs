@@ -3,12 +3,13 @@
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::check::{self, Check, Pace, Port, ServerCheck, Step};
+use crate::check::{self, AgentCheck, Check, Observed, Pace, Port, ServerCheck, Step};
 use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
-use config::spec::{CheckMethod, ProxySpec, RuleLineSpec, ServerSpec, Spec};
+use config::spec::{CheckMethod, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec};
+use config::text;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -147,8 +148,43 @@ impl Compiler<'_> {
             rise: written.rise,
             fall: written.fall,
             initial: written.initial,
-            down_shuts_sessions: written.down_shuts_sessions,
-            up_shuts_backups: written.up_shuts_backups,
+            observed: self.observed(proxy.0, server),
+        })
+    }
+
+    fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<Observed> {
+        let written = &server.check;
+        if written.observe == Observe::Layer7 && proxy.mode != Mode::Http {
+            let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
+            self.alert(server.span, Form::Parsing, format!("{head}'layer7' can only be used in http proxies."));
+        }
+        (written.observe != Observe::None).then_some(Observed {
+            answers: written.observe == Observe::Layer7,
+            limit: written.error_limit,
+            on_error: written.on_error,
+        })
+    }
+
+    /// How a server's agent is asked; `None`: it has none.
+    pub(super) fn agent_check(&mut self, server: &ServerSpec) -> Option<AgentCheck> {
+        let written = &server.check.agent;
+        let address = match written.address.as_ref().map(|own| (self.server_address(&own.value), own)) {
+            None => None,
+            Some((Ok(ServerAddress::Inet { ip, .. }), _)) => Some(ip),
+            Some((_, own)) => {
+                self.alert(
+                    own.span,
+                    Form::Parsing,
+                    "parsing agent-addr failed. Check if it is a correct address.".into(),
+                );
+                None
+            }
+        };
+        written.enabled.then(|| AgentCheck {
+            address,
+            port: written.port,
+            interval: Duration::from_millis(written.interval),
+            send: text::to_bytes(&written.send).into(),
         })
     }
 }

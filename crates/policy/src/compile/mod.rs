@@ -16,6 +16,7 @@ mod names;
 mod rules;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tracking;
 mod userlist;
 mod variables;
 
@@ -140,6 +141,7 @@ pub fn compile(
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);
+    compiler.link_tracking(spec, &mut proxies);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
     for (proxy, list) in compiler.shared.asked.take() {

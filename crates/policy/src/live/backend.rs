@@ -1,15 +1,17 @@
 //! A backend's servers and queues behind one short lock: once to assign a request, once to release its slot. Must
 //! never call a waker while the lock is held, and its guards must never wait.
 
+use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
-use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting};
+use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting, Standing, Transition};
 use crate::balance::Load;
-use crate::check::{Health, Report, Turn};
-use crate::program::Proxy;
+use crate::check::{Health, Operation, Report, Symptom};
+use crate::program::{Proxy, Server};
 use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -83,6 +85,12 @@ pub struct QueueTicket<H: Handle = Arc<ProxyState>> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Backend(Mutex<Servers>);
+
+/// Calls those whose turn it is.
+fn wake((transition, wakers): judging::Outcome) -> Option<Transition> {
+    wakers.into_iter().for_each(Waker::wake);
+    transition
+}
 
 /// Looks at a lock that is held, with longer and longer pauses: some microseconds.
 const LOOKS: u32 = 32;
@@ -181,16 +189,29 @@ impl ProxyState {
     }
 
     /// What the administrator wants of a server. In maintenance its queue goes over to the backend's. Coming back starts
-    /// its `slowstart`: call [`ProxyState::advance`] until that is over.
-    pub fn set_admin(&self, server: usize, admin: Admin, now: Moment) {
-        let wakers = self.backend.lock().set_admin(server, admin, now);
-        wakers.into_iter().for_each(Waker::wake);
+    /// its `slowstart`: call [`ProxyState::advance`] until that is over. `None`: there is no such server.
+    pub fn set_admin(&self, server: usize, admin: Admin, now: Moment) -> Option<Transition> {
+        wake(self.backend.lock().set_admin(server, admin, now))
     }
 
-    /// What the checks say of a server. The same follows as from maintenance and its end.
-    pub fn set_up(&self, server: usize, up: bool, now: Moment) {
-        let wakers = self.backend.lock().set_up(server, up, now);
-        wakers.into_iter().for_each(Waker::wake);
+    /// The server that this one tracks stands like that.
+    pub(super) fn follow(&self, server: usize, leader: Standing, now: Moment) -> Option<Transition> {
+        wake(self.backend.lock().follow(server, leader, now))
+    }
+
+    /// What servers that track this one follow.
+    pub fn standing(&self, server: usize) -> Option<Standing> {
+        self.backend.lock().standing(server)
+    }
+
+    /// An order says what a server does, in the name of one of its checks.
+    pub fn force(&self, server: usize, checker: Checker, operation: Operation, now: Moment) -> Option<Transition> {
+        wake(self.backend.lock().force(server, checker, operation, now))
+    }
+
+    /// Pauses or resumes one of a server's checks. False: it has none of the kind.
+    pub fn enable_check(&self, server: usize, checker: Checker, enabled: bool) -> bool {
+        self.backend.lock().enable(server, checker, enabled)
     }
 
     /// Gives servers that warm up (`slowstart`) what is due by now. When the next step is due; `None`: all are warm.
@@ -200,21 +221,57 @@ impl ProxyState {
         next
     }
 
-    /// A check of a server begins. False: it is not to be checked, for it is in maintenance.
-    pub fn begin_check(&self, server: usize) -> bool {
-        self.backend.lock().begin_check(server)
+    /// A check of a server begins. False: it is not to be checked, for it is in maintenance or its checks are paused.
+    pub fn begin_check(&self, server: usize, checker: Checker) -> bool {
+        self.backend.lock().begin_check(server, checker)
     }
 
-    /// A check of a server ended: what that changed, and whether it is worth a line of the log.
-    pub fn end_check(&self, server: usize, report: Report, now: Moment) -> (Turn, bool) {
-        let (turn, told, wakers) = self.backend.lock().end_check(server, report, now);
-        wakers.into_iter().for_each(Waker::wake);
-        (turn, told)
+    /// A check of a server ended: whether that is worth a line of the log, and what it changed.
+    pub fn end_check(
+        &self,
+        server: usize,
+        checker: Checker,
+        report: Report,
+        now: Moment,
+    ) -> (bool, Option<Transition>) {
+        let (told, change, wakers) = self.backend.lock().end_check(server, checker, report, now);
+        (told, wake((change, wakers)))
     }
 
-    /// What the checks of a server say; `None`: it is not checked.
-    pub fn health(&self, server: usize) -> Option<Health> {
-        self.backend.lock().health(server)
+    /// Ready once the next health check of a server is to come sooner than it was to.
+    pub fn poll_hurry(&self, server: usize, cx: &Context<'_>) -> Poll<()> {
+        self.backend.lock().poll_hurry(server, cx)
+    }
+
+    /// A connection to a server, or an answer of it, was as it should be, or not (`observe`). Where too many in a row were
+    /// not: whether that is worth a line of the log, and what it changed.
+    pub fn observe(
+        &self,
+        server: &Server,
+        symptom: Option<Symptom>,
+        now: Moment,
+    ) -> Option<(bool, Option<Transition>)> {
+        let observed = server.check.as_ref()?.observed.as_ref()?;
+        let counter = self.symptoms.get(server.index)?;
+        let Some(symptom) = symptom else {
+            // Most of the time it is zero already, and nobody is made to fetch what nobody wrote.
+            if counter.load(Ordering::Relaxed) != 0 {
+                counter.store(0, Ordering::Relaxed);
+            }
+            return None;
+        };
+        let errors = counter.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if errors < observed.limit || counter.swap(0, Ordering::Relaxed) < observed.limit {
+            return None;
+        }
+        let found = (errors, symptom.text());
+        let (told, change, wakers) = self.backend.lock().suspect(server.index, observed.on_error, found, now);
+        Some((told, wake((change, wakers))))
+    }
+
+    /// What one of a server's checks says; `None`: it has none of the kind.
+    pub fn health(&self, server: usize, checker: Checker) -> Option<Health> {
+        self.backend.lock().health(server, checker)
     }
 
     /// How often no server could be used, how long in all since the start, and when that last changed.

@@ -5,12 +5,14 @@ mod backend;
 pub mod counters;
 mod entrance;
 mod gate;
+mod judging;
 mod lists;
 mod outages;
 mod passwords;
 mod queue;
 mod ramp;
 mod rate;
+mod server;
 mod servers;
 mod status;
 #[cfg(test)]
@@ -20,16 +22,18 @@ mod warming;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
+pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
-pub use status::{Admin, ServerStatus};
+pub use status::{Admin, Inherited, ServerStatus, Standing, Transition};
 
 use crate::pattern::Key;
-use crate::program::{Program, Proxy};
+use crate::program::{Program, Proxy, ServerPlace};
 use crate::variable::{Known, Store, VariableLimits, Variables};
 use base::moment::Moment;
 use config::spec::RatesSpec;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, RwLock};
 
 /// The live state of a whole program.
@@ -55,7 +59,7 @@ impl Live {
     /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
     pub fn new(program: &Program, random: u64) -> Self {
         let limits = program.global.variables.limits();
-        Self {
+        let live = Self {
             process: Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates)),
             proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy))).collect(),
             variables: first_variables(program, limits.as_ref()),
@@ -63,7 +67,40 @@ impl Live {
             names: RwLock::new(program.names.clone()),
             lists: ListStates::new(&program.lists, Key::new(random)),
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
+        };
+        live.line_up(program);
+        live
+    }
+
+    /// Servers that track others begin as those do.
+    fn line_up(&self, program: &Program) {
+        for leader in program.proxies.iter().flat_map(|proxy| proxy.backend.iter().flat_map(|back| &back.servers)) {
+            // Those at the head of a chain begin, the others follow.
+            if leader.tracking.leader.is_none() {
+                program.followers(leader, |leader, follower| {
+                    self.follow(leader, follower, Moment::default());
+                    true
+                });
+            }
         }
+    }
+
+    /// A server that tracks another one stands as that one does: what that changed. Both are named by proxy and place.
+    /// Whoever tells it of an older standing than somebody else at the same time notices, and tells it again.
+    pub fn follow(&self, leader: ServerPlace, follower: ServerPlace, now: Moment) -> Option<Transition> {
+        const ATTEMPTS: usize = 64;
+        let standing = || self.proxies.get(leader.0)?.standing(leader.1);
+        let mut all: Option<Transition> = None;
+        for _ in 0..ATTEMPTS {
+            let seen = standing()?;
+            let change = self.proxies.get(follower.0)?.follow(follower.1, seen, now)?;
+            let before = all.map_or(change.before, |all| all.before);
+            all = Some(Transition { before, after: change.after });
+            if standing()? == seen {
+                break;
+            }
+        }
+        all
     }
 }
 
@@ -103,6 +140,8 @@ pub struct ProxyState {
     /// By bind index; `None` where a line has no `maxconn` of its own.
     binds: Vec<Option<Gate>>,
     backend: backend::Backend,
+    /// Signs of illness in a row, of each server (`observe`).
+    symptoms: Box<[AtomicU32]>,
 }
 
 impl ProxyState {
@@ -113,6 +152,7 @@ impl ProxyState {
             sessions_a_second: Throttle::new(proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second)),
             binds: binds.map(|bind| bind.maxconn.map(Gate::new)).collect(),
             backend: backend::Backend::new(proxy),
+            symptoms: proxy.backend.iter().flat_map(|backend| &backend.servers).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 }

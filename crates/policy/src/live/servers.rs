@@ -8,79 +8,15 @@
 use super::outages::Outages;
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
-use super::warming::{self, Warming};
+use super::server::ServerState;
+use super::warming;
 use super::{Admin, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
-use crate::check::{Health, Report, Turn};
+use crate::check::Operation;
 use crate::program;
 use base::moment::Moment;
 use std::task::Waker;
 use std::time::Duration;
-
-/// What is written of a server when requests wait or the configuration changes; its load lies apart.
-#[derive(Debug)]
-struct ServerState {
-    queue: Queue,
-    /// As configured, for algorithms that heed no change.
-    initial_weight: u32,
-    weight: u32,
-    id: u32,
-    /// What its places on the circle of a consistent hash are reckoned from.
-    place: u32,
-    admin: Admin,
-    up: bool,
-    /// What its checks say; `None`: it is not checked.
-    health: Option<Box<Health>>,
-    backup: bool,
-    /// When it last began or ceased to be usable.
-    changed: Option<Moment>,
-    /// How long it was not usable, up to the last change.
-    downtime: Duration,
-    /// `slowstart`.
-    warming: Warming,
-    /// Its limit once it is warm.
-    limit: u32,
-    /// Takes part in the balance now.
-    candidate: bool,
-}
-
-impl ServerState {
-    /// Whether requests that are bound to it may go there.
-    fn is_usable(&self) -> bool {
-        self.up && self.admin != Admin::Maintenance
-    }
-
-    /// Whether the balance may give it requests.
-    fn is_balanced(&self) -> bool {
-        self.is_usable() && self.admin != Admin::Drain && self.weight > 0 && !self.is_stopping()
-    }
-
-    /// Whether its checks ask to send it nothing new.
-    fn is_stopping(&self) -> bool {
-        self.health.as_ref().is_some_and(|health| health.is_stopping())
-    }
-
-    fn new(server: &program::Server) -> Self {
-        let check = server.check.as_ref();
-        let health = check.map(|check| Box::new(Health::new(check.rise, check.fall, check.initial)));
-        Self {
-            queue: Queue::EMPTY,
-            initial_weight: server.weight,
-            weight: server.weight,
-            id: server.id,
-            place: server.place,
-            admin: if server.disabled { Admin::Maintenance } else { Admin::Ready },
-            up: health.as_ref().is_none_or(|health| health.is_up()),
-            health,
-            changed: None,
-            downtime: Duration::ZERO,
-            warming: Warming::new(server.slowstart),
-            limit: server.maxconn.unwrap_or(u32::MAX),
-            backup: server.backup,
-            candidate: false,
-        }
-    }
-}
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +47,7 @@ pub(super) struct Servers {
     heeds_weights: bool,
     row: &'static Row,
     ramps: Ramps,
-    servers: Vec<ServerState>,
+    pub(super) servers: Vec<ServerState>,
     waiters: Waiters,
     queue: Queue,
     outages: Outages,
@@ -358,7 +294,7 @@ impl Servers {
     pub(super) fn setting(&self, server: usize) -> Option<Setting> {
         self.servers
             .get(server)
-            .map(|server| Setting { enabled: server.admin != Admin::Maintenance, weight: server.weight })
+            .map(|server| Setting { enabled: server.admin() != Admin::Maintenance, weight: server.weight })
     }
 
     /// Requests in the backend's own queue, and in the one of a server.
@@ -406,39 +342,6 @@ impl Servers {
         }
     }
 
-    pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> Vec<Waker> {
-        self.change_state(server, now, |state| state.admin = admin)
-    }
-
-    /// A check begins. False: the server is not to be checked.
-    pub(super) fn begin_check(&mut self, server: usize) -> bool {
-        let state = self.servers.get_mut(server).filter(|state| state.admin != Admin::Maintenance);
-        let health = state.and_then(|state| state.health.as_mut());
-        health.map(|health| health.begin()).is_some()
-    }
-
-    /// A check ended: what it changed, whether it is worth a line of the log, and whose turn it is now.
-    pub(super) fn end_check(&mut self, server: usize, report: Report, now: Moment) -> (Turn, bool, Vec<Waker>) {
-        let mut found = (Turn::None, false);
-        let wakers = match self.servers.get_mut(server).and_then(|state| state.health.as_mut()) {
-            Some(health) => {
-                found = health.end(report);
-                let up = health.is_up();
-                match found.0 {
-                    Turn::None => Vec::new(),
-                    _ => self.change_state(server, now, |state| state.up = up),
-                }
-            }
-            None => Vec::new(),
-        };
-        (found.0, found.1, wakers)
-    }
-
-    /// What a server's checks say.
-    pub(super) fn health(&self, server: usize) -> Option<Health> {
-        self.servers.get(server)?.health.as_deref().cloned()
-    }
-
     /// How often no server could be used, how long in all, and when that last changed.
     pub(super) fn outages(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
         self.outages.tell(now)
@@ -453,14 +356,20 @@ impl Servers {
         }
     }
 
-    pub(super) fn set_up(&mut self, server: usize, up: bool, now: Moment) -> Vec<Waker> {
-        self.change_state(server, now, |state| state.up = up)
-    }
-
-    fn change_state(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> Vec<Waker> {
+    pub(super) fn change_state(
+        &mut self,
+        server: usize,
+        now: Moment,
+        change: impl FnOnce(&mut ServerState),
+    ) -> Vec<Waker> {
         if let Some(state) = self.servers.get_mut(server) {
             let was_usable = state.is_usable();
+            let was_out = state.admin() == Admin::Maintenance;
             change(state);
+            if was_out && state.admin() != Admin::Maintenance {
+                state.restart();
+            }
+            state.downs += u64::from(was_usable && !state.is_usable());
             if was_usable != state.is_usable() {
                 if let (false, Some(since)) = (was_usable, state.changed) {
                     state.downtime += now.saturating_since(since);
@@ -499,9 +408,12 @@ impl Servers {
     pub(super) fn status(&self, server: usize) -> Option<ServerStatus> {
         let state = self.servers.get(server)?;
         Some(ServerStatus {
-            admin: state.admin,
-            up: state.up,
-            stopping: state.is_stopping(),
+            admin: state.admin(),
+            forced: state.forced,
+            inherited: state.inherited,
+            up: state.operation != Operation::Down,
+            stopping: state.operation == Operation::Stopping,
+            downs: state.downs,
             changed: state.changed,
             weight: state.weight,
             initial_weight: state.initial_weight,
@@ -552,7 +464,7 @@ impl Servers {
     }
 
     /// After a change: whoever can be served now is.
-    fn fill_free_slots(&mut self) -> Vec<Waker> {
+    pub(super) fn fill_free_slots(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for server in 0..self.servers.len() {
             while self.waiting > 0

@@ -3,6 +3,23 @@
 use base::moment::Moment;
 
 use crate::balance::Load;
+use crate::check::Operation;
+
+impl ServerStatus {
+    /// What it does.
+    pub fn operation(&self) -> Operation {
+        match (self.up, self.stopping) {
+            (false, _) => Operation::Down,
+            (true, true) => Operation::Stopping,
+            (true, false) => Operation::Up,
+        }
+    }
+
+    /// Whether it is drained, by its administrator or with the server that it tracks.
+    pub fn is_drained(&self) -> bool {
+        self.forced == Admin::Drain || self.inherited.drain
+    }
+}
 
 /// What the administrator wants of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,15 +33,48 @@ pub enum Admin {
     Maintenance,
 }
 
+/// What a server has of the one that it tracks (`track`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inherited {
+    /// That one is in maintenance.
+    pub maintenance: bool,
+    /// That one is drained.
+    pub drain: bool,
+}
+
+/// What others follow of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// What it does.
+    pub operation: Operation,
+    /// What its administrator wants, its own leader's included.
+    pub wanted: Inherited,
+}
+
+/// A server before and after something happened to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    /// As it was.
+    pub before: ServerStatus,
+    /// As it is.
+    pub after: ServerStatus,
+}
+
 /// Everything about a server at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// What its administrator wants.
+    /// What is wanted of it: by its administrator, and of the server that it tracks.
     pub admin: Admin,
+    /// What its own administrator wants.
+    pub forced: Admin,
+    /// What it has of the server that it tracks.
+    pub inherited: Inherited,
     /// What its checks say; true without any.
     pub up: bool,
     /// Its checks say that it wants no new clients.
     pub stopping: bool,
+    /// How often it ceased to be usable.
+    pub downs: u64,
     /// When it last began or ceased to be usable; `None`: never since the start.
     pub changed: Option<Moment>,
     /// Its weight, without regard to `slowstart`.

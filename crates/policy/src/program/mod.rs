@@ -15,6 +15,7 @@ mod log_forward;
 mod proxy;
 mod runtime;
 mod tokens;
+mod tracking;
 mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
@@ -33,6 +34,7 @@ pub use log_forward::LogForward;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use runtime::{Runtime, RuntimeSocket};
 pub use tokens::TokenLimits;
+pub use tracking::{ServerPlace, Tracking};
 pub use userlist::{Password, User, Userlist};
 
 use crate::key::Keys;

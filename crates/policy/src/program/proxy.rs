@@ -1,12 +1,13 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
+use super::Tracking;
 use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
     LogTarget, Reception, ServerAddress, UniqueId,
 };
 use crate::balance::Recogniser;
 use crate::capture::CapturePlan;
-use crate::check::{Check, ServerCheck};
+use crate::check::{AgentCheck, Check, ServerCheck};
 use crate::condition::Condition;
 use crate::expression::{Conversion, Expression};
 use crate::rule::{Rules, ServerChoice, Switch};
@@ -285,6 +286,14 @@ pub struct Server {
     pub log: Option<LogServer>,
     /// How its health is checked; `None`: not at all.
     pub check: Option<ServerCheck>,
+    /// How its agent is asked; `None`: it has none.
+    pub agent: Option<AgentCheck>,
+    /// The server whose state it shares, and those that share its own.
+    pub tracking: Tracking,
+    /// `on-marked-down shutdown-sessions`.
+    pub down_shuts_sessions: bool,
+    /// `on-marked-up shutdown-backup-sessions`.
+    pub up_shuts_backups: bool,
 }
 
 impl Proxy {

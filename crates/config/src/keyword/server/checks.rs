@@ -1,12 +1,12 @@
 //! Health checks (section 5.2). Must never look at the proxy: what is checked with is the backend's business.
 
-use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use super::{ServerContext, ServerOption, agent, no_op, not_yet, supported};
 use crate::address::AddressRules;
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::source;
-use crate::span::Spanned;
-use crate::spec::{InitialState, OnError};
+use crate::span::{Span, Spanned};
+use crate::spec::{InitialState, Observe, OnError};
 use crate::units::{self, TimeError};
 
 /// Every keyword of the family.
@@ -34,7 +34,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::One, "downinter", "<time>", "Time between two checks while the server is down.", down_interval),
     supported(Arity::One, "rise", "<number>", "Good checks in a row until the server is up.", rise),
     supported(Arity::One, "fall", "<number>", "Bad checks in a row until the server is down.", fall),
-    not_yet(Arity::One, "observe", "{ layer4 | layer7 }", "Watches traffic as well."),
+    supported(Arity::One, "observe", "{ none | layer4 | layer7 }", "Watches traffic as well.", observe),
     supported(
         Arity::One,
         "error-limit",
@@ -42,12 +42,12 @@ pub(super) const TABLE: &[ServerOption] = &[
         "Observed errors in a row until \"on-error\" happens.",
         error_limit,
     ),
-    not_yet(Arity::None, "agent-check", "", "Asks an agent about the server's load."),
-    supported(Arity::None, "no-agent-check", "", "Undoes an inherited \"agent-check\".", no_op),
-    not_yet(Arity::One, "agent-addr", "<address>", "Address of the agent."),
-    not_yet(Arity::One, "agent-inter", "<time>", "Time between two questions."),
-    not_yet(Arity::One, "agent-port", "<port>", "Port of the agent."),
-    not_yet(Arity::One, "agent-send", "<text>", "What to send to the agent."),
+    supported(Arity::None, "agent-check", "", "Asks an agent about the server's load.", agent::check),
+    supported(Arity::None, "no-agent-check", "", "Undoes an inherited \"agent-check\".", agent::no_check),
+    supported(Arity::One, "agent-addr", "<address>", "Address of the agent.", agent::address),
+    supported(Arity::One, "agent-inter", "<time>", "Time between two questions.", agent::interval),
+    supported(Arity::One, "agent-port", "<port>", "Port of the agent.", agent::port),
+    supported(Arity::One, "agent-send", "<text>", "What to send to the agent.", agent::send),
 ];
 
 fn check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
@@ -107,7 +107,7 @@ fn down_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
 }
 
 /// A time between two checks, milliseconds, more than none.
-fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
+pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
     let (name, server) = (&keyword.text, context.name.unwrap_or_default());
     let Some(word) = value else {
         context.error(keyword.span, format!("'{name}' expects a delay as argument."));
@@ -164,6 +164,45 @@ fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) 
 
 /// More checks in a row than anybody waits for; sums of two of them stay far from overflowing.
 const MOST_COUNTED: i64 = 1 << 24;
+
+fn observe(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        return context.error(keyword.span, "'observe' expects <mode> as argument.");
+    };
+    context.draft.check.observe = match word.text.as_str() {
+        "none" => Observe::None,
+        "layer4" => Observe::Layer4,
+        "layer7" => Observe::Layer7,
+        other => {
+            let message = format!("'observe' expects one of 'none', 'layer4', 'layer7' but got '{other}'.");
+            return context.error(word.span, message);
+        }
+    };
+}
+
+/// `track`.
+pub(super) fn track(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.check.track = Some(Spanned::new(word.text.clone(), word.span)),
+        None => context.error(keyword.span, "'track' expects [<proxy>/]<server> as argument."),
+    }
+}
+
+/// What does not go together on one line.
+pub(super) fn finish(context: &mut ServerContext<'_>, line: Span) {
+    let check = &context.draft.check;
+    if check.track.is_some() && check.enabled {
+        context.error(line, "unable to enable checks and tracking at the same time!");
+    }
+    if context.draft.check.track.is_some() && context.draft.check.initial != InitialState::None {
+        context.error(line, "unable to set init-state and tracking at the same time!");
+    }
+    let agent = &context.draft.check.agent;
+    if agent.enabled && agent.port == 0 {
+        let name = context.name.unwrap_or_default();
+        context.error(line, format!("server {name} does not have agent port. Agent check has been disabled."));
+    }
+}
 
 /// `on-error`.
 pub(super) fn on_error(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

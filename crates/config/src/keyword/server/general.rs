@@ -82,7 +82,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
     supported(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up.", slowstart),
     not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
-    not_yet(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state."),
+    supported(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state.", checks::track),
 ];
 
 fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

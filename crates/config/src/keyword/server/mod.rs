@@ -1,6 +1,7 @@
 //! The `server` and `default-server` lines: name, address, then options by family (configuration manual, section 5.2).
 //! Must never resolve anything.
 
+mod agent;
 mod checks;
 mod connection;
 mod detached;
@@ -175,6 +176,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let mut draft = context.draft.default_server.clone();
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
     let unread = read_options(&mut server, line, 3);
+    checks::finish(&mut server, line.whole());
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
     check_id(context, line, &head, draft.id);

@@ -28,6 +28,7 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     let mut draft = context.draft.default_server.clone();
     let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
     let unread = read_options(&mut server, line, 4);
+    super::checks::finish(&mut server, line.whole());
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
     let Some(parsed) = parsed else { return };

@@ -19,6 +19,7 @@ use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::evaluate::View;
 use crate::stream::filter;
+use crate::stream::observing;
 use crate::stream::request::fits;
 use crate::stream::rules::{run_after, run_response};
 
@@ -195,6 +196,7 @@ impl Exchange<'_> {
     fn begin_answer(&mut self) -> Result<bool, End> {
         let facts = &mut *self.facts.borrow_mut();
         let status = facts.response.status();
+        observing::answer(self.session, facts, status);
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
         }

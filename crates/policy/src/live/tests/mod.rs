@@ -9,6 +9,7 @@ mod states;
 mod threads;
 
 use super::*;
+use crate::check::Operation;
 use crate::compile::tests::{backend, bind, compiled, frontend, server, spec};
 use base::moment::Moment;
 use config::spec::{AddressSpec, BalanceSpec, BindSpec, ProxySpec, SocketKind};
@@ -72,6 +73,12 @@ const ANY: PickContext = PickContext {
 fn set_enabled(state: &ProxyState, server: usize, enabled: bool) {
     let admin = if enabled { Admin::Ready } else { Admin::Maintenance };
     state.set_admin(server, admin, Moment::ZERO);
+}
+
+/// What the checks of a server say.
+fn set_up(state: &ProxyState, server: usize, up: bool, now: Moment) {
+    let operation = if up { Operation::Up } else { Operation::Down };
+    state.force(server, Checker::Health, operation, now);
 }
 
 /// A request that is bound to a server.

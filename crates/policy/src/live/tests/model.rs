@@ -250,10 +250,13 @@ impl Pair {
                 let mut changed = self.model.servers[server];
                 if dice.below(3) == 0 {
                     changed.up = dice.below(3) > 0;
-                    self.state.set_up(server, changed.up, Moment::ZERO);
+                    set_up(&self.state, server, changed.up, Moment::ZERO);
                 } else {
+                    let was_out = changed.admin == Admin::Maintenance;
                     changed.admin = [Admin::Ready, Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(4)];
                     self.state.set_admin(server, changed.admin, Moment::ZERO);
+                    // A server that nobody checks comes out of maintenance well.
+                    changed.up |= was_out && changed.admin != Admin::Maintenance;
                 }
                 self.model.servers[server] = changed;
                 if !self.model.is_usable(server) {

@@ -38,9 +38,9 @@ fn backups_serve_while_nobody_else_can() {
             state.set_admin(0, Admin::Ready, at(0));
             assert_eq!(order(&state, 3), "aaa");
         }
-        state.set_up(0, false, at(0));
+        set_up(&state, 0, false, at(0));
         assert_eq!(order(&state, 2).len(), 2);
-        state.set_up(1, false, at(0));
+        set_up(&state, 1, false, at(0));
         assert_eq!(order(&state, 3), "ccc", "the next backup");
         state.set_weight(2, 0);
         assert_eq!(order(&state, 2), "--");
@@ -56,10 +56,10 @@ fn who_drains_still_gets_what_is_bound_to_it_and_who_is_out_does_not() {
     for _ in 0..2 {
         state.set_admin(0, Admin::Maintenance, at(0));
         assert_eq!(slot(state.assign(&bound(0))).server(), 1);
-        state.set_up(0, false, at(0));
         state.set_admin(0, Admin::Ready, at(0));
+        set_up(&state, 0, false, at(0));
         assert_eq!(slot(state.assign(&bound(0))).server(), 1, "ready, but down");
-        state.set_up(0, true, at(0));
+        set_up(&state, 0, true, at(0));
         assert_eq!(slot(state.assign(&bound(0))).server(), 0);
     }
     let status = state.status(0).unwrap();
@@ -74,7 +74,7 @@ fn who_waits_for_a_server_that_goes_down_is_served_by_another() {
     let (bell, waker) = Bell::new();
     let mut waiting = ticket(state.assign(&bound(0)));
     assert!(poll(&mut waiting, &waker).is_none());
-    state.set_up(0, false, at(0));
+    set_up(&state, 0, false, at(0));
     assert_eq!((waiting.server(), bell.rings()), (None, 0), "in the backend's queue now");
     drop(first);
     assert_eq!(bell.rings(), 0, "who is down takes nobody on");
@@ -99,8 +99,8 @@ fn a_server_that_comes_back_grows_to_its_full_share() {
         state.set_admin(0, Admin::Drain, at(5));
         state.set_admin(0, Admin::Ready, at(6));
         assert_eq!((share(170), state.advance(at(6))), (85, None), "draining cools nobody down");
-        state.set_up(0, false, at(1_000));
-        state.set_up(0, true, at(2_000));
+        set_up(&state, 0, false, at(1_000));
+        set_up(&state, 0, true, at(2_000));
         let mut now = at(2_000);
         for level in 1..=16 {
             order(&state, 600);

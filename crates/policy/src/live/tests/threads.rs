@@ -267,10 +267,14 @@ fn servers_that_come_and_go_lose_nobody_and_are_never_overloaded() {
                 // The first server stays, so there always is one.
                 let server = 1 + dice.below(3);
                 match dice.below(4) {
-                    0 => state.set_up(server, dice.below(2) == 0, now),
+                    0 => set_up(&state, server, dice.below(2) == 0, now),
                     1 => state.set_weight(server, dice.below(5) as u32),
                     2 => drop(state.advance(now)),
-                    _ => state.set_admin(server, [Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(3)], now),
+                    _ => drop(state.set_admin(
+                        server,
+                        [Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(3)],
+                        now,
+                    )),
                 }
             }
         });

@@ -2,16 +2,18 @@
 //! manual, section 9.3). Must never choose a server.
 
 mod address;
+mod checks;
+mod state;
 
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use policy::check::{CheckStatus, Health, Verdict};
-use policy::live::{Admin, ProxyState};
+use policy::live::{Admin, Checker, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::{Answer, Call, Command, Pending, Run};
-use crate::service::warm_up::set_admin;
+use crate::service::transitions::set_admin;
+use crate::service::weight;
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -58,6 +60,34 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     )
     .at(RuntimeLevel::Admin),
     Command::new(
+        "disable agent",
+        "disable agent",
+        "disable agent checks",
+        Run::Now(|call| enable_check(call, Checker::Agent, false)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "disable health",
+        "disable health",
+        "disable health checks",
+        Run::Now(|call| enable_check(call, Checker::Health, false)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable agent",
+        "enable agent",
+        "enable agent checks",
+        Run::Now(|call| enable_check(call, Checker::Agent, true)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable health",
+        "enable health",
+        "enable health checks",
+        Run::Now(|call| enable_check(call, Checker::Health, true)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
         "enable server",
         "enable server  (DEPRECATED)",
         "enable a disabled server (use 'set server' instead)",
@@ -70,26 +100,6 @@ const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_stat
                             srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health \
                             srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord \
                             srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
-
-/// Bits of `srv_admin_state`: set by hand, and by the configuration.
-const MAINTENANCE: u32 = 0x01;
-const CONFIGURED_MAINTENANCE: u32 = 0x04;
-const DRAIN: u32 = 0x08;
-
-/// Values of `srv_op_state`.
-const STOPPED: u32 = 0;
-const RUNNING: u32 = 2;
-const STOPPING: u32 = 3;
-
-/// The bit of `srv_check_state` of a server that the configuration disables.
-const CHECKS_PAUSED: u32 = 0x08;
-/// Configured and enabled.
-const CHECKS_ENABLED: u32 = 0x06;
-/// `srv_check_result`.
-const UNKNOWN: u32 = 0;
-const FAILED: u32 = 2;
-const PASSED: u32 = 3;
-const CONDITIONAL: u32 = 4;
 
 /// A backend and one of its servers.
 type Found<'a> = (&'a Proxy, &'a Server);
@@ -110,7 +120,7 @@ fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'st
     if found.is_empty() && !name.is_empty() { Err("Can't find backend.") } else { Ok(found) }
 }
 
-fn state<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
+fn live<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
     &worker.shared.live.proxies[proxy.index]
 }
 
@@ -147,7 +157,7 @@ async fn each_server(
 fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let header = format!("1\n{STATE_HEADER}");
-        each_server(call, &header, write_state).await
+        each_server(call, &header, state::write_state).await
     })
 }
 
@@ -158,58 +168,6 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
         ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
         ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => ("-".to_owned(), 0),
     }
-}
-
-fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
-    let Some(status) = state(worker, proxy).status(server.index) else { return };
-    let by_hand = match status.admin {
-        Admin::Ready => 0,
-        Admin::Drain => DRAIN,
-        Admin::Maintenance => MAINTENANCE,
-    };
-    // How it began is told for good.
-    let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
-    let (admin, weight) = (by_hand | configured, status.weight);
-    let health = state(worker, proxy).health(server.index);
-    let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
-    let level = health.as_ref().map_or(0, Health::level);
-    let result = match last.verdict() {
-        None => UNKNOWN,
-        Some(Verdict::Failed) => FAILED,
-        Some(Verdict::Passed) => PASSED,
-        Some(Verdict::Conditional) => CONDITIONAL,
-    };
-    let paused = u32::from(status.admin == Admin::Maintenance) * CHECKS_PAUSED;
-    let checks = match &health {
-        None => checks,
-        Some(health) => CHECKS_ENABLED | paused | u32::from(health.is_running()),
-    };
-    let check_address = match server.check.as_ref().and_then(|check| check.address.as_ref()) {
-        Some(ServerAddress::Inet { ip, .. }) => ip.to_string(),
-        _ => "-".to_owned(),
-    };
-    let (address, port) = place(worker, server);
-    let since = status.changed.unwrap_or_else(|| worker.shared.host.started().0);
-    let since = rt::now().saturating_since(since).as_secs();
-    let _ = writeln!(
-        answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {} 0 0 0 - {port} - 0 {} {} - 0",
-        proxy.id,
-        proxy.name,
-        server.id,
-        server.name,
-        match status.admin {
-            Admin::Maintenance => STOPPED,
-            _ if !status.up => STOPPED,
-            _ if status.stopping => STOPPING,
-            _ => RUNNING,
-        },
-        server.weight,
-        last.number(),
-        checks,
-        server.check.as_ref().and_then(|check| check.port).unwrap_or(0),
-        check_address,
-    );
 }
 
 fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
@@ -224,7 +182,7 @@ fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 }
 
 fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
-    let served = state(worker, proxy).counts(Some(server.index)).srv_conn;
+    let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
     let most = worker.shared.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
     let pool = &worker.shared.pool;
     let idle = pool.idle(server.serial);
@@ -256,30 +214,14 @@ fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mu
 
 fn get_weight(call: &mut Call<'_, Worker>) {
     with_server(call, 2, |call, (proxy, server)| {
-        let weight = state(call.state, proxy).setting(server.index).map_or(0, |setting| setting.weight);
+        let weight = live(call.state, proxy).setting(server.index).map_or(0, |setting| setting.weight);
         call.inform(&format!("{weight} (initial {})", server.weight));
     });
 }
 
-/// A weight as written: a number, or percents of the configured one.
-fn weight(written: &str, initial: u32) -> Result<u32, &'static str> {
-    const MOST: u64 = 256;
-    if written.is_empty() {
-        return Err("Require <weight> or <weight%>.");
-    }
-    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u64 = written[..digits].parse().map_err(|_| "Empty weight string empty or preceded by garbage")?;
-    match &written[digits..] {
-        "%" => Ok((u64::from(initial).saturating_mul(number) / 100).min(MOST) as u32),
-        "" if number <= MOST => Ok(number as u32),
-        "" => Err("Absolute weight can only be between 0 and 256 inclusive."),
-        _ => Err("Trailing garbage in weight string"),
-    }
-}
-
 fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: usize) {
-    match weight(call.word(word), server.weight) {
-        Ok(weight) => state(call.state, proxy).set_weight(server.index, weight),
+    match weight::parse(call.word(word), server.weight) {
+        Ok(weight) => weight::set(call.state, proxy, server, weight),
         Err(sentence) => call.refuse(sentence),
     }
 }
@@ -291,25 +233,15 @@ fn set_weight(call: &mut Call<'_, Worker>) {
 fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
-    const NOT_YET: [&str; 10] = [
-        "agent",
-        "agent-addr",
-        "agent-port",
-        "agent-send",
-        "check-addr",
-        "check-port",
-        "fqdn",
-        "health",
-        "name",
-        "ssl",
-    ];
+    const NOT_YET: [&str; 3] = ["fqdn", "name", "ssl"];
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
         ("addr", _) => address::change(call, server),
-        ("state", "ready") => set_admin(call.state, proxy.index, server.index, Admin::Ready),
-        ("state", "maint") => set_admin(call.state, proxy.index, server.index, Admin::Maintenance),
-        ("state", "drain") => set_admin(call.state, proxy.index, server.index, Admin::Drain),
+        ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
+        ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
+        ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
+        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
         (what, _) if NOT_YET.contains(&what) => {
             call.refuse(&format!("'set server <srv> {what}' is not supported yet by Weir."));
         }
@@ -322,42 +254,26 @@ fn set_maxconn(call: &mut Call<'_, Worker>) {
         let written = call.word(4);
         match written.parse::<u32>() {
             _ if written.is_empty() => call.refuse("Require <maxconn>."),
-            Ok(most) => state(call.state, proxy).set_maxconn(server.index, (most > 0).then_some(most)),
+            Ok(most) => live(call.state, proxy).set_maxconn(server.index, (most > 0).then_some(most)),
             Err(_) => call.refuse("maxconn string empty or preceded by garbage"),
         }
     });
 }
 
+/// Pauses or resumes one of a server's checks.
+fn enable_check(call: &mut Call<'_, Worker>, checker: Checker, enabled: bool) {
+    with_server(call, 2, |call, (proxy, server)| {
+        if !live(call.state, proxy).enable_check(server.index, checker, enabled) && enabled {
+            let what = if checker == Checker::Agent { "Agent" } else { "Health check" };
+            call.refuse(&format!("{what} was not configured on this server, cannot enable."));
+        }
+    });
+}
+
 fn disable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy.index, server.index, Admin::Maintenance));
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Maintenance));
 }
 
 fn enable(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy.index, server.index, Admin::Ready));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::weight;
-
-    #[test]
-    fn weights_are_numbers_or_percents() {
-        let rows: &[(&str, u32, Result<u32, &str>)] = &[
-            ("5", 1, Ok(5)),
-            ("0", 1, Ok(0)),
-            ("256", 1, Ok(256)),
-            ("50%", 10, Ok(5)),
-            ("50%", 1, Ok(0)),
-            ("101%", 1, Ok(1)),
-            ("99999%", 100, Ok(256)),
-            ("257", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
-            ("", 1, Err("Require <weight> or <weight%>.")),
-            ("x", 1, Err("Empty weight string empty or preceded by garbage")),
-            ("-1", 1, Err("Empty weight string empty or preceded by garbage")),
-            ("5x", 1, Err("Trailing garbage in weight string")),
-        ];
-        for (written, initial, expected) in rows {
-            assert_eq!(weight(written, *initial), *expected, "{written}");
-        }
-    }
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Ready));
 }

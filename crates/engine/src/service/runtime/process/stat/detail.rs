@@ -1,6 +1,7 @@
 //! Columns of the statistics, second part: health, times, settings, connections. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
+use super::load::{code, duration, in_progress};
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;
 
@@ -46,14 +47,14 @@ pub(super) const COLUMNS: &[Column] = &[
         "MOPV",
         "Short description of the latest health check report for this server (see also check_desc)",
         Where::both(S),
-        |o| o.of_health(|health| Value::text(health.last().info.clone())),
+        |o| o.of_check(|health| Value::text(health.last().info.clone())),
     ),
     column(
         "last_agt",
         "MOPV",
         "Short description of the latest agent check report for this server (see also agent_desc)",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::text(agent.last().info.clone())),
     ),
     column(
         "qtime",
@@ -87,70 +88,70 @@ pub(super) const COLUMNS: &[Column] = &[
         "agent_status",
         "SOPV",
         "Status report of the server's latest agent check, prefixed with '*' if a check is currently in progress",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::text(in_progress(agent))),
     ),
-    column("agent_code", "SOPV", "Status code reported by the latest server agent check", Where::both(0), |_| {
-        Value::None
+    column("agent_code", "SOPV", "Status code reported by the latest server agent check", Where::both(S), |o| {
+        o.of_agent(|agent| code(agent))
     }),
-    column("agent_duration", "MDPV", "Total duration of the latest server agent check", Where::both(0), |_| {
-        Value::None
+    column("agent_duration", "MDPV", "Total duration of the latest server agent check", Where::both(S), |o| {
+        o.of_agent(|agent| duration(agent))
     }),
     column(
         "check_desc",
         "MOPV",
         "Textual description of the latest health check report for this server",
         Where::both(S),
-        |o| o.of_health(|health| Value::text(health.last().status.description().to_owned())),
+        |o| o.of_check(|health| Value::text(health.last().status.description().to_owned())),
     ),
     column(
         "agent_desc",
         "SOPV",
         "Textual description of the latest agent check report for this server",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::text(agent.last().status.description().to_owned())),
     ),
     column(
         "check_rise",
         "CGSV",
         "Number of successful health checks before declaring a server UP (server 'rise' setting)",
         Where::both(S),
-        |o| o.of_health(|health| Value::U32(health.thresholds().0)),
+        |o| o.of_check(|health| Value::U32(health.thresholds().0)),
     ),
     column(
         "check_fall",
         "CGSV",
         "Number of failed health checks before declaring a server DOWN (server 'fall' setting)",
         Where::both(S),
-        |o| o.of_health(|health| Value::U32(health.thresholds().1)),
+        |o| o.of_check(|health| Value::U32(health.thresholds().1)),
     ),
     column(
         "check_health",
         "SGPV",
         "Current server health check level (0..fall-1=DOWN, fall..rise-1=UP)",
         Where::both(S),
-        |o| o.of_health(|health| Value::U32(health.level())),
+        |o| o.of_check(|health| Value::U32(health.level())),
     ),
     column(
         "agent_rise",
         "CGSV",
         "Number of successful agent checks before declaring a server UP (server 'agent-rise' setting)",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::U32(agent.thresholds().0)),
     ),
     column(
         "agent_fall",
         "CGSV",
         "Number of failed agent checks before declaring a server DOWN (server 'agent-fall' setting)",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::U32(agent.thresholds().1)),
     ),
     column(
         "agent_health",
         "SGPV",
         "Current server agent check level (0..fall-1=DOWN, fall..rise-1=UP)",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.of_agent(|agent| Value::U32(agent.level())),
     ),
     column(
         "addr",

@@ -1,7 +1,7 @@
 //! Columns of the statistics, first part: load, answers, faults. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
-use policy::check::Health;
+use policy::check::{CheckStatus, Health};
 
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;
@@ -114,7 +114,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of failed individual health checks per server/backend, since the worker process started",
         Where::both(S),
-        |o| o.of_health(|health| Value::U64(health.counts().0)),
+        |o| o.of_health(|health| Value::U64(health.failed())),
     ),
     column(
         "chkdown",
@@ -155,8 +155,8 @@ pub(super) const COLUMNS: &[Column] = &[
         Where::both(S | B),
         |o| o.count(|t| &t.balanced),
     ),
-    column("tracked", "CGSV", "Name of the other server this server tracks for its state", Where::both(0), |_| {
-        Value::None
+    column("tracked", "CGSV", "Name of the other server this server tracks for its state", Where::both(S), |o| {
+        o.tracked()
     }),
     column(
         "type",
@@ -191,29 +191,21 @@ pub(super) const COLUMNS: &[Column] = &[
         "MOPV",
         "Status report of the server's latest health check, prefixed with '*' if a check is currently in progress",
         Where::both(S),
-        |o| o.of_health(|health| Value::text(in_progress(health))),
+        |o| o.of_check(|health| Value::text(in_progress(health))),
     ),
     column(
         "check_code",
         "MOPV",
         "HTTP/SMTP/LDAP status code reported by the latest server health check",
         Where::both(S),
-        |o| {
-            o.of_health(|health| {
-                health
-                    .last()
-                    .code
-                    .filter(|_| health.last().status.is_application())
-                    .map_or(Value::None, |code| Value::U32(u32::try_from(code).unwrap_or(0)))
-            })
-        },
+        |o| o.of_check(code),
     ),
     column(
         "check_duration",
         "MDPV",
         "Total duration of the latest server health check, in milliseconds",
         Where::both(S),
-        |o| o.of_health(duration),
+        |o| o.of_check(duration),
     ),
     column(
         "hrsp_1xx",
@@ -261,8 +253,8 @@ pub(super) const COLUMNS: &[Column] = &[
         "hanafail",
         "MCPP",
         "Total number of failed checks caused by an 'on-error' directive after an 'observe' condition matched",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.analyzed(),
     ),
     column(
         "req_rate",
@@ -302,14 +294,20 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 /// The name of the last status; a check that is under way shows.
-fn in_progress(health: &Health) -> String {
+pub(super) fn in_progress(health: &Health) -> String {
     format!("{}{}", if health.is_running() { "* " } else { "" }, health.last().status.name())
 }
 
+/// The code that the last check gave.
+pub(super) fn code(health: &Health) -> Value {
+    let code = health.last().code.filter(|_| health.last().status.is_application());
+    code.map_or(Value::None, |code| Value::U32(u32::try_from(code).unwrap_or(0)))
+}
+
 /// How long the last check took, milliseconds; nothing before there was one.
-fn duration(health: &Health) -> Value {
-    match health.last().status.verdict() {
-        Some(_) => Value::U64(u64::try_from(health.last().took.as_millis()).unwrap_or(u64::MAX)),
-        None => Value::None,
+pub(super) fn duration(health: &Health) -> Value {
+    match health.last().status {
+        CheckStatus::Unknown | CheckStatus::Initializing => Value::None,
+        _ => Value::U64(u64::try_from(health.last().took.as_millis()).unwrap_or(u64::MAX)),
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use policy::check::Health;
+use policy::check::{Health, Operation};
 use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
-use policy::live::{Admin, ServerStatus};
+use policy::live::{Admin, Checker};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::field::{Field, Value};
@@ -283,23 +283,71 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// What a server's checks say.
-    pub(super) fn health(&self) -> Option<Health> {
+    /// What a server's checks say; nothing while they are paused.
+    fn health(&self) -> Option<Health> {
         match self.kind {
-            Kind::Server(server) => self.state().health(server.index),
+            Kind::Server(server) => self.enabled(server, Checker::Health),
             _ => None,
         }
     }
 
-    /// Something of what a server's checks say; nothing where there are none.
+    fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
+        let state = &self.worker.shared.live.proxies[server.tracking.proxy];
+        state.health(server.index, checker).filter(|health| health.is_enabled())
+    }
+
+    /// Something of what a server's checks add up to; nothing where there are none.
     pub(super) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         self.health().as_ref().map_or(Value::None, value)
+    }
+
+    /// Something of a server's last check; nothing in maintenance either.
+    pub(super) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        let is_out = match self.kind {
+            Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
+            _ => true,
+        };
+        if is_out { Value::None } else { self.of_health(value) }
+    }
+
+    /// Something of what a server's agent says.
+    pub(super) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        match self.kind {
+            Kind::Server(server) => self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value),
+            _ => Value::None,
+        }
+    }
+
+    /// How often a server's traffic has shown too many errors, where it is observed.
+    pub(super) fn analyzed(&self) -> Value {
+        match self.kind {
+            Kind::Server(server) if server.check.as_ref().is_some_and(|check| check.observed.is_some()) => {
+                self.of_health(|health| Value::U64(health.analyzed()))
+            }
+            _ => Value::None,
+        }
+    }
+
+    /// The server that a server tracks.
+    pub(super) fn tracked(&self) -> Value {
+        match self.kind {
+            Kind::Server(server) => self.leader(server).map_or(Value::None, Value::Text),
+            _ => Value::None,
+        }
+    }
+
+    fn leader(&self, server: &Server) -> Option<String> {
+        let (program, leader) = (&self.worker.shared.program, server.tracking.leader?);
+        Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
     }
 
     /// How often a server, or all servers of a backend, went down.
     pub(super) fn downs(&self) -> Value {
         match self.kind {
-            Kind::Server(_) => self.of_health(|health| Value::U64(health.counts().1)),
+            Kind::Server(server) => {
+                let downs = self.state().status(server.index).map_or(0, |status| status.downs);
+                self.of_health(|_| Value::U64(downs))
+            }
             _ => Value::U64(self.state().outages(self.now).0),
         }
     }
@@ -368,22 +416,7 @@ impl<'a> Object<'a> {
     pub(super) fn status(&self) -> String {
         match self.kind {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
-            Kind::Server(server) => {
-                let health = self.health();
-                match self.state().status(server.index) {
-                    Some(ServerStatus { admin: Admin::Ready, .. }) if health.is_none() => "no check".to_owned(),
-                    Some(ServerStatus { admin: Admin::Maintenance, .. }) | None => "MAINT".to_owned(),
-                    Some(status) => {
-                        let (now, of, word) = health.map_or((0, 0, "UP"), |health| health.progress());
-                        let word = match status.admin {
-                            Admin::Drain if status.up => "DRAIN",
-                            _ if status.stopping => "NOLB",
-                            _ => word,
-                        };
-                        if now == 0 || now == of { word.to_owned() } else { format!("{word} {now}/{of}") }
-                    }
-                }
-            }
+            Kind::Server(server) => self.server_status(server),
             Kind::Backend => {
                 let up = self.servers().is_empty() || self.weight() > 0;
                 let word = if up { "UP" } else { "DOWN" };
@@ -393,6 +426,35 @@ impl<'a> Object<'a> {
                 let enabled = self.usable_servers(false).count() + self.usable_servers(true).count();
                 format!("{word} ({enabled}/{})", self.servers().len())
             }
+        }
+    }
+
+    /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
+    fn server_status(&self, server: &Server) -> String {
+        let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
+        if status.admin == Admin::Maintenance {
+            let leader = self.leader(server).filter(|_| status.inherited.maintenance);
+            return leader.map_or_else(|| "MAINT".to_owned(), |leader| format!("MAINT (via {leader})"));
+        }
+        let mut checked = server;
+        while let Some(leader) = checked.tracking.leader.and_then(|at| self.worker.shared.program.server_at(at)) {
+            checked = leader;
+        }
+        let (health, agent) = (self.enabled(checked, Checker::Health), self.enabled(checked, Checker::Agent));
+        let word = match status.operation() {
+            Operation::Up if status.admin == Admin::Drain => match agent {
+                Some(_) => return "DRAIN (agent)".to_owned(),
+                None => "DRAIN",
+            },
+            Operation::Up if health.is_none() => return "no check".to_owned(),
+            Operation::Up => "UP",
+            Operation::Stopping => "NOLB",
+            Operation::Down if agent.is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
+            Operation::Down => "DOWN",
+        };
+        match health.map(|health| health.progress()) {
+            Some((now, of, _)) if now > 0 && now < of => format!("{word} {now}/{of}"),
+            _ => word.to_owned(),
         }
     }
 

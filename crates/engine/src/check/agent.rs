@@ -1,0 +1,192 @@
+//! Agents: programs beside servers that are asked again and again how much their server can bear (configuration manual,
+//! section 5.2, "agent-check"). Must never look at a health check.
+
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use policy::check::{AgentAnswer, AgentCheck, CheckStatus, Report, Word};
+use policy::live::{Admin, Checker};
+use policy::program::{Proxy, Server, ServerAddress};
+use rt::net::{Address, Stream};
+
+use super::run::Waited;
+use super::words;
+use crate::service::{transitions, weight};
+use crate::worker::Worker;
+
+/// Bytes of an answer that are read at most: what is longer is no line.
+const LONGEST: usize = 4_096;
+
+/// Starts to ask the agents that are this worker's to ask.
+pub(super) fn start(worker: &Rc<Worker>) {
+    let workers = worker.shared.workers();
+    for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
+        let asked: Vec<_> = servers.iter().filter_map(|server| Some((server, server.agent.as_ref()?))).collect();
+        for (place, (server, agent)) in asked.iter().enumerate() {
+            if server.serial % workers != worker.id {
+                continue;
+            }
+            // So that they are not all asked at once.
+            let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
+            let (worker, proxy, server) = (Rc::clone(worker), Arc::clone(proxy), server.index);
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, watch(worker, proxy, server, offset));
+        }
+    }
+}
+
+/// Asks the agent of a server until the process stops.
+async fn watch(worker: Rc<Worker>, proxy: Arc<Proxy>, server: usize, offset: Duration) {
+    rt::sleep(offset).await;
+    let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
+    let Some(agent) = &server.agent else { return };
+    let state = &worker.shared.live.proxies[proxy.index];
+    while !worker.shared.is_stopping() {
+        let begun = rt::now();
+        if state.begin_check(server.index, Checker::Agent) {
+            let answer = Question::new(&worker, &proxy, server, agent, begun).ask().await;
+            let took = rt::now().saturating_since(begun);
+            let report = match answer {
+                Ok(line) => obey(&worker, &proxy, server, &line, took),
+                Err((status, info)) => Report { status, code: None, took, info },
+            };
+            super::conclude(&worker, &proxy, server, Checker::Agent, report);
+        }
+        rt::sleep_until(begun + super::spread(&worker, agent.interval)).await;
+    }
+}
+
+/// Does what an answer says, except for what it says of the server's health: that is in the report.
+fn obey(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Duration) -> Report {
+    let answer = AgentAnswer::parse(line);
+    let state = &worker.shared.live.proxies[proxy.index];
+    let enabled = state.health(server.index, Checker::Agent).is_some_and(|agent| agent.is_enabled());
+    if let Some(admin) = answer.admin.filter(|admin| enabled || *admin == Admin::Ready) {
+        let now = state.status(server.index).map(|status| status.forced);
+        if now != Some(admin) {
+            transitions::set_admin(worker, proxy, server, admin);
+        }
+    }
+    let mut warning = None;
+    if let Some(written) = answer.weight.as_deref().filter(|_| enabled) {
+        match weight::parse(written, server.weight) {
+            Ok(weight) => weight::set(worker, proxy, server, weight),
+            Err(sentence) => warning = Some(sentence),
+        }
+    }
+    if let Some(written) = answer.maxconn.as_deref().filter(|_| enabled) {
+        match written.parse::<u32>() {
+            Ok(most) => state.set_maxconn(server.index, (most > 0).then_some(most)),
+            Err(_) => warning = Some("maxconn string empty or preceded by garbage"),
+        }
+    }
+    let status = match answer.health {
+        Some(Word { up: true, .. }) => CheckStatus::L7Ok,
+        Some(Word { up: false, .. }) => CheckStatus::L7Status,
+        None => CheckStatus::Checked,
+    };
+    let code = status.is_application().then_some(0);
+    Report { status, code, took, info: answer.info(warning) }
+}
+
+/// An agent is asked.
+struct Question<'a> {
+    worker: &'a Worker,
+    server: &'a Server,
+    agent: &'a AgentCheck,
+    deadline: Moment,
+    /// `timeout check`: how long it may take behind the connection.
+    timeout: Option<Duration>,
+    timer: rt::Timer,
+}
+
+/// Why there is no answer.
+type Failure = (CheckStatus, String);
+
+impl<'a> Question<'a> {
+    fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, agent: &'a AgentCheck, begun: Moment) -> Self {
+        let check = proxy.backend.as_ref().map(|backend| &backend.check);
+        let timeout = check.and_then(|check| check.timeout);
+        let connect = check.and_then(|check| check.connect).filter(|_| timeout.is_some());
+        let bound = connect.map_or(agent.interval, |connect| connect.min(agent.interval));
+        Self { worker, server, agent, deadline: begun + bound, timeout, timer: rt::Timer::new() }
+    }
+
+    /// Its line.
+    async fn ask(mut self) -> Result<Vec<u8>, Failure> {
+        let orders = self.worker.shared.probing.agent(self.server.serial);
+        let mut stream = self.connect(orders.address, orders.port).await?;
+        if let Some(timeout) = self.timeout {
+            self.deadline = rt::now() + timeout;
+        }
+        let sent = orders.send.as_deref().unwrap_or(&self.agent.send);
+        let mut at = 0;
+        while at < sent.len() {
+            let rest = [IoSlice::new(&sent[at..])];
+            match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
+                Waited::Done(Ok(written)) => at += written,
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
+            }
+        }
+        let line = self.read(&mut stream).await;
+        let _ = stream.set_linger_zero();
+        line
+    }
+
+    async fn connect(&mut self, address: Option<std::net::IpAddr>, port: Option<u16>) -> Result<Stream, Failure> {
+        let port = port.unwrap_or(self.agent.port);
+        let destination = match (address.or(self.agent.address), &*self.worker.shared.outgoing.address(self.server)) {
+            (Some(ip), _) | (None, &ServerAddress::Inet { ip, .. }) => Address::Inet((ip, port).into()),
+            (None, _) => return Err((CheckStatus::L4Connection, "no address to connect to".to_owned())),
+        };
+        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
+        let Some(route) = route else {
+            return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
+        };
+        let failed = |error: &std::io::Error| (CheckStatus::L4Connection, words::of_system(error));
+        let mut connecting = Stream::connect(&destination, &route.options).map_err(|error| failed(&error))?;
+        match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
+            Waited::Done(Ok(stream)) => Ok(stream),
+            Waited::Done(Err(error)) => Err(failed(&error)),
+            Waited::Expired => Err((CheckStatus::L4Timeout, String::new())),
+        }
+    }
+
+    /// Up to the end of the first line, or of what the agent sends.
+    async fn read(&mut self, stream: &mut Stream) -> Result<Vec<u8>, Failure> {
+        let mut input = Buffer::with_capacity(LONGEST);
+        loop {
+            if let Some(end) = input.data().iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+                return Ok(input.data()[..end].to_vec());
+            }
+            if input.room() == 0 {
+                return Err((CheckStatus::L7Response, "Buffer full".to_owned()));
+            }
+            match self.within(|cx| stream.poll_read(cx, &mut input)).await {
+                Waited::Done(Ok(0)) if input.is_empty() => return Err((CheckStatus::L7Response, String::new())),
+                Waited::Done(Ok(0)) => return Ok(input.data().to_vec()),
+                Waited::Done(Ok(_)) => {}
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
+            }
+        }
+    }
+
+    /// What an attempt gives before the deadline.
+    async fn within<T>(&mut self, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Waited<T> {
+        self.timer.arm(Some(self.deadline));
+        let timer = &mut self.timer;
+        std::future::poll_fn(|cx| match attempt(cx) {
+            Poll::Ready(done) => Poll::Ready(Waited::Done(done)),
+            Poll::Pending => timer.poll_expired(cx).map(|()| Waited::Expired),
+        })
+        .await
+    }
+}

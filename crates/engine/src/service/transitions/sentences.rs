@@ -1,0 +1,165 @@
+//! The sentences about a server whose state has changed, as HAProxy's log has them. Must never look anything up.
+
+use config::spec::{LogLevel, ProxyKind};
+use policy::check::Operation;
+use policy::live::{Admin, ServerStatus, Transition};
+use policy::program::Proxy;
+
+use super::{Cause, Online};
+
+/// What is told about.
+pub(super) struct Scene<'a> {
+    pub(super) transition: Transition,
+    pub(super) online: Online,
+    /// Requests in the backend's queue.
+    pub(super) waiting: u32,
+    /// The server that this one tracks.
+    pub(super) leader: Option<&'a str>,
+    pub(super) cause: Cause<'a>,
+}
+
+/// What stands behind a server's name, and how bad it is.
+pub(super) type Sentence = (LogLevel, String);
+
+/// What HAProxy calls what has no server left.
+pub(super) fn kind(proxy: &Proxy) -> &'static str {
+    if proxy.kind == ProxyKind::Backend { "backend" } else { "proxy" }
+}
+
+impl Scene<'_> {
+    /// All of them.
+    pub(super) fn sentences(&self) -> Vec<Sentence> {
+        let Transition { before, after } = &self.transition;
+        let was_out = before.admin == Admin::Maintenance;
+        match (was_out, after.admin == Admin::Maintenance) {
+            (false, true) => vec![self.entering()],
+            (true, false) => self.leaving(),
+            (true, true) => self.remaining(),
+            (false, false) => self.draining().into_iter().chain(self.operating()).collect(),
+        }
+    }
+
+    /// ` via b/s`, where the one that it tracks is the cause.
+    fn via(&self) -> String {
+        match self.cause {
+            Cause::Leader(leader) => format!(" via {leader}"),
+            _ => String::new(),
+        }
+    }
+
+    /// ` via b/s`, whatever the cause is.
+    fn of_leader(&self) -> String {
+        self.leader.map_or_else(String::new, |leader| format!(" via {leader}"))
+    }
+
+    fn on_backup(&self) -> &'static str {
+        if self.online.active == 0 && self.online.backup > 0 { " Running on backup." } else { "" }
+    }
+
+    fn left(&self) -> String {
+        let (Online { active, backup }, Transition { before, after }) = (self.online, &self.transition);
+        let (running, requeued, waiting) = (after.load.served, before.load.queued, self.waiting);
+        let on_backup = self.on_backup();
+        format!(
+            "{active} active and {backup} backup servers left.{on_backup} {running} sessions active, {requeued} \
+             requeued, {waiting} remaining in queue."
+        )
+    }
+
+    fn online(&self) -> String {
+        let (Online { active, backup }, requeued) = (self.online, self.transition.before.load.queued);
+        let (on_backup, waiting) = (self.on_backup(), self.waiting);
+        format!(
+            "{active} active and {backup} backup servers online.{on_backup} {requeued} sessions requeued, {waiting} \
+             total in queue."
+        )
+    }
+
+    fn entering(&self) -> Sentence {
+        let (before, via) = (&self.transition.before, self.via());
+        if !before.up {
+            return (LogLevel::Notice, format!("was DOWN and now enters maintenance{via}."));
+        }
+        let served = before.admin == Admin::Ready && !before.stopping;
+        let level = if served { LogLevel::Alert } else { LogLevel::Notice };
+        (level, format!("is going DOWN for maintenance{via}. {}", self.left()))
+    }
+
+    fn leaving(&self) -> Vec<Sentence> {
+        let Transition { before, after } = &self.transition;
+        let forced = if before.forced == Admin::Maintenance { "forced " } else { "" };
+        let doing = if after.up { "UP" } else { "DOWN" };
+        let ready = if after.admin == Admin::Drain { "DRAIN" } else { "READY" };
+        let mut told = vec![(LogLevel::Notice, format!("is {doing}/{ready} (leaving {forced}maintenance)."))];
+        told.extend(self.still_draining());
+        told
+    }
+
+    /// In what drains it, behind something else that did or might have.
+    fn still_draining(&self) -> Option<Sentence> {
+        let after = &self.transition.after;
+        let text = match (after.forced, after.inherited.drain) {
+            (Admin::Drain, _) => "remains in forced drain mode.".to_owned(),
+            (_, true) => format!("remains in drain mode{}.", self.of_leader()),
+            _ => return None,
+        };
+        Some((LogLevel::Notice, text))
+    }
+
+    /// In maintenance as before, if for another reason.
+    fn remaining(&self) -> Vec<Sentence> {
+        let Transition { before, after } = &self.transition;
+        let left = |own: bool| match own {
+            true => before.forced == Admin::Maintenance && after.forced != Admin::Maintenance,
+            false => before.inherited.maintenance && !after.inherited.maintenance,
+        };
+        let text = match (left(true), left(false)) {
+            (true, _) => format!("is leaving forced maintenance but remains in maintenance{}.", self.of_leader()),
+            (_, true) => "remains in forced maintenance.".to_owned(),
+            (false, false) => return Vec::new(),
+        };
+        vec![(LogLevel::Notice, text)]
+    }
+
+    fn draining(&self) -> Option<Sentence> {
+        let Transition { before, after } = &self.transition;
+        let reasons = |status: &ServerStatus| (status.forced == Admin::Drain, status.inherited.drain);
+        match (before.is_drained(), after.is_drained()) {
+            (false, true) => {
+                let rest = if before.up { self.online() } else { self.left() };
+                Some((LogLevel::Notice, format!("enters drain state{}. {rest}", self.via())))
+            }
+            (true, false) => {
+                let doing = if after.up { "UP" } else { "DOWN" };
+                let forced = if before.forced == Admin::Drain { "forced " } else { "" };
+                Some((LogLevel::Notice, format!("is {doing} (leaving {forced}drain){}.", self.via())))
+            }
+            (true, true) if reasons(before) != reasons(after) => self.still_draining(),
+            _ => None,
+        }
+    }
+
+    fn operating(&self) -> Option<Sentence> {
+        let Transition { before, after } = &self.transition;
+        let (was, now) = (before.operation(), after.operation());
+        if was == now {
+            return None;
+        }
+        let reason = match self.cause {
+            Cause::Told => String::new(),
+            Cause::Check(report) => format!(", {}", crate::check::reason(report)),
+            Cause::Order => ", changed from CLI".to_owned(),
+            Cause::Leader(_) => self.via(),
+        };
+        Some(match now {
+            Operation::Down => {
+                // One that got nothing new anyway alarms nobody.
+                let quiet = was == Operation::Stopping || before.admin == Admin::Drain;
+                let level = if quiet { LogLevel::Notice } else { LogLevel::Alert };
+                (level, format!("is DOWN{reason}. {}", self.left()))
+            }
+            Operation::Stopping => (LogLevel::Notice, format!("is stopping{reason}. {}", self.online())),
+            Operation::Up => (LogLevel::Notice, format!("is UP{reason}. {}", self.online())),
+        })
+    }
+}

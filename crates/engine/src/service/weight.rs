@@ -1,0 +1,62 @@
+//! Weights that orders give to servers (management manual, "set weight"; configuration manual, "agent-check"). Must never
+//! choose a server.
+
+use policy::program::{Proxy, Server};
+
+use super::transitions;
+use crate::worker::Worker;
+
+/// A weight as written: a number, or percents of the configured one.
+///
+/// # Errors
+/// What is wrong with it, in HAProxy's words.
+pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
+    const MOST: u64 = 256;
+    if written.is_empty() {
+        return Err("Require <weight> or <weight%>.");
+    }
+    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = written[..digits].parse().map_err(|_| "Empty weight string empty or preceded by garbage")?;
+    match &written[digits..] {
+        "%" => Ok((u64::from(initial).saturating_mul(number) / 100).min(MOST) as u32),
+        "" if number <= MOST => Ok(number as u32),
+        "" => Err("Absolute weight can only be between 0 and 256 inclusive."),
+        _ => Err("Trailing garbage in weight string"),
+    }
+}
+
+/// Gives a server its weight; the log tells if nobody is left.
+pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
+    let changes = |state: &policy::live::ProxyState| {
+        let before = state.status(server.index).filter(|status| status.weight != weight)?;
+        state.set_weight(server.index, weight);
+        state.status(server.index).map(|after| policy::live::Transition { before, after })
+    };
+    transitions::change(worker, proxy, server, changes, transitions::Cause::Order);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn weights_are_numbers_or_percents() {
+        let rows: &[(&str, u32, Result<u32, &str>)] = &[
+            ("5", 1, Ok(5)),
+            ("0", 1, Ok(0)),
+            ("256", 1, Ok(256)),
+            ("50%", 10, Ok(5)),
+            ("50%", 1, Ok(0)),
+            ("101%", 1, Ok(1)),
+            ("99999%", 100, Ok(256)),
+            ("257", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
+            ("", 1, Err("Require <weight> or <weight%>.")),
+            ("x", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("-1", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("5x", 1, Err("Trailing garbage in weight string")),
+        ];
+        for (written, initial, expected) in rows {
+            assert_eq!(parse(written, *initial), *expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What an agent says of its server (configuration manual, section 5.2, "agent-check"): one line of words. Must never
+//! change a server.
+
+use crate::live::Admin;
+
+/// An answer, word by word; of several words of one kind the last counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentAnswer {
+    /// What is wanted of the server.
+    pub admin: Option<Admin>,
+    /// Whether the server is well, and the word that says so.
+    pub health: Option<Word>,
+    /// A weight: a number, or per cent.
+    pub weight: Option<String>,
+    /// A limit.
+    pub maxconn: Option<String>,
+    /// What stands behind a sharp.
+    description: String,
+    /// The first word that means nothing.
+    unknown: Option<String>,
+}
+
+/// A word about the server's health.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// It is well.
+    pub up: bool,
+    /// As it was written.
+    pub text: String,
+}
+
+/// Characters of a description that are kept.
+const SHOWN: usize = 100;
+
+impl AgentAnswer {
+    /// Reads the line, without its end.
+    pub fn parse(line: &[u8]) -> Self {
+        let mut answer = Self::default();
+        let (words, description) = match line.iter().position(|byte| *byte == b'#') {
+            Some(sharp) => (&line[..sharp], &line[sharp + 1..]),
+            None => (line, &[][..]),
+        };
+        answer.description = printable(description.trim_ascii());
+        let separates = |byte: &u8| matches!(byte, b' ' | b'\t' | b',');
+        for word in words.split(separates).filter(|word| !word.is_empty()) {
+            answer.read(&printable(word));
+        }
+        answer
+    }
+
+    fn read(&mut self, word: &str) {
+        let lower = word.to_ascii_lowercase();
+        let health = |up| Some(Word { up, text: word.to_owned() });
+        match lower.as_str() {
+            "up" => self.health = health(true),
+            "down" | "fail" | "stopped" => self.health = health(false),
+            "ready" => self.admin = Some(Admin::Ready),
+            "drain" => self.admin = Some(Admin::Drain),
+            "maint" => self.admin = Some(Admin::Maintenance),
+            _ => {
+                if let Some(weight) = lower.strip_prefix("weight:") {
+                    self.weight = Some(weight.to_owned());
+                } else if let Some(most) = lower.strip_prefix("maxconn:") {
+                    self.maxconn = Some(most.to_owned());
+                } else if lower.ends_with('%') && lower.starts_with(|first: char| first.is_ascii_digit()) {
+                    self.weight = Some(lower);
+                } else if self.unknown.is_none() {
+                    self.unknown = Some(word.to_owned());
+                }
+            }
+        }
+    }
+
+    /// What is shown of it; `warning`: what was wrong with a number.
+    pub fn info(&self, warning: Option<&str>) -> String {
+        let reason = if self.description.is_empty() { self.unknown.as_deref() } else { Some(&*self.description) };
+        match (&self.health, warning, reason) {
+            (Some(word), _, None) => format!("via agent : {}", word.text),
+            (Some(word), _, Some(reason)) => format!("via agent : {} ({reason})", word.text),
+            (None, Some(warning), _) => format!("agent warns : {warning}"),
+            (None, None, _) => {
+                self.unknown.as_ref().map_or_else(String::new, |word| format!("agent reports an error : {word}"))
+            }
+        }
+    }
+}
+
+fn printable(bytes: &[u8]) -> String {
+    let shown = bytes.iter().take(SHOWN);
+    shown.map(|byte| if (0x20..0x7f).contains(byte) && *byte != b'"' { char::from(*byte) } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_haproxy_reads_them() {
+        use Admin::{Drain, Maintenance, Ready};
+        let rows: &[(&str, Option<Admin>, Option<bool>, Option<&str>, Option<&str>, &str)] = &[
+            ("75%", None, None, Some("75%"), None, ""),
+            ("down", None, Some(false), None, None, "via agent : down"),
+            ("down #because", None, Some(false), None, None, "via agent : down (because)"),
+            ("stopped #sad day, yes", None, Some(false), None, None, "via agent : stopped (sad day, yes)"),
+            ("fail", None, Some(false), None, None, "via agent : fail"),
+            ("UP", None, Some(true), None, None, "via agent : UP"),
+            ("x up", None, Some(true), None, None, "via agent : up (x)"),
+            ("Drain", Some(Drain), None, None, None, ""),
+            ("drain #foo", Some(Drain), None, None, None, ""),
+            ("maint", Some(Maintenance), None, None, None, ""),
+            ("up ready 100%", Some(Ready), Some(true), Some("100%"), None, "via agent : up"),
+            ("down 20% drain,maxconn:7", Some(Drain), Some(false), Some("20%"), Some("7"), "via agent : down"),
+            ("weight:50%\tmaxconn:30", None, None, Some("50%"), Some("30"), ""),
+            ("nonsense", None, None, None, None, "agent reports an error : nonsense"),
+            ("failed", None, None, None, None, "agent reports an error : failed"),
+            ("# only", None, None, None, None, ""),
+            ("", None, None, None, None, ""),
+        ];
+        for (line, admin, up, weight, maxconn, info) in rows {
+            let answer = AgentAnswer::parse(line.as_bytes());
+            assert_eq!(answer.admin, *admin, "{line}");
+            assert_eq!(answer.health.as_ref().map(|word| word.up), *up, "{line}");
+            assert_eq!((answer.weight.as_deref(), answer.maxconn.as_deref()), (*weight, *maxconn), "{line}");
+            assert_eq!(answer.info(None), *info, "{line}");
+        }
+        assert_eq!(AgentAnswer::parse(b"maxconn:x").info(Some("no number")), "agent warns : no number");
+    }
+}

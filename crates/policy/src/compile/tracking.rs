@@ -1,0 +1,113 @@
+//! Links servers that share a state (configuration manual, section 5.2, "track"), once all of them are known. Must never
+//! know a state.
+
+use super::Compiler;
+use crate::program::{Proxy, Server, ServerPlace};
+use config::diagnostic::Form;
+use config::spec::{ProxyKind, Spec};
+
+impl Compiler<'_> {
+    /// Links them, and tells what cannot be.
+    pub(super) fn link_tracking(&mut self, spec: &Spec, proxies: &mut [Proxy]) {
+        let mut links: Vec<(ServerPlace, ServerPlace)> = Vec::new();
+        for (index, written) in spec.proxies.iter().enumerate() {
+            for server in &written.servers {
+                let (Some(track), Some(own)) = (&server.check.track, place(proxies, index, &server.name.value)) else {
+                    continue;
+                };
+                let head = format!("'server {}/{}' : ", written.name.value, server.name.value);
+                match self.leader(spec, proxies, own, &track.value) {
+                    Ok(leader) => links.push((leader, own)),
+                    Err(message) => self.alert(server.span, Form::Parsing, format!("{head}{message}")),
+                }
+            }
+        }
+        for (leader, follower) in &links {
+            let at = |place: &ServerPlace, proxies: &mut [Proxy], change: &mut dyn FnMut(&mut Server)| {
+                let backend = proxies[place.0].backend.as_mut();
+                backend.and_then(|backend| backend.servers.get_mut(place.1)).into_iter().for_each(change);
+            };
+            at(follower, proxies, &mut |server| server.tracking.leader = Some(*leader));
+            at(leader, proxies, &mut |server| {
+                let known = std::mem::take(&mut server.tracking.followers);
+                server.tracking.followers = std::iter::once(*follower).chain(known).collect();
+            });
+        }
+    }
+
+    /// The server that `own` tracks by that name.
+    fn leader(&self, spec: &Spec, proxies: &[Proxy], own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
+        let leader = find(proxies, own.0, name)?;
+        let shown = |place: ServerPlace| {
+            let server = server(proxies, place).map_or("", |server| &server.name);
+            format!("{}/{server}", proxies[place.0].name)
+        };
+        // Along the chain to whoever is checked; more steps than servers are a loop.
+        let most = proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
+        let mut end = leader;
+        for _ in 0..=most {
+            if end == own {
+                break;
+            }
+            let next = tracked(spec, proxies, end);
+            match next.map(|name| find(proxies, end.0, name)) {
+                Some(Ok(next)) => end = next,
+                // Its own line tells.
+                Some(Err(_)) => return Ok(leader),
+                None => break,
+            }
+        }
+        if end == own || tracked(spec, proxies, end).is_some() {
+            return Err(format!(
+                "unable to track {} as it belongs to a tracking chain looping back to {}.",
+                shown(leader),
+                shown(own)
+            ));
+        }
+        let is_checked = server(proxies, end).is_some_and(|server| server.check.is_some() || server.agent.is_some());
+        if !is_checked && end == leader {
+            return Err(format!(
+                "unable to use {} for tracking as it does not have any check nor agent enabled.",
+                shown(leader)
+            ));
+        }
+        let conditional =
+            |place: ServerPlace| proxies[place.0].backend.as_ref().is_some_and(|backend| backend.check.disable_on_404);
+        if own.0 != leader.0 && conditional(own) != conditional(leader) {
+            return Err(format!("unable to use {} for tracking: disable-on-404 option inconsistency.", shown(leader)));
+        }
+        Ok(leader)
+    }
+}
+
+fn server(proxies: &[Proxy], (proxy, server): ServerPlace) -> Option<&Server> {
+    proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
+}
+
+/// The server of that name in a proxy.
+fn place(proxies: &[Proxy], proxy: usize, name: &str) -> Option<ServerPlace> {
+    let servers = &proxies.get(proxy)?.backend.as_ref()?.servers;
+    servers.iter().position(|server| *server.name == *name).map(|server| (proxy, server))
+}
+
+/// What a server tracks, as it is written.
+fn tracked<'a>(spec: &'a Spec, proxies: &[Proxy], at: ServerPlace) -> Option<&'a str> {
+    let name = &server(proxies, at)?.name;
+    let servers = &spec.proxies.get(at.0)?.servers;
+    let written = servers.iter().find(|server| *server.name.value == **name)?;
+    written.check.track.as_ref().map(|track| track.value.as_str())
+}
+
+/// `[<backend>/]<server>`.
+fn find(proxies: &[Proxy], current: usize, name: &str) -> Result<ServerPlace, String> {
+    let (proxy, server) = match name.split_once('/') {
+        Some((backend, server)) => {
+            let mut named = proxies.iter().filter(|proxy| *proxy.name == *backend && proxy.kind != ProxyKind::Frontend);
+            let found =
+                named.next().ok_or_else(|| format!("unable to find required proxy '{backend}' for tracking."))?;
+            (found.index, server)
+        }
+        None => (current, name),
+    };
+    place(proxies, proxy, server).ok_or_else(|| format!("unable to find required server '{server}' for tracking."))
+}

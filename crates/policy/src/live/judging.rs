@@ -1,0 +1,156 @@
+//! What checks, agents, traffic, administrators and other servers say of a server, and what that makes of it: the
+//! transitions behind a backend's lock that are not requests. Must never run a check.
+
+use super::server::ServerState;
+use super::servers::Servers;
+use super::{Admin, Inherited, Standing, Transition};
+use crate::check::{Health, Operation, Report};
+use base::moment::Moment;
+use config::spec::OnError;
+use std::task::{Context, Poll, Waker};
+
+/// What happened, and whose turn it is now.
+pub(super) type Outcome = (Option<Transition>, Vec<Waker>);
+
+/// Which of a server's two checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checker {
+    /// Its health check (`check`).
+    Health,
+    /// Its agent (`agent-check`).
+    Agent,
+}
+
+impl Servers {
+    /// Changes something about a server, and sees to what follows.
+    fn turn(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> Outcome {
+        let Some(before) = self.status(server) else { return (None, Vec::new()) };
+        let wakers = self.change_state(server, now, change);
+        (self.status(server).map(|after| Transition { before, after }), wakers)
+    }
+
+    pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> Outcome {
+        self.turn(server, now, |state| state.forced = admin)
+    }
+
+    /// The server that this one tracks stands like that.
+    pub(super) fn follow(&mut self, server: usize, leader: Standing, now: Moment) -> Outcome {
+        self.turn(server, now, |state| {
+            state.inherited = leader.wanted;
+            state.operation = leader.operation;
+        })
+    }
+
+    /// What the servers that track this one follow.
+    pub(super) fn standing(&self, server: usize) -> Option<Standing> {
+        let state = self.servers.get(server)?;
+        let maintenance = state.admin() == Admin::Maintenance;
+        let drain = state.forced == Admin::Drain || state.inherited.drain;
+        Some(Standing { operation: state.operation, wanted: Inherited { maintenance, drain } })
+    }
+
+    /// A check begins. False: the server is not to be checked.
+    pub(super) fn begin_check(&mut self, server: usize, checker: Checker) -> bool {
+        let Some(state) = self.servers.get_mut(server) else { return false };
+        let paused = checker == Checker::Health && state.admin() == Admin::Maintenance;
+        let health = checked(state, checker).filter(|health| !paused && health.is_enabled());
+        health.map(|health| health.begin()).is_some()
+    }
+
+    /// A check ended: what that changed, and whether it is worth a line of the log.
+    pub(super) fn end_check(
+        &mut self,
+        server: usize,
+        checker: Checker,
+        report: Report,
+        now: Moment,
+    ) -> (bool, Option<Transition>, Vec<Waker>) {
+        let Some(health) = self.servers.get_mut(server).and_then(|state| checked(state, checker)) else {
+            return (false, None, Vec::new());
+        };
+        let (wanted, told) = match checker {
+            Checker::Health => health.end(report),
+            Checker::Agent => health.end_of_agent(report),
+        };
+        let Some(wanted) = wanted else { return (told, None, Vec::new()) };
+        let (change, wakers) = self.turn_if(server, now, wanted);
+        (told, change, wakers)
+    }
+
+    /// Nothing is worked out anew where the server does already what is wanted.
+    fn turn_if(&mut self, server: usize, now: Moment, wanted: Operation) -> Outcome {
+        match self.servers.get(server).is_none_or(|state| state.operation == wanted) {
+            true => (None, Vec::new()),
+            false => self.turn(server, now, |state| state.operate(wanted)),
+        }
+    }
+
+    /// Traffic has shown too many errors in a row.
+    pub(super) fn suspect(
+        &mut self,
+        server: usize,
+        on_error: OnError,
+        (errors, last): (u32, &str),
+        now: Moment,
+    ) -> (bool, Option<Transition>, Vec<Waker>) {
+        let none = (false, None, Vec::new());
+        let Some(state) = self.servers.get_mut(server).filter(|state| state.admin() != Admin::Maintenance) else {
+            return none;
+        };
+        let Some(health) = state.health.as_mut().filter(|health| health.is_enabled()) else { return none };
+        let (wanted, told) = health.suspect(on_error, errors, last);
+        let watcher = state.watcher.take();
+        let (change, mut wakers) = match wanted {
+            Some(wanted) => self.turn_if(server, now, wanted),
+            None => (None, Vec::new()),
+        };
+        wakers.extend(watcher);
+        (told, change, wakers)
+    }
+
+    /// Ready once the next health check of a server is to come sooner than it was to.
+    pub(super) fn poll_hurry(&mut self, server: usize, cx: &Context<'_>) -> Poll<()> {
+        let Some(state) = self.servers.get_mut(server) else { return Poll::Ready(()) };
+        if state.health.as_ref().is_none_or(|health| health.is_hurried()) {
+            return Poll::Ready(());
+        }
+        if state.watcher.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
+            state.watcher = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// An order says what a server does, in the name of one of its checks.
+    pub(super) fn force(&mut self, server: usize, checker: Checker, operation: Operation, now: Moment) -> Outcome {
+        let Some(state) = self.servers.get_mut(server) else { return (None, Vec::new()) };
+        if let Some(health) = checked(state, checker) {
+            health.force(operation);
+        }
+        self.turn(server, now, |state| match checker {
+            Checker::Health => state.operation = operation,
+            Checker::Agent => state.operate(operation),
+        })
+    }
+
+    /// Pauses or resumes one of a server's checks. False: it has none of the kind.
+    pub(super) fn enable(&mut self, server: usize, checker: Checker, enabled: bool) -> bool {
+        let health = self.servers.get_mut(server).and_then(|state| checked(state, checker));
+        health.map(|health| health.enable(enabled)).is_some()
+    }
+
+    /// What one of a server's checks says.
+    pub(super) fn health(&self, server: usize, checker: Checker) -> Option<Health> {
+        let state = self.servers.get(server)?;
+        match checker {
+            Checker::Health => state.health.as_deref().cloned(),
+            Checker::Agent => state.agent.as_deref().cloned(),
+        }
+    }
+}
+
+fn checked(state: &mut ServerState, checker: Checker) -> Option<&mut Health> {
+    match checker {
+        Checker::Health => state.health.as_deref_mut(),
+        Checker::Agent => state.agent.as_deref_mut(),
+    }
+}
