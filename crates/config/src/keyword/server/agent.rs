@@ -7,6 +7,7 @@ use crate::address::AddressRules;
 use crate::document::Word;
 use crate::keyword::source;
 use crate::span::Spanned;
+use crate::spec::AddressSpec;
 
 pub(super) fn check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.check.agent.enabled = true;
@@ -21,8 +22,10 @@ pub(super) fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Op
         return context.error(keyword.span, "'agent-addr' expects an address as argument.");
     };
     match source::literal(word, &AddressRules::SOURCE, context.environment) {
-        Ok(address) => context.draft.check.agent.address = Some(Spanned::new(address, word.span)),
-        Err(_) => {
+        Ok(address @ AddressSpec::Inet { .. }) => {
+            context.draft.check.agent.address = Some(Spanned::new(address, word.span))
+        }
+        Ok(_) | Err(_) => {
             let message = format!("parsing agent-addr failed. Check if '{}' is correct address.", word.text);
             context.error(word.span, message);
         }
