@@ -27,7 +27,12 @@ fuzz_target!(|data: &[u8]| {
     };
     let subject = Subject { source: None, request, bytes };
     let some = |number: u8| (number > 0).then_some(u32::from(number));
-    let uri = UriSpec { whole: choice & 1 != 0, path_only: choice & 2 != 0, depth: some(choice >> 2 & 7), len: some(choice >> 5) };
+    let uri = UriSpec {
+        whole: choice & 1 != 0,
+        path_only: choice & 2 != 0,
+        depth: some(choice >> 2 & 7),
+        len: some(choice >> 5),
+    };
     let ways = [
         BalanceSpec::Uri(uri),
         BalanceSpec::UrlParam { name: "p".to_owned(), check_post: true },

@@ -107,7 +107,8 @@ fn judge(head: &Head, limits: &Limits) {
 
 /// Another spelling of names changes the case of letters and nothing else, and a field behind all others adds one line.
 fn respell(head: &Head, plain: &[u8]) {
-    let spelling: Spelling = [("host", "HOST"), ("x-a", "X-a"), ("content-length", "Content-Length")].into_iter().collect();
+    let spelling: Spelling =
+        [("host", "HOST"), ("x-a", "X-a"), ("content-length", "Content-Length")].into_iter().collect();
     let edits = Edits {
         connection: ConnectionLine::for_request(head, true),
         framing: head.framing,

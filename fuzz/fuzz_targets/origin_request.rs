@@ -37,7 +37,9 @@ fuzz_target!(|data: &[u8]| {
     match (&whole, &in_pieces) {
         // What is refused for its length is so at another byte, and a line that goes wrong when it ends.
         (Progress::Refused(_), Progress::Refused(_)) => {}
-        (Progress::Refused(_), Progress::Partial) => assert!(input.last() != Some(&b'\n'), "a line that ended is judged"),
+        (Progress::Refused(_), Progress::Partial) => {
+            assert!(input.last() != Some(&b'\n'), "a line that ended is judged")
+        }
         _ => assert_eq!(whole, in_pieces),
     }
 });
