@@ -1,4 +1,5 @@
-//! The ground floor: moments, buffers, slab, timer wheel, hashes and sets of processors that every crate of Weir stands on.
+//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow and sets of processors that
+//! every crate of Weir stands on.
 //!
 //! It must never read a clock, open anything or know a protocol.
 
@@ -6,11 +7,13 @@ pub mod buffer;
 pub mod hash;
 pub mod moment;
 pub mod processors;
+pub mod roster;
 pub mod slab;
 pub mod wheel;
 
 pub use buffer::{Buffer, BufferPool};
 pub use moment::{Moment, WallTime};
 pub use processors::ProcessorSet;
+pub use roster::Roster;
 pub use slab::{Key, Slab};
 pub use wheel::{TimerKey, TimerWheel};

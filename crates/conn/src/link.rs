@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base::Roster;
 use rt::net::{ParkedId, ParkedStream, Stream};
 
 use crate::identity::{Identity, Particulars};
@@ -152,7 +153,8 @@ struct Server {
 
 /// The idle links of the process, shared by all workers.
 pub struct Pool {
-    servers: Box<[Server]>,
+    servers: Roster<Server>,
+    workers: usize,
     /// False: a worker never takes another's links (`tune.idle-pool.shared off`).
     shared: bool,
 }
@@ -160,14 +162,13 @@ pub struct Pool {
 impl Pool {
     /// A pool for servers with these limits, and so many workers.
     pub fn new(limits: &[Limits], workers: usize, shared: bool) -> Self {
-        let servers = limits.iter().map(|&limits| Server {
-            limits,
-            generation: AtomicU32::new(0),
-            idle: AtomicUsize::new(0),
-            quota: Quota::default(),
-            lists: (0..workers).map(|_| List::new()).collect(),
-        });
-        Self { servers: servers.collect(), shared }
+        let servers = limits.iter().map(|&limits| Server::new(limits, workers)).collect();
+        Self { servers, workers, shared }
+    }
+
+    /// One more server; its number, or `None` where there are too many.
+    pub fn add(&self, limits: Limits) -> Option<ServerId> {
+        self.servers.push(|_| Server::new(limits, self.workers)).ok()
     }
 
     /// An idle link to `server` of that kind which is open and silent, the most recently used of this worker first.
@@ -335,6 +336,16 @@ impl Pool {
 }
 
 impl Server {
+    fn new(limits: Limits, workers: usize) -> Self {
+        Self {
+            limits,
+            generation: AtomicU32::new(0),
+            idle: AtomicUsize::new(0),
+            quota: Quota::default(),
+            lists: (0..workers).map(|_| List::new()).collect(),
+        }
+    }
+
     fn limited(&self) -> bool {
         self.limits.most != usize::MAX
     }

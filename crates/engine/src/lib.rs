@@ -235,21 +235,26 @@ async fn reap(worker: Rc<Worker>) {
     }
 }
 
+/// How often is looked for the first server, where there is none.
+const PURGE_LOOK: Duration = Duration::from_secs(5);
+
 /// Closes idle links that nobody needed for a while (`pool-purge-delay`).
 async fn purge(worker: Rc<Worker>) {
     let program = Arc::clone(&worker.shared.program);
-    let servers = || program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers);
-    let Some(shortest) = servers().map(|server| server.pool_purge_delay).min() else { return };
-    let step = shortest.max(Duration::from_millis(100));
-    let mut due: Vec<_> = servers().map(|server| rt::now() + server.pool_purge_delay).collect();
+    let servers = || program.proxies.iter().flat_map(|proxy| proxy.servers());
+    // By serial number: servers may be added.
+    let mut due: Vec<base::Moment> = Vec::new();
     loop {
-        rt::sleep(step).await;
+        for server in servers().filter(|server| server.serial >= due.len()).collect::<Vec<_>>() {
+            due.resize(server.serial + 1, rt::now() + server.pool_purge_delay);
+        }
+        let shortest = servers().map(|server| server.pool_purge_delay).min().unwrap_or(PURGE_LOOK);
+        rt::sleep(shortest.max(Duration::from_millis(100))).await;
         let now = rt::now();
-        for (server, due) in servers().zip(&mut due) {
-            if now >= *due {
-                worker.shared.pool.purge(server.serial, worker.id);
-                *due = now + server.pool_purge_delay;
-            }
+        for server in servers() {
+            let Some(due) = due.get_mut(server.serial).filter(|due| now >= **due) else { continue };
+            worker.shared.pool.purge(server.serial, worker.id);
+            *due = now + server.pool_purge_delay;
         }
     }
 }

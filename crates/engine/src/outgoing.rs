@@ -6,17 +6,24 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::Roster;
 use conn::ports::SourcePorts;
-use policy::program::{Global, Namespace, Program, Server, ServerAddress};
+use policy::program::{Global, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{ConnectOptions, KeepAlive};
 
 /// By a server's serial number.
 #[derive(Debug)]
 pub struct Outgoing {
-    routes: Box<[Route]>,
-    addresses: Box<[Moved]>,
+    ways: Roster<Way>,
     /// The namespaces that clients may be in, by name.
     namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
+}
+
+/// The way to a server, and where that is.
+#[derive(Debug, Default)]
+struct Way {
+    route: Route,
+    moved: Moved,
 }
 
 /// The address of a server that was changed at run time.
@@ -55,20 +62,23 @@ pub struct Route {
 impl Outgoing {
     /// For all servers of a program.
     pub fn new(program: &Program) -> Self {
-        let mut routes = vec![Route::default(); program.servers];
+        let mut ways: Vec<Way> = (0..program.servers).map(|_| Way::default()).collect();
         for proxy in &program.proxies {
-            for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
-                let mut route = route(server, &program.global);
-                route.options.reset_on_close = proxy.options.nolinger;
-                routes[server.serial] = route;
+            for server in proxy.servers() {
+                ways[server.serial].route = route(proxy, server, &program.global);
             }
         }
         let opened = program.namespaces.iter().filter_map(|name| {
             let namespace = rt::net::Namespace::open(name).ok()?;
             Some((name.clone(), Arc::new(namespace)))
         });
-        let addresses = (0..program.servers).map(|_| Moved::default()).collect();
-        Self { routes: routes.into(), addresses, namespaces: opened.collect() }
+        Self { ways: ways.into(), namespaces: opened.collect() }
+    }
+
+    /// Another server, which the runtime API adds: its serial number is the next one.
+    #[allow(dead_code)]
+    pub(crate) fn add(&self, proxy: &Proxy, server: &Server, global: &Global) {
+        let _ = self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() });
     }
 
     /// Whether clients may be in any namespace but the process's own.
@@ -83,24 +93,24 @@ impl Outgoing {
 
     /// Where a server is now.
     pub fn address<'s>(&self, server: &'s Server) -> Cow<'s, ServerAddress> {
-        let moved = self.addresses.get(server.serial).and_then(Moved::address);
+        let moved = self.ways.get(server.serial).and_then(|way| way.moved.address());
         moved.map_or(Cow::Borrowed(&server.address), Cow::Owned)
     }
 
     /// A server is somewhere else from now on. Whoever calls this has the links to it forgotten afterwards.
     pub fn set_address(&self, server: &Server, address: ServerAddress) {
-        if let Some(moved) = self.addresses.get(server.serial) {
-            moved.set(address);
+        if let Some(way) = self.ways.get(server.serial) {
+            way.moved.set(address);
         }
     }
 
     /// The way to the server with that number.
     pub fn route(&self, serial: usize) -> Option<&Route> {
-        self.routes.get(serial)
+        self.ways.get(serial).map(|way| &way.route)
     }
 }
 
-fn route(server: &Server, global: &Global) -> Route {
+fn route(proxy: &Proxy, server: &Server, global: &Global) -> Route {
     let connecting = &server.connecting;
     let buffers = global.server_buffers;
     let source = connecting.source.as_ref();
@@ -128,6 +138,7 @@ fn route(server: &Server, global: &Global) -> Route {
             interval: keepalive.interval,
         }),
         namespace,
+        reset_on_close: proxy.options.nolinger,
         ..ConnectOptions::default()
     };
     Route { options, ports, blocked }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use base::Roster;
 use base::moment::Moment;
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
@@ -230,7 +231,7 @@ pub struct Worker {
     /// What all workers share.
     pub shared: Arc<Shared>,
     /// Its own handles to the proxies' state, by index.
-    states: Box<[Local]>,
+    states: Roster<Local>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
     /// Where lines go.
@@ -280,6 +281,21 @@ impl Worker {
 
     /// The state of the proxy with that index, by this worker's own handle.
     pub fn state(&self, index: usize) -> &Local {
+        match self.states.get(index) {
+            Some(state) => state,
+            None => self.first_state(index),
+        }
+    }
+
+    /// The proxy was added since this worker was asked for one last.
+    #[cold]
+    fn first_state(&self, index: usize) -> &Local {
+        let known = self.shared.live.proxies.places();
+        while self.states.places() < known {
+            if self.states.push(|place| Local::new(Arc::clone(&self.shared.live.proxies[place]))).is_err() {
+                break;
+            }
+        }
         &self.states[index]
     }
 

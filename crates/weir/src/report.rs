@@ -47,9 +47,8 @@ pub fn servers(shared: &Shared, messages: &mut Messages) {
 
 fn sentences(shared: &Shared, proxy: &Proxy) -> Vec<String> {
     let Some(state) = shared.live.proxies.get(proxy.index) else { return Vec::new() };
-    let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
     let (mut said, mut active, mut backup, mut waiting) = (Vec::new(), 0, 0, 0);
-    for server in servers {
+    for server in proxy.servers() {
         let up = state.load(server.index).is_some_and(|(_, up)| up);
         let counter = if server.backup { &mut backup } else { &mut active };
         *counter += u32::from(up);
@@ -75,7 +74,7 @@ fn sentences(shared: &Shared, proxy: &Proxy) -> Vec<String> {
         state.feconn()
     );
     let name = &proxy.name;
-    said.push(match (servers.is_empty(), active, backup) {
+    said.push(match (proxy.servers().next().is_none(), active, backup) {
         (true, ..) => format!("SIGHUP: Proxy {name} has no servers. {load}"),
         (false, 0, 0) => format!("SIGHUP: Proxy {name} has no server available ! {load}"),
         (false, 0, _) => format!("SIGHUP: Proxy {name} is running on backup servers. {load}"),

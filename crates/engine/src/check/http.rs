@@ -82,8 +82,7 @@ impl<'a> Course<'a> {
             ServerAddress::Inet { ip, .. } => (ip.to_string(), "0".to_owned()),
             _ => ("unix".to_owned(), "unix".to_owned()),
         };
-        let servers = self.proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
-        let statuses = || servers.iter().filter_map(|server| live.status(server.index));
+        let statuses = || self.proxy.servers().filter_map(|server| live.status(server.index));
         let usable = statuses().filter(|status| status.takes_part);
         let total: u32 = usable.map(|status| status.weight).sum();
         let connections: u32 = statuses().map(|status| status.load.served).sum();

@@ -27,8 +27,7 @@ pub use targets::{Orders, Targets};
 pub fn start(worker: &Rc<Worker>) {
     let (workers, most) = (worker.shared.workers(), worker.shared.program.global.max_spread_checks);
     for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
-        let checked: Vec<_> = servers.iter().filter_map(|server| Some((server, server.check.as_ref()?))).collect();
+        let checked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.check.as_ref()?))).collect();
         let Some(shortest) = checked.iter().map(|(_, check)| check.pace.fast.min(check.pace.steady)).min() else {
             continue;
         };

@@ -24,8 +24,7 @@ pub struct Online {
 impl Online {
     /// As it is now.
     pub fn of(proxy: &Proxy, state: &ProxyState) -> Self {
-        let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
-        let states = servers.iter().filter_map(|server| state.status(server.index));
+        let states = proxy.servers().filter_map(|server| state.status(server.index));
         let (mut active, mut backup) = (0, 0);
         for one in states.filter(|one| one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0) {
             *(if one.backup { &mut backup } else { &mut active }) += 1;

@@ -135,9 +135,12 @@ pub fn compile(
         .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
         .collect();
     for proxy in &mut proxies {
-        for server in proxy.backend.iter_mut().flat_map(|backend| &mut backend.servers) {
-            server.serial = servers;
-            servers += 1;
+        let Some(backend) = &mut proxy.backend else { continue };
+        for place in 0..backend.servers.places() {
+            if let Some(server) = backend.servers.get_mut(place) {
+                server.serial = servers;
+                servers += 1;
+            }
         }
     }
     backend::fill_in_fullconn(spec, &mut proxies);

@@ -28,7 +28,7 @@ pub const TABLE: &[Converter] = &[
             let (servers, state) =
                 (&context.proxy(backend)?.backend.as_ref()?.servers, context.live?.proxies.get(backend)?);
             let usable =
-                (0..servers.len()).filter(|server| state.load(*server).is_some_and(|(_, takes_part)| takes_part));
+                servers.iter().filter(|server| state.load(server.index).is_some_and(|(_, takes_part)| takes_part));
             Some(Value::Int(usable.count() as i64))
         },
     ),
@@ -63,7 +63,8 @@ fn is_up(status: &ServerStatus) -> bool {
 /// The index of the backend of that name.
 fn backend(context: &Context<'_>, name: &[u8]) -> Option<usize> {
     let mut proxies = context.program?.proxies.iter();
-    proxies.position(|proxy| proxy.backend.is_some() && proxy.name.as_bytes() == name)
+    let found = proxies.find(|proxy| proxy.backend.is_some() && proxy.name.as_bytes() == name)?;
+    Some(found.index)
 }
 
 /// The indices of a server and its backend: the one that is named, or the request's.
@@ -73,8 +74,8 @@ fn server(context: &Context<'_>, name: &[u8]) -> Option<(usize, usize)> {
         None => (context.backend?, name),
     };
     let servers = &context.proxy(backend)?.backend.as_ref()?.servers;
-    let server = servers.iter().position(|server| server.name.as_bytes() == name)?;
-    Some((backend, server))
+    let server = servers.iter().find(|server| server.name.as_bytes() == name)?;
+    Some((backend, server.index))
 }
 
 #[cfg(test)]

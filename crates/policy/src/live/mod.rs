@@ -31,6 +31,7 @@ pub use status::{Admin, Inherited, ServerStatus, Standing, Transition};
 use crate::pattern::Key;
 use crate::program::{Program, Proxy, ServerPlace};
 use crate::variable::{Known, Store, VariableLimits, Variables};
+use base::Roster;
 use base::moment::Moment;
 use config::spec::RatesSpec;
 use std::sync::atomic::AtomicU32;
@@ -42,7 +43,7 @@ pub struct Live {
     /// The process's connections.
     pub process: Arc<ProcessState>,
     /// By proxy index.
-    pub proxies: Vec<Arc<ProxyState>>,
+    pub proxies: Roster<Arc<ProxyState>>,
     /// Variables of the process (`proc`).
     pub variables: RwLock<Store>,
     /// How much variables may hold; `None`: what they like.

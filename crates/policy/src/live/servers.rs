@@ -59,11 +59,12 @@ impl Servers {
         let written = backend.map(|backend| backend.balance.clone()).unwrap_or_default();
         let hash = backend.map(|backend| backend.hash).unwrap_or_default();
         let (row, balance) = balance::find(&written, &hash);
-        let configured = backend.map_or(&[][..], |backend| &backend.servers);
-        let mut loads = Loads::new(configured.len());
-        let mut servers = Vec::with_capacity(configured.len());
+        let configured = || backend.into_iter().flat_map(|backend| &backend.servers);
+        let count = configured().count();
+        let mut loads = Loads::new(count);
+        let mut servers = Vec::with_capacity(count);
         let mut ramps = Ramps::new(backend.map_or(1, |backend| backend.fullconn));
-        for (index, server) in configured.iter().enumerate() {
+        for (index, server) in configured().enumerate() {
             loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
             if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
                 ramps.add(index, least, most);

@@ -1,5 +1,6 @@
-//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. A program
-//! never changes; what may change at run time lives in [`crate::live`]. Must never hold a socket, a count or text that
+//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. Nothing
+//! in a program ever changes but that its lists of proxies and of servers grow; what changes at run time lives in
+//! [`crate::live`]. Must never hold a socket, a count or text that
 //! still has to be interpreted.
 
 mod address;
@@ -40,6 +41,7 @@ pub use userlist::{Password, User, Userlist};
 use crate::key::Keys;
 use crate::pattern::Lists;
 use crate::variable::{Known, Stored, Variable};
+use base::Roster;
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.
@@ -47,8 +49,9 @@ use std::sync::Arc;
 pub struct Program {
     /// What holds for the process.
     pub global: Global,
-    /// Every proxy in file order; a proxy's `index` is its place here. Disabled ones stay, so that indices hold.
-    pub proxies: Vec<Arc<Proxy>>,
+    /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
+    /// ones stay, so that indices hold.
+    pub proxies: Roster<Arc<Proxy>>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
     /// Relays of log lines.
@@ -59,7 +62,8 @@ pub struct Program {
     pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.
     pub namespaces: Vec<Box<str>>,
-    /// Number of servers over all backends: the bound of [`Server::serial`].
+    /// Number of servers over all backends that the configuration knows: those that the runtime API adds have a larger
+    /// [`Server::serial`].
     pub servers: usize,
     /// The runtime API.
     pub runtime: Runtime,

@@ -12,6 +12,8 @@ use crate::condition::Condition;
 use crate::expression::{Conversion, Expression};
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
+use base::Roster;
+use base::roster::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
@@ -205,8 +207,8 @@ pub struct Bind {
 /// A proxy's server side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backend {
-    /// Its servers.
-    pub servers: Vec<Server>,
+    /// Its servers: those of the configuration, then those that the runtime API adds.
+    pub servers: Roster<Server>,
     /// `balance`.
     pub balance: BalanceSpec,
     /// `hash-type` and its kin.
@@ -242,7 +244,7 @@ pub struct Backend {
 pub struct Server {
     /// Its place in [`Backend::servers`].
     pub index: usize,
-    /// Its number over all backends, below [`super::Program::servers`].
+    /// Its number over all backends.
     pub serial: usize,
     /// Its name.
     pub name: Box<str>,
@@ -296,7 +298,20 @@ pub struct Server {
     pub up_shuts_backups: bool,
 }
 
+/// No server.
+static NONE: std::sync::LazyLock<Roster<Server>> = std::sync::LazyLock::new(Roster::default);
+
 impl Proxy {
+    /// Its servers that were not removed; none where it is no backend.
+    pub fn servers(&self) -> Iter<'_, Server> {
+        self.backend.as_ref().map_or_else(|| NONE.iter(), |backend| backend.servers.iter())
+    }
+
+    /// The server at a place, be it removed.
+    pub fn server(&self, index: usize) -> Option<&Server> {
+        self.backend.as_ref()?.servers.get(index)
+    }
+
     /// The close mode of a request that came through this proxy and goes to `backend`.
     pub fn close_mode_with(&self, backend: &Self) -> CloseMode {
         combine_close_modes(self.close_mode, backend.close_mode)

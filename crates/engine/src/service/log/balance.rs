@@ -31,7 +31,6 @@ impl Balance {
     /// The backend that a proxy is; its servers become places.
     pub(super) fn new(program: &Arc<Program>, live: &Arc<Live>, proxy: &Proxy, places: &mut Places) -> Self {
         let backend = proxy.backend.as_ref();
-        let servers = backend.map_or(&[][..], |backend| &backend.servers);
         let place = |server: &policy::program::Server| match server.log {
             Some(LogServer::Ring(ring)) => Place::Ring(ring),
             // The program has resolved every address that lines can go to.
@@ -45,7 +44,7 @@ impl Balance {
             live: Arc::clone(live),
             proxy: proxy.index,
             key,
-            places: servers.iter().map(|server| places.add(place(server))).collect(),
+            places: proxy.servers().map(|server| places.add(place(server))).collect(),
         }
     }
 

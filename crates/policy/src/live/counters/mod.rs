@@ -8,7 +8,7 @@ pub use cell::{Averages, Count, Peak};
 pub use rate::Rate;
 
 use crate::program::Program;
-use base::Moment;
+use base::{Moment, Roster};
 
 /// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
 #[derive(Debug, Default)]
@@ -143,9 +143,9 @@ pub struct WorkerTallies {
     /// Of the process.
     pub process: ProcessTally,
     /// Of each proxy, by index.
-    pub proxies: Box<[ProxyTallies]>,
+    pub proxies: Roster<ProxyTallies>,
     /// Of each server, by serial.
-    pub servers: Box<[Tally]>,
+    pub servers: Roster<Tally>,
 }
 
 impl WorkerTallies {
@@ -156,7 +156,11 @@ impl WorkerTallies {
             back: Tally::default(),
             binds: tallies(proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len())),
         });
-        Self { process: ProcessTally::default(), proxies: proxies.collect(), servers: tallies(program.servers) }
+        Self {
+            process: ProcessTally::default(),
+            proxies: proxies.collect(),
+            servers: (0..program.servers).map(|_| Tally::default()).collect(),
+        }
     }
 
     /// Forgets the maxima, or everything (`clear counters`). By the worker itself.

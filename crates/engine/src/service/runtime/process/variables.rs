@@ -32,7 +32,7 @@ struct Running<'a>(&'a Program);
 
 impl Running<'_> {
     fn find(&self, name: &str, other: ProxyKind) -> Option<usize> {
-        self.0.proxies.iter().position(|proxy| proxy.kind != other && &*proxy.name == name)
+        self.0.proxies.iter().find(|proxy| proxy.kind != other && &*proxy.name == name).map(|proxy| proxy.index)
     }
 }
 
@@ -49,9 +49,8 @@ impl Names for Running<'_> {
         let missing = || format!("unable to find server '{name}'");
         let (backend, server) = name.split_once('/').ok_or_else(missing)?;
         let index = self.backend(backend).ok_or_else(|| format!("unable to find proxy '{backend}'"))?;
-        let servers = self.0.proxies[index].backend.as_ref().map_or(&[][..], |backend| &backend.servers);
-        let found = servers.iter().position(|known| &*known.name == server);
-        Ok((index, found.ok_or_else(missing)?))
+        let found = self.0.proxies[index].servers().find(|known| &*known.name == server);
+        Ok((index, found.ok_or_else(missing)?.index))
     }
 
     fn userlist(&self, _: &str) -> Option<usize> {

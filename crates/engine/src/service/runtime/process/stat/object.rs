@@ -278,7 +278,7 @@ impl<'a> Object<'a> {
         match self.kind {
             Kind::Server(server) if server.check.is_some() => seconds(self.state().downtime(server.index, self.now)),
             Kind::Server(_) => Value::None,
-            _ if self.servers().is_empty() => Value::None,
+            _ if self.servers().next().is_none() => Value::None,
             _ => seconds(self.state().outages(self.now).1),
         }
     }
@@ -370,14 +370,14 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn servers(&self) -> &'a [Server] {
-        self.proxy.backend.as_ref().map_or(&[], |backend| &backend.servers)
+    fn servers(&self) -> impl Iterator<Item = &'a Server> + use<'a> {
+        self.proxy.servers()
     }
 
     /// Servers that can be given requests, of one class.
     fn usable_servers(&self, backup: bool) -> impl Iterator<Item = u32> {
         let state = self.state();
-        let servers = self.servers().iter().filter(move |server| server.backup == backup);
+        let servers = self.servers().filter(move |server| server.backup == backup);
         let statuses = servers.filter_map(|server| state.status(server.index));
         let ready = statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping);
         ready.map(|one| one.weight)
@@ -418,13 +418,13 @@ impl<'a> Object<'a> {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
             Kind::Server(server) => self.server_status(server),
             Kind::Backend => {
-                let up = self.servers().is_empty() || self.weight() > 0;
+                let up = self.servers().next().is_none() || self.weight() > 0;
                 let word = if up { "UP" } else { "DOWN" };
                 if !self.counts_servers {
                     return word.to_owned();
                 }
                 let enabled = self.usable_servers(false).count() + self.usable_servers(true).count();
-                format!("{word} ({enabled}/{})", self.servers().len())
+                format!("{word} ({enabled}/{})", self.servers().count())
             }
         }
     }

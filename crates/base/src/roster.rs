@@ -1,0 +1,328 @@
+//! A list that grows at its end while others read it, and whose entries never move: a place that was given out stays
+//! good. Entries can be struck off; what is struck off is skipped, not freed. Must never give a place to anything else.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Entries of the first block of what comes later; each block is twice as long as the one before.
+const FIRST_BLOCK: usize = 16;
+
+/// Blocks of what comes later.
+const BLOCKS: usize = 10;
+
+/// So many entries can be added to those that were there from the start.
+pub const MOST_ADDED: usize = FIRST_BLOCK * ((1 << BLOCKS) - 1);
+
+/// One entry.
+struct Entry<T> {
+    value: T,
+    struck: AtomicBool,
+}
+
+impl<T> Entry<T> {
+    fn new(value: T) -> Self {
+        Self { value, struck: AtomicBool::new(false) }
+    }
+}
+
+type Block<T> = OnceLock<Box<[OnceLock<Entry<T>>]>>;
+
+/// A list that grows at its end while others read it.
+pub struct Roster<T> {
+    first: Box<[T]>,
+    /// Which of these are struck off: apart, so that they lie as they would in a vector.
+    first_struck: Box<[AtomicBool]>,
+    later: Box<[Block<T>; BLOCKS]>,
+    /// Entries that were given a place, struck off or not.
+    places: AtomicUsize,
+    /// Entries that are struck off.
+    struck: AtomicUsize,
+    /// One adds at a time.
+    adding: Mutex<()>,
+}
+
+/// The list has no room for another entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+/// The block and the place in it of an entry that came later.
+const fn place(index: usize) -> (usize, usize) {
+    let block = (index / FIRST_BLOCK + 1).ilog2() as usize;
+    (block, index - FIRST_BLOCK * ((1 << block) - 1))
+}
+
+impl<T> Roster<T> {
+    /// With these entries.
+    pub fn new(first: impl IntoIterator<Item = T>) -> Self {
+        let first: Box<[T]> = first.into_iter().collect();
+        let first_struck = first.iter().map(|_| AtomicBool::new(false)).collect();
+        let places = AtomicUsize::new(first.len());
+        let later = Box::new([const { OnceLock::new() }; BLOCKS]);
+        Self { first, first_struck, later, places, struck: AtomicUsize::new(0), adding: Mutex::new(()) }
+    }
+
+    #[cold]
+    fn later(&self, index: usize) -> Option<&Entry<T>> {
+        let (block, at) = place(index.checked_sub(self.first.len())?);
+        self.later.get(block)?.get()?.get(at)?.get()
+    }
+
+    /// The entry at a place, be it struck off: who was told of the place may still ask.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        match self.first.get(index) {
+            Some(value) => Some(value),
+            None => self.later(index).map(|entry| &entry.value),
+        }
+    }
+
+    /// Whether the entry at a place is struck off; `None`: there is none.
+    fn mark(&self, index: usize) -> Option<&AtomicBool> {
+        match self.first_struck.get(index) {
+            Some(mark) => Some(mark),
+            None => self.later(index).map(|entry| &entry.struck),
+        }
+    }
+
+    /// The same, for who owns the list.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let first = self.first.len();
+        if index < first {
+            return self.first.get_mut(index);
+        }
+        let (block, at) = place(index - first);
+        Some(&mut self.later.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
+    }
+
+    /// Adds an entry behind all others, and tells its place. `make` is told it before.
+    ///
+    /// # Errors
+    /// [`Full`] after [`MOST_ADDED`] of them, struck off or not.
+    pub fn push(&self, make: impl FnOnce(usize) -> T) -> Result<usize, Full> {
+        let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = self.places.load(Ordering::Relaxed);
+        let (block, at) = place(index - self.first.len());
+        let block_length = FIRST_BLOCK << block.min(BLOCKS);
+        let block = self.later.get(block).ok_or(Full)?;
+        let block = block.get_or_init(|| (0..block_length).map(|_| OnceLock::new()).collect());
+        let room = block.get(at).ok_or(Full)?;
+        let _ = room.set(Entry::new(make(index)));
+        self.places.store(index + 1, Ordering::Release);
+        Ok(index)
+    }
+
+    /// Strikes an entry off. False: there is none, or it was struck off before.
+    pub fn strike(&self, index: usize) -> bool {
+        let newly = self.mark(index).is_some_and(|mark| !mark.swap(true, Ordering::AcqRel));
+        if newly {
+            self.struck.fetch_add(1, Ordering::AcqRel);
+        }
+        newly
+    }
+
+    /// Whether there is an entry at a place that is not struck off.
+    pub fn is_present(&self, index: usize) -> bool {
+        self.mark(index).is_some_and(|mark| !mark.load(Ordering::Acquire))
+    }
+
+    /// Number of entries that are not struck off.
+    pub fn len(&self) -> usize {
+        self.places().saturating_sub(self.struck.load(Ordering::Acquire))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bound of all places.
+    pub fn places(&self) -> usize {
+        self.places.load(Ordering::Acquire)
+    }
+
+    /// The entries that are not struck off, with their places, in order.
+    pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (usize, &T)> + Clone {
+        (0..self.places()).filter(|index| self.is_present(*index)).filter_map(|index| Some((index, self.get(index)?)))
+    }
+
+    /// The entries that are not struck off, in order.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { roster: self, next: 0, end: self.places() }
+    }
+}
+
+/// See [`Roster::iter`].
+pub struct Iter<'a, T> {
+    roster: &'a Roster<T>,
+    next: usize,
+    end: usize,
+}
+
+impl<T> Clone for Iter<'_, T> {
+    fn clone(&self) -> Self {
+        Self { roster: self.roster, next: self.next, end: self.end }
+    }
+}
+
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        while self.next < self.end {
+            let index = self.next;
+            self.next += 1;
+            if self.roster.is_present(index) {
+                return self.roster.get(index);
+            }
+        }
+        None
+    }
+}
+
+impl<T> DoubleEndedIterator for Iter<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        while self.next < self.end {
+            self.end -= 1;
+            if self.roster.is_present(self.end) {
+                return self.roster.get(self.end);
+            }
+        }
+        None
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Roster<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> FromIterator<T> for Roster<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        Self::new(entries)
+    }
+}
+
+impl<T> From<Vec<T>> for Roster<T> {
+    fn from(entries: Vec<T>) -> Self {
+        Self::new(entries)
+    }
+}
+
+impl<T> Default for Roster<T> {
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl<T> Index<usize> for Roster<T> {
+    type Output = T;
+
+    /// # Panics
+    /// Where no entry has that place.
+    #[inline]
+    #[allow(clippy::panic)]
+    fn index(&self, index: usize) -> &T {
+        match self.get(index) {
+            Some(value) => value,
+            None => panic!("no entry has the place {index}"),
+        }
+    }
+}
+
+impl<T> IndexMut<usize> for Roster<T> {
+    #[allow(clippy::panic)]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        match self.get_mut(index) {
+            Some(value) => value,
+            None => panic!("no entry has the place {index}"),
+        }
+    }
+}
+
+/// Places are kept, so that what knows of them may be copied too.
+impl<T: Clone> Clone for Roster<T> {
+    fn clone(&self) -> Self {
+        let places = self.places();
+        let copy = Self::new((0..places).filter_map(|index| self.get(index).cloned()));
+        (0..places).filter(|index| !self.is_present(*index)).for_each(|index| {
+            copy.strike(index);
+        });
+        copy
+    }
+}
+
+impl<T: PartialEq> PartialEq for Roster<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.enumerate().eq(other.enumerate())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Roster<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_keep_their_places_while_others_come_and_go() {
+        let list: Roster<String> = ["a", "b"].map(str::to_owned).into_iter().collect();
+        let (a, b) = (list.get(0).unwrap(), &list[1]);
+        for number in 2..100 {
+            assert_eq!(list.push(|place| place.to_string()), Ok(number));
+        }
+        assert!(list.strike(1) && !list.strike(1) && list.strike(50) && !list.strike(100));
+        assert_eq!((a.as_str(), b.as_str()), ("a", "b"));
+        assert_eq!((list.len(), list.places(), list.is_present(1), list.is_present(2)), (98, 100, false, true));
+        let expected: Vec<String> = (0..100)
+            .filter(|n| ![1, 50].contains(n))
+            .map(|n| if n == 0 { "a".into() } else { n.to_string() })
+            .collect();
+        assert!(list.iter().eq(&expected));
+        assert!(list.iter().rev().eq(expected.iter().rev()));
+        assert_eq!(list.get(50).map(String::as_str), Some("50"));
+        assert_eq!(list.get(100), None);
+        let copy = list.clone();
+        assert_eq!(copy, list);
+        assert_eq!((copy.len(), copy.places(), &*copy[99]), (98, 100, "99"));
+    }
+
+    #[test]
+    fn it_ends_somewhere() {
+        let list: Roster<usize> = Roster::new([7]);
+        for number in 0..MOST_ADDED {
+            assert_eq!(list.push(|place| place), Ok(number + 1));
+        }
+        assert_eq!(list.push(|place| place), Err(Full));
+        assert_eq!(list.iter().sum::<usize>(), 7 + (1..=MOST_ADDED).sum::<usize>());
+    }
+
+    #[test]
+    fn readers_see_whole_entries_while_four_threads_add() {
+        let list: Roster<[usize; 4]> = Roster::default();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let list = &list;
+                scope.spawn(move || {
+                    for number in 0..500 {
+                        let place = list.push(|place| [place; 4]).unwrap();
+                        if number % 3 == thread % 3 {
+                            assert!(list.strike(place));
+                        }
+                        assert!(list.enumerate().all(|(at, entry)| *entry == [at; 4]));
+                    }
+                });
+            }
+        });
+        assert_eq!(list.places(), 2_000);
+    }
+}
