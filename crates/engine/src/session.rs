@@ -68,6 +68,8 @@ pub struct Session {
     killed: Cell<Option<Cause>>,
     /// Variables that live as long as it does.
     variables: SessionStore,
+    /// Its connection came in TCP mode and went over to HTTP.
+    upgraded: Cell<bool>,
     /// Its places in the process, the frontend and at the listening address.
     slots: Cell<Option<Entry>>,
 }
@@ -76,6 +78,16 @@ impl Session {
     /// Its frontend.
     pub fn proxy(&self) -> &Proxy {
         self.worker.proxy(self.frontend)
+    }
+
+    /// Whether its streams are requests of HTTP.
+    pub fn is_http(&self) -> bool {
+        self.upgraded.get() || self.proxy().mode == Mode::Http
+    }
+
+    /// Its connection goes on in HTTP mode.
+    pub fn upgrade(&self) {
+        self.upgraded.set(true);
     }
 
     /// Index of its `bind` line.
@@ -305,6 +317,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         key: Cell::new(NOWHERE),
         killed: Cell::default(),
         variables: SessionStore::default(),
+        upgraded: Cell::new(false),
         slots: Cell::new(Some(slots)),
     });
     let key = worker.enter(Rc::clone(&session));
@@ -341,7 +354,7 @@ fn conclude_killed(session: &Session) {
     let Some(facts) = session.current() else { return };
     if let Ok(mut known) = facts.try_borrow_mut() {
         known.outcome = Outcome::new(session.killed.get().unwrap_or(Cause::Killed), Phase::Connect);
-        if session.proxy().mode == Mode::Http {
+        if session.is_http() {
             known.status = 500;
         }
     }

@@ -13,10 +13,15 @@ use crate::spec::ErrorFileSpec;
 const STATUSES: &[u16] =
     &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
 
+/// Whether a proxy may have to answer with that status.
+pub(crate) fn is_status(status: u16) -> bool {
+    STATUSES.contains(&status)
+}
+
 /// The status that the word at `at` names.
 pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<u16> {
     let (number, _) = leading_number(line.text(at));
-    let found = STATUSES.iter().find(|&&status| i64::from(status) == number).copied();
+    let found = u16::try_from(number).ok().filter(|status| is_status(*status));
     if found.is_none() {
         report.alert(line.span(at), format!("{} : status code '{number}' not handled.", line.keyword()));
     }

@@ -27,6 +27,7 @@ mod sections;
 mod server;
 mod source;
 mod table;
+mod upgrade;
 mod verify;
 
 pub use error_page::fault as error_page_fault;

@@ -446,7 +446,7 @@ pub(crate) const TABLE: &[Action] = &[
         "{ on | off }",
         "Whether a rule that fails is an internal error.",
     ),
-    action(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
+    works(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
     works(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
     action(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,

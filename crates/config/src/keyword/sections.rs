@@ -5,7 +5,9 @@ use super::paths::Paths;
 use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, SpecOptions, Surroundings, filter, global, is_name_character, section, server, verify};
+use super::{
+    DEFAULT_BUFSIZE, SpecOptions, Surroundings, filter, global, is_name_character, section, server, upgrade, verify,
+};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
 use crate::span::{Span, Spanned};
@@ -239,6 +241,7 @@ impl Reader<'_> {
 
     fn finish(mut self) -> Spec {
         global::finish(&mut self.global, self.around, &mut self.report);
+        upgrade::mark(&mut self.proxies);
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
         filter::verify(&self.proxies, &mut self.report);

@@ -9,7 +9,7 @@ use super::Surroundings;
 use super::place::{Side, noun};
 use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
-use super::rule;
+use super::{rule, upgrade};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
 use crate::spec::{
@@ -146,12 +146,6 @@ impl Proxy<'_> {
                 );
                 self.report.late(Severity::Alert, target.span, message);
             }
-            (Mode::Tcp, Mode::Http) => {
-                let place = format!("{} '{own}'", kind_name(self.draft.spec.kind));
-                let what = format!("{keyword} {name}' from tcp to http, an upgrade of the connection,");
-                let message = format!("'{what} is not supported yet by Weir (in {place}).");
-                self.report.alert(target.span, message);
-            }
             _ => {}
         }
     }
@@ -239,6 +233,9 @@ impl Proxy<'_> {
         if draft.spec.mode == Mode::Http || draft.gaps.mode {
             return;
         }
+        if draft.spec.upgrades {
+            return self.needs_http_backend();
+        }
         let (noun, name) = (self.noun(), self.name().to_owned());
         if draft.spec.monitor_uri.is_some() && self.faces_clients() {
             self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
@@ -269,6 +266,22 @@ impl Proxy<'_> {
             if concerned && is_on(&draft.spec) {
                 self.warn(format!("'option {option}' ignored for {noun} '{name}' as it requires HTTP mode."));
             }
+        }
+    }
+}
+
+impl Proxy<'_> {
+    /// What goes on in HTTP mode finds no server of the proxy itself.
+    fn needs_http_backend(&mut self) {
+        let spec = &self.draft.spec;
+        let leads_nowhere = spec.default_backend.is_none() && spec.rules.switching.is_empty();
+        if spec.kind == ProxyKind::Listen && upgrade::switches(spec) && leads_nowhere {
+            let message = format!(
+                "Proxy '{}' : 'switch-mode http' configured for a tcp proxy with no backend. Incoming connections \
+                 upgraded to HTTP cannot be routed to TCP servers",
+                self.name()
+            );
+            self.warn(message);
         }
     }
 }
@@ -320,13 +333,5 @@ const fn mode_name(mode: Mode) -> &'static str {
         Mode::Tcp => "tcp",
         Mode::Http => "http",
         Mode::Log => "syslog",
-    }
-}
-
-const fn kind_name(kind: ProxyKind) -> &'static str {
-    match kind {
-        ProxyKind::Frontend => "frontend",
-        ProxyKind::Listen => "listen",
-        ProxyKind::Backend => "backend",
     }
 }

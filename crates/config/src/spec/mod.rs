@@ -50,8 +50,8 @@ pub use log_forward::{LogForwardSpec, LogHost};
 pub use machine::MachineSpec;
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
-    CloseMode, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec, SpliceSpec,
-    TimeoutsSpec,
+    CloseMode, ErrorAnswerSpec, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
+    SpliceSpec, TimeoutsSpec,
 };
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};

@@ -2,7 +2,7 @@
 
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, FiltersSpec, HashSpec, HttpSpec,
-    LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, RulesSpec, ServerSpec,
+    LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -136,6 +136,17 @@ pub struct ErrorFileSpec {
     pub content: Vec<u8>,
 }
 
+/// `http-error`: an answer for a status that is put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorAnswerSpec {
+    /// The status it answers for.
+    pub status: u16,
+    /// The whole line.
+    pub line: RuleLineSpec,
+    /// It is the last word about that status.
+    pub counts: bool,
+}
+
 /// One proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxySpec {
@@ -149,6 +160,8 @@ pub struct ProxySpec {
     pub id: u32,
     /// `mode`.
     pub mode: Mode,
+    /// It takes connections in TCP mode, and some of them go on in HTTP mode: a rule says so, or a backend of that mode.
+    pub upgrades: bool,
     /// `disabled`.
     pub disabled: bool,
     /// `description`.
@@ -199,6 +212,8 @@ pub struct ProxySpec {
     pub monitor_uri: Option<String>,
     /// `errorfile`, one a status, the last one written.
     pub error_files: Vec<ErrorFileSpec>,
+    /// `http-error`, in order.
+    pub error_answers: Vec<ErrorAnswerSpec>,
     /// Boolean options.
     pub options: OptionsSpec,
     /// What the client side says about the connections that it takes.

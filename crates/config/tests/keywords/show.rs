@@ -5,7 +5,7 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
-    ConnectingDefaultsSpec, ConnectingSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec,
+    ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec,
     HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
     LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
     RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
@@ -165,6 +165,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         name,
         id,
         mode,
+        upgrades,
         disabled,
         description,
         binds,
@@ -190,6 +191,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         http,
         monitor_uri,
         error_files,
+        error_answers,
         options,
         reception,
         logs,
@@ -252,6 +254,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "persistence", &persistence, &Vec::new());
     field(out, "retries", retries, &3);
     field(out, "http_reuse", http_reuse, &Default::default());
+    field(out, "upgrades", upgrades, &false);
     field(out, "close_mode", close_mode, &Default::default());
     field(out, "forwardfor", forwardfor, &None);
     changed!(out, http, HttpSpec::default(), HttpSpec {
@@ -289,6 +292,10 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     out.push('\n');
     for ErrorFileSpec { status, path, content } in error_files {
         let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
+    }
+    for ErrorAnswerSpec { status, line, counts } in error_answers {
+        let texts: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
+        let _ = writeln!(out, "  http-error@{} {status} counts={counts} {texts:?}", line.span.line);
     }
     logs.iter().for_each(|one| log(one, out));
     binds.iter().for_each(|one| bind(one, out));

@@ -6,6 +6,7 @@ use wire::http::{Head, reason};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::stream::evaluate::View;
+use crate::stream::page;
 use crate::stream::redirect::path;
 
 /// What a rule makes of a message.
@@ -37,9 +38,8 @@ pub enum Manner {
     Silent(Option<u8>),
 }
 
-/// What a rule that ended the evaluation means for the message that was looked at. Of a request's answer `own` gives the
-/// proxy's page for a status.
-pub fn ending<'a>(view: View<'_>, ended: &Final, own: impl FnOnce(u16) -> &'a [u8]) -> Ending {
+/// What a rule that ended the evaluation means for the message that was looked at.
+pub fn ending(view: View<'_>, ended: &Final) -> Ending {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     let answered = |cause, status, page, manner| {
         let phase = if manner == Manner::Late { Phase::Tarpit } else { phase };
@@ -47,7 +47,7 @@ pub fn ending<'a>(view: View<'_>, ended: &Final, own: impl FnOnce(u16) -> &'a [u
         Ending { outcome: Outcome::new(cause, phase), status, page, manner, denied, failed: false }
     };
     view.lend(|context| match ended {
-        Final::Allow => answered(Cause::Normal, 200, None, Manner::Prompt),
+        Final::Allow | Final::SwitchMode => answered(Cause::Normal, 200, None, Manner::Prompt),
         Final::Deny(answer) => {
             with_page(answer, context, |status, page| answered(Cause::Proxy, status, page, Manner::Prompt))
         }
@@ -66,7 +66,7 @@ pub fn ending<'a>(view: View<'_>, ended: &Final, own: impl FnOnce(u16) -> &'a [u
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.facts.request);
             let status = if proxied { 407 } else { 401 };
-            answered(Cause::Local, status, Some(challenge(own(status), realm, proxied)), Manner::Prompt)
+            answered(Cause::Local, status, Some(challenge(&page::of(view, status), realm, proxied)), Manner::Prompt)
         }
         Final::Fault(status) => {
             Ending { denied: false, failed: *status == 500, ..answered(Cause::Proxy, *status, None, Manner::Prompt) }
@@ -83,14 +83,14 @@ fn with_page(answer: &Answer, context: &Context<'_>, answered: impl FnOnce(u16, 
         Body::Bytes(bytes) => bytes.len(),
         _ => 0,
     };
-    match page(answer, context) {
+    match text(answer, context) {
         Some(page) if page.len() - fixed > context.limit => answered(500, None),
         page => answered(answer.status, page),
     }
 }
 
 /// The text of an answer; `None`: it is the proxy's page.
-fn page(answer: &Answer, context: &Context<'_>) -> Option<Vec<u8>> {
+pub fn text(answer: &Answer, context: &Context<'_>) -> Option<Vec<u8>> {
     let body = match &answer.body {
         Body::Default => return None,
         Body::Page(page) => return Some(page.to_vec()),

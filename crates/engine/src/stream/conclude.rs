@@ -123,7 +123,7 @@ fn verdict(session: &Session, facts: &Facts) -> Verdict {
 /// Whether nothing went wrong with a stream so far.
 pub fn is_normal(session: &Session, facts: &Facts) -> bool {
     let ended_well = matches!(facts.outcome.cause, Cause::Normal | Cause::Local);
-    let is_error = session.proxy().mode == Mode::Http && facts.status >= 500;
+    let is_error = session.is_http() && facts.status >= 500;
     ended_well && facts.retries == 0 && !facts.redispatched && !is_error
 }
 

@@ -27,7 +27,8 @@ fn cut(stream: &mut Stream, ended: &Final) {
     }
 }
 
-/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile.
+/// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile. True: the session goes
+/// on in HTTP mode.
 ///
 /// # Errors
 /// How the session has ended.
@@ -38,7 +39,7 @@ pub async fn request(
     timer: &mut rt::Timer,
     facts: &SharedFacts,
     proxy: &Proxy,
-) -> Result<(), Outcome> {
+) -> Result<bool, Outcome> {
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
@@ -63,12 +64,15 @@ pub async fn request(
         // Who has sent nothing holds no buffer.
         *input = Buffer::empty();
     }
-    if let Some(ended) = ended? {
-        cut(client, ended);
-        facts.borrow_mut().denied = true;
-        return Err(Outcome::new(Cause::Proxy, Phase::Request));
+    match ended? {
+        None => Ok(false),
+        Some(Final::SwitchMode) => Ok(true),
+        Some(ended) => {
+            cut(client, ended);
+            facts.borrow_mut().denied = true;
+            Err(Outcome::new(Cause::Proxy, Phase::Request))
+        }
     }
-    Ok(())
 }
 
 /// The same on a request of HTTP, whose head is there.
@@ -99,7 +103,8 @@ pub async fn http_request(
         }
     })
     .await;
-    if let Some(ended) = ended? {
+    // What would go over to HTTP is there already.
+    if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode)) {
         cut(client, ended);
         facts.borrow_mut().denied = true;
         return Err(Outcome::new(Cause::Proxy, Phase::Request));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
+use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::{Flow, FlowError, Trailers};
 use conn::link::Link;
@@ -49,7 +49,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return rt::boxed(ruling::end(session, client, facts, over)).await;
     }
-    let target = switch(session, client, &facts);
+    let chosen = facts.borrow().backend;
+    // A session that came in TCP mode may have its backend already.
+    let target = chosen.or_else(|| switch(session, client, &facts));
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
@@ -57,6 +59,10 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(fail(session, client, facts, 503, Flow::idle())).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
+    if backend_proxy.mode != Mode::Http {
+        // Its servers speak something else.
+        return refuse_mode(session, facts);
+    }
     if backend_proxy.index != proxy.index {
         facts.borrow().order(Orders::leave_backend);
     }
@@ -210,6 +216,14 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
         }
     }
+}
+
+/// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
+fn refuse_mode(session: &Session, facts: SharedFacts) -> Next {
+    finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
+    facts.borrow_mut().timings.request = None;
+    conclude::conclude(session, facts);
+    Next::Close
 }
 
 /// Ends a request without an answer.

@@ -11,6 +11,7 @@ use rt::net::Stream;
 use crate::session::Session;
 use crate::stream::private::PrivateLinks;
 use crate::stream::request::{self, Next};
+use crate::worker::SharedFacts;
 
 /// The client's side of a session.
 pub struct Client {
@@ -32,6 +33,8 @@ pub struct Client {
     pub ready: Moment,
     /// An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
     unannounced: bool,
+    /// A stream began in TCP mode: the first request goes on with it.
+    begun: bool,
 }
 
 /// How a wait for a request ended.
@@ -55,7 +58,34 @@ impl Client {
             since_date: session.accept_date,
             ready: session.accepted,
             unannounced: false,
+            begun: false,
         }
+    }
+
+    /// One whose stream began in TCP mode; `input` is what it has sent so far.
+    pub fn upgraded(session: &Session, stream: Stream, input: Buffer) -> Self {
+        Self { input, begun: true, ..Self::new(session, stream) }
+    }
+
+    /// The facts of the next request, and whether its stream began in TCP mode.
+    pub fn begin(&mut self, session: &Session) -> (SharedFacts, bool) {
+        match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
+            Some(facts) => (facts, true),
+            None => (session.begin(), false),
+        }
+    }
+}
+
+/// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
+pub async fn serve_upgraded(session: &Session, stream: Stream, input: Buffer) {
+    session.upgrade();
+    let mut client = Client::upgraded(session, stream, input);
+    serve(session, &mut client).await;
+    if client.begun
+        && let Some(facts) = session.current()
+    {
+        // Nothing came of it.
+        session.end(facts);
     }
 }
 

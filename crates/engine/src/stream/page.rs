@@ -1,11 +1,16 @@
 //! Error pages as answers within a session. Must never decide which error it is.
 
-use policy::program::Proxy;
+use std::borrow::Cow;
+
+use policy::program::{ErrorPages, Page};
+use policy::sample::Direction;
 use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Method, Version};
 
 use crate::facts::Facts;
 use crate::session::Session;
+use crate::stream::answer::text;
+use crate::stream::evaluate::View;
 use crate::stream::rules::run_after;
 
 /// A page made ready for a client.
@@ -32,11 +37,34 @@ pub fn to_stream(session: &Session, facts: &Facts, page: &[u8], keep: bool) -> A
     answer.unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
 }
 
+/// The page for a status: the backend's own, else the frontend's, else that of every proxy.
+pub fn of<'a>(view: View<'a>, status: u16) -> Cow<'a, [u8]> {
+    let (session, facts) = (view.session, view.facts);
+    let backend = facts.backend.map(|index| session.worker.proxy(index));
+    let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
+    match own {
+        None => ErrorPages::standard(status).into(),
+        Some(Page::Text(text)) => Cow::Borrowed(&**text),
+        Some(Page::Described(answer)) => {
+            // As soon as there is an answer of a server, the request is not looked at any more, nor is what the page is to
+            // take the place of.
+            let answered = facts.timings.response.is_some();
+            let direction = if answered { Direction::Response } else { Direction::Request };
+            View { direction, response: None, ..view }.lend(|context| match text(answer, context) {
+                Some(text) if text.len() <= context.limit => text.into(),
+                // It fits in no buffer.
+                _ => ErrorPages::standard(500).into(),
+            })
+        }
+    }
+}
+
 /// The answer with that status to a request that was understood, which no rule looks at.
-pub fn answer(proxy: &Proxy, session: &Session, request: &Head, status: u16, keep: bool) -> Answer {
-    let page = proxy.errors.page(status);
-    let spelling = session.proxy().http.client_spelling.as_deref();
-    compose(page, request, spelling, keep).unwrap_or_else(|| Answer { bytes: page.to_vec(), keep: false })
+pub fn answer(view: View<'_>, status: u16, keep: bool) -> Answer {
+    let page = of(view, status);
+    let spelling = view.session.proxy().http.client_spelling.as_deref();
+    compose(&page, &view.facts.request, spelling, keep)
+        .unwrap_or_else(|| Answer { bytes: page.into_owned(), keep: false })
 }
 
 /// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.

@@ -1,6 +1,7 @@
 //! Answers that Weir gives in a server's place: to what was no request, and to requests that could not be served. Must
 //! never decide that something went wrong: whoever calls did.
 
+use std::borrow::Cow;
 use std::task::Poll;
 
 use config::spec::CloseMode;
@@ -11,6 +12,7 @@ use wire::http::{Head, Version};
 use crate::facts::{Cause, Facts, Outcome};
 use crate::session::Session;
 use crate::stream::connect::{REDIRECT, Refusal};
+use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::request::Next;
 use crate::stream::{conclude, filter, page, redirect};
@@ -86,7 +88,11 @@ pub async fn fail_with(
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
         let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
         let redirect = target.and_then(|server| redirect::answer(server, session, &facts.request, keep));
-        let page = || page::to_stream(session, &facts, text.unwrap_or_else(|| proxy.errors.page(status)), keep);
+        let page = || {
+            let view = View::request(session, &client.stream, &facts);
+            let page = text.map_or_else(|| page::of(view, status), Cow::Borrowed);
+            page::to_stream(session, &facts, &page, keep)
+        };
         redirect.unwrap_or_else(page)
     };
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.

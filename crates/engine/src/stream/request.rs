@@ -48,11 +48,12 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         client.input = Buffer::empty();
         return Next::Wait;
     }
-    let facts = session.begin();
+    let (facts, begun) = client.begin(session);
     {
         let facts = &mut *facts.borrow_mut();
         facts.timings.start = client.since;
         facts.start_date = client.since_date;
+        facts.status = -1;
         facts.first = client.served == 0;
         facts.client_streams = client.served;
         kernel::meet_client(facts, &client.stream);
@@ -61,10 +62,12 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         }
     }
     let received = receive(session, client, &facts).await;
-    if !matches!(received, Received::Nothing | Received::Silence) {
+    if !begun && !matches!(received, Received::Nothing | Received::Silence) {
         facts.borrow_mut().number = session.worker.shared.number_stream();
     }
     match received {
+        // Its rules have run, and the process has counted it.
+        Received::Head if begun => tally::upgraded(session),
         Received::Head => {
             let proxy = session.proxy();
             filter::begin(session, &facts);
@@ -85,9 +88,14 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             return Next::Close;
         }
         Received::Failed { outcome, status } => {
-            tally::request(session);
             conclude::learn_destination(session, &client.stream);
-            finish(&facts, outcome, i32::from(status));
+            if begun {
+                tally::upgraded(session);
+                finish_upgrade(&facts);
+            } else {
+                tally::request(session);
+                finish(&facts, outcome, i32::from(status));
+            }
             return rt::boxed(refuse(session, client, facts, status)).await;
         }
     }
@@ -193,17 +201,27 @@ pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
     consumed + PART * head.field_count() + MESSAGE <= room || head.measure() <= room
 }
 
+/// A stream that began in TCP mode was no request: the proxy has refused it, whatever the client is told.
+fn finish_upgrade(facts: &SharedFacts) {
+    facts.borrow_mut().backend = None;
+    finish(facts, Outcome::new(Cause::Proxy, Phase::Request), 0);
+}
+
 /// The client of a fresh connection sent nothing in time.
 pub async fn expired(session: &Session, client: &mut Client) {
-    let facts = session.begin();
-    {
-        let facts = &mut *facts.borrow_mut();
-        facts.number = session.worker.shared.number_stream();
-        facts.timings.start = client.since;
-        facts.start_date = client.since_date;
-    }
+    let (facts, begun) = client.begin(session);
     conclude::learn_destination(session, &client.stream);
-    finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
+    if begun {
+        finish_upgrade(&facts);
+    } else {
+        {
+            let facts = &mut *facts.borrow_mut();
+            facts.number = session.worker.shared.number_stream();
+            facts.timings.start = client.since;
+            facts.start_date = client.since_date;
+        }
+        finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
+    }
     refuse(session, client, facts, 408).await;
 }
 
@@ -243,11 +261,11 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> 
     let answer = {
         let facts = facts.borrow();
         let (proxy, request) = (session.proxy(), &facts.request);
+        let view = View::request(session, &client.stream, &facts);
         let fails = !proxy.monitor_fail.is_empty()
-            && View::request(session, &client.stream, &facts)
-                .lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
+            && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         let status = if fails { 503 } else { 200 };
-        page::answer(proxy, session, request, status, keeps_client(session, request) && body.is_some())
+        page::answer(view, status, keeps_client(session, request) && body.is_some())
     };
     tally::monitored(session);
     session.end(facts);

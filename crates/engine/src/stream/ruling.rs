@@ -51,7 +51,7 @@ pub fn rules_of<'r>(
         Stop::Wait(wait) => Some(Ruled::Waits(wait, progress)),
         Stop::Final(ended) => {
             let view = View::request(session, &client.stream, facts).behind(behind);
-            Some(Ruled::Ends(answer::ending(view, ended, |status| proxy.errors.page(status))))
+            Some(Ruled::Ends(answer::ending(view, ended)))
         }
     }
 }

@@ -75,9 +75,14 @@ pub fn session_ended(session: &Session) {
 
 /// A request, or what was taken for one, has come.
 pub fn request(session: &Session) {
+    session.worker.tallies().process.requests.increment();
+    upgraded(session);
+}
+
+/// The same of a stream that began in TCP mode: the process has counted it.
+pub fn upgraded(session: &Session) {
     let worker = &session.worker;
     let (tallies, index) = (worker.tallies(), session.frontend);
-    tallies.process.requests.increment();
     let front = &tallies.proxies[index].front;
     front.requests.increment();
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));

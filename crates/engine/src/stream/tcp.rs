@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use config::spec::BalanceSpec;
+use config::spec::{BalanceSpec, Mode};
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use policy::balance::Subject;
@@ -23,7 +23,7 @@ use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::View;
 use crate::stream::private::PrivateLinks;
-use crate::stream::{conclude, content, filter, kernel, tally};
+use crate::stream::{conclude, content, filter, http, kernel, tally};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -70,7 +70,15 @@ impl Limits {
     }
 }
 
-/// Serves a client in TCP mode until its connection ends. `early` has come already.
+/// Where a session in TCP mode went.
+enum Way {
+    /// To a server, and its end.
+    Carried,
+    /// Over to HTTP; this has come by then.
+    Upgraded(Buffer),
+}
+
+/// Serves a client that came in TCP mode until its connection ends. `early` has come already.
 pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
     let facts = session.begin();
     {
@@ -86,9 +94,15 @@ pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
     conclude::log_step(&session, &facts, Some(&client), Origin::Accept);
     let mut timer = rt::Timer::new();
     let ended = connect_and_carry(&session, &mut client, early, &mut timer, &facts).await;
+    drop(timer);
+    let outcome = match ended {
+        Ok(Way::Upgraded(input)) => return rt::boxed(http::serve_upgraded(&session, client, input)).await,
+        Ok(Way::Carried) => Outcome::default(),
+        Err(outcome) => outcome,
+    };
     {
         let facts = &mut *facts.borrow_mut();
-        facts.outcome = ended.err().unwrap_or_default();
+        facts.outcome = outcome;
         kernel::part_from_client(&session, facts, &client);
     }
     drop(client);
@@ -127,16 +141,21 @@ async fn connect_and_carry(
     mut early: Buffer,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
-) -> Result<(), Outcome> {
+) -> Result<Way, Outcome> {
     let frontend = session.proxy();
-    if !frontend.rules.request_content.is_empty() {
-        rt::boxed(content::request(session, client, &mut early, timer, facts, frontend)).await?;
+    if !frontend.rules.request_content.is_empty()
+        && rt::boxed(content::request(session, client, &mut early, timer, facts, frontend)).await?
+    {
+        return Ok(Way::Upgraded(early));
     }
     let target = frontend.frontend.as_ref().and_then(|own| switch(session, client, facts, own, early.data()));
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
     facts.borrow_mut().backend = Some(backend.index);
+    if backend.mode == Mode::Http {
+        return Ok(Way::Upgraded(early));
+    }
     if backend.index != frontend.index {
         facts.borrow().order(Orders::leave_backend);
     }
@@ -212,7 +231,7 @@ async fn connect_and_carry(
     kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
     drop(link);
     facts.borrow_mut().counts = Some(slot.release());
-    if outcome == Outcome::default() { Ok(()) } else { Err(outcome) }
+    if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
 }
 
 /// The statistics get what went of a tunnel that often, and whenever much went: not with every few bytes.

@@ -1,17 +1,52 @@
-//! The answers to errors: HAProxy's pages, and the files that replace them.
+//! The answers to errors that a proxy has of its own: files, and what `http-error` describes.
 
-use crate::program::ErrorPages;
-use config::spec::ErrorFileSpec;
-use wire::http::error_pages::PAGES;
+use super::Compiler;
+use crate::program::{ErrorPages, Page};
+use crate::rule::{Parsing, RuleError, Words, error_answer};
+use crate::sample::Place;
+use config::diagnostic::Form;
+use config::keyword::rule::HTTP_REQUEST;
+use config::spec::{ErrorAnswerSpec, ProxySpec, Spec};
+use std::cell::RefCell;
 
-/// A proxy's pages.
-pub(super) fn pages(files: &[ErrorFileSpec]) -> ErrorPages {
-    let mut pages = ErrorPages::default();
-    for page in PAGES {
-        pages.set(page.status, page.message());
+impl Compiler<'_> {
+    /// A proxy's pages.
+    pub(super) fn pages(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> ErrorPages {
+        let mut pages = ErrorPages::new();
+        for file in &written.error_files {
+            pages.set(file.status, Page::Text(file.content.as_slice().into()));
+        }
+        for answer in &written.error_answers {
+            let page = self.described(spec, index, written, answer);
+            if let Some(page) = page.filter(|_| answer.counts) {
+                pages.set(answer.status, page);
+            }
+        }
+        pages
     }
-    for file in files {
-        pages.set(file.status, file.content.as_slice());
+
+    /// A line of `http-error`. `None`: it is wrong, or what it says is found elsewhere.
+    fn described(&mut self, spec: &Spec, index: usize, written: &ProxySpec, answer: &ErrorAnswerSpec) -> Option<Page> {
+        let names = self.names(spec, Some(index));
+        let line = &answer.line;
+        names.begin(line);
+        let mut words = Words::all(&line.words);
+        let parsing = Parsing {
+            names: &names,
+            place: Place::Log,
+            set: HTTP_REQUEST,
+            proxy: written,
+            warnings: RefCell::default(),
+        };
+        let read = error_answer(&mut words, &parsing);
+        self.say(parsing, line);
+        match read {
+            Ok(page) => page,
+            Err(RuleError { message, hint, span }) => {
+                let message = format!("http-error : {message}");
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
+                None
+            }
+        }
     }
-    pages
 }

@@ -192,6 +192,7 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     let _ = compiler.profiles(spec);
     for (index, proxy) in spec.proxies.iter().enumerate() {
         let _ = compiler.rules(spec, index, proxy);
+        let _ = compiler.pages(spec, index, proxy);
         let _ = compiler.check(spec, index, proxy);
         let _ = compiler.log_lines(spec, index, proxy);
         let _ = compiler.unique_id(spec, index, proxy);
@@ -351,7 +352,7 @@ impl<'a> Compiler<'a> {
             http: http::http(written, spelling),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             monitor_fail: compiled.monitor_fail.into(),
-            errors: errors::pages(&written.error_files),
+            errors: self.pages(spec, index, written),
             logs: self.logs(&written.logs, spec),
             log_lines: self.log_lines(spec, index, written),
             log_tag: written.log_tag.as_deref().map(Into::into),

@@ -215,7 +215,7 @@ impl Compiler<'_> {
     }
 
     /// Passes on what a parser has said.
-    fn say(&mut self, parsing: Parsing<'_>, line: &RuleLineSpec) {
+    pub(super) fn say(&mut self, parsing: Parsing<'_>, line: &RuleLineSpec) {
         for message in parsing.warnings.into_inner() {
             self.warn(Diagnostic::warning(line.span, message));
         }
@@ -405,11 +405,13 @@ impl Compiler<'_> {
     }
 }
 
-/// The backends that a rule may lead to whose name is put together: those of the proxy's mode.
+/// The backends that a rule may lead to whose name is put together: those of the proxy's mode, and those of HTTP mode that
+/// a connection is upgraded for.
 fn backends(names: &SpecNames<'_>) -> crate::rule::BackendNames {
     let proxies = &names.spec.proxies;
     let mode = names.proxy.and_then(|index| proxies.get(index)).map(|proxy| proxy.mode);
-    let fits = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && Some(proxy.mode) == mode;
+    let fits_mode = |own: Mode| Some(own) == mode || (mode == Some(Mode::Tcp) && own == Mode::Http);
+    let fits = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && fits_mode(proxy.mode);
     let found = proxies.iter().enumerate().filter(|(_, proxy)| fits(proxy));
     let name = |proxy: &ProxySpec| config::text::to_bytes(&proxy.name.value).into_owned().into();
     found.map(|(index, proxy)| (name(proxy), (index, proxy.disabled || proxy.unpublished))).collect()

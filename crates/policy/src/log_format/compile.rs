@@ -135,6 +135,8 @@ pub struct Site<'a> {
     pub names: &'a dyn Names,
     /// Where it is rendered.
     pub place: Place,
+    /// It may be rendered there as well: what either place has may be asked for.
+    pub other: Option<Place>,
 }
 
 /// Reads a whole text for that purpose; without a site expressions are refused.
@@ -255,7 +257,7 @@ impl<'a> Reader<'a> {
 
     /// `[…]`: an expression up to the bracket that its own parentheses do not enclose.
     fn expression(&mut self, style: Style) -> Result<(), FormatError> {
-        let Some(Site { names, place }) = self.site else { return self.error(FormatErrorKind::Expression) };
+        let Some(Site { names, place, other }) = self.site else { return self.error(FormatErrorKind::Expression) };
         let text = &self.rest()[1..];
         let (expression, length) = match Expression::parse(text, place, names) {
             Ok(found) => found,
@@ -268,7 +270,8 @@ impl<'a> Reader<'a> {
         if !text[end..].starts_with(']') {
             return self.error(FormatErrorKind::Unclosed(text[..length].to_owned()));
         }
-        if let Some(why) = expression.fetch().refusal(place) {
+        let fits_other = other.is_some_and(|other| expression.fetch().refusal(other).is_none());
+        if let Some(why) = expression.fetch().refusal(place).filter(|_| !fits_other) {
             return self.error(FormatErrorKind::Misplaced(why));
         }
         self.at += end + 2;

@@ -94,7 +94,16 @@ impl LogFormat {
     /// # Errors
     /// What is wrong with it.
     pub fn for_rule(text: &str, purpose: Purpose, place: Place, names: &dyn Names) -> Result<Self, FormatError> {
-        Ok(Self::of(read(text, Some(Site { names, place }), purpose)?, purpose))
+        Ok(Self::of(read(text, Some(Site { names, place, other: None }), purpose)?, purpose))
+    }
+
+    /// Compiles a format of an answer that may be given on the way of a request as well as of a response.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn for_error(text: &str, purpose: Purpose, names: &dyn Names) -> Result<Self, FormatError> {
+        let (place, other) = (Place::FrontRequestHead, Some(Place::BackResponseHead));
+        Ok(Self::of(read(text, Some(Site { names, place, other }), purpose)?, purpose))
     }
 
     fn of(read: Read, purpose: Purpose) -> Self {

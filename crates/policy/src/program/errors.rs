@@ -1,13 +1,29 @@
-//! The answers that Weir gives itself when it has none from a server: HAProxy's pages, or the files of `errorfile`.
+//! The answers that Weir gives itself when it has none from a server, as a proxy has them: the files of `errorfile` and
+//! what `http-error` describes. What no proxy has is HAProxy's page. Must never put an answer together.
 
-use std::sync::Arc;
+use crate::rule::Answer;
+use std::sync::{Arc, LazyLock};
+use wire::http::error_pages::PAGES;
 
-/// A proxy's pages: whole answers, sent as they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Page {
+    /// A whole answer, sent as it is. Empty: nothing is sent, the connection is only closed.
+    Text(Arc<[u8]>),
+    /// An answer that is put together for each request.
+    Described(Arc<Answer>),
+}
+
+/// The pages that a proxy has of its own.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ErrorPages {
     /// By status, ascending.
-    pages: Vec<(u16, Arc<[u8]>)>,
+    pages: Vec<(u16, Page)>,
 }
+
+/// HAProxy's, by status.
+static STANDARD: LazyLock<Vec<(u16, Vec<u8>)>> =
+    LazyLock::new(|| PAGES.iter().map(|page| (page.status, page.message())).collect());
 
 impl ErrorPages {
     /// No pages at all.
@@ -15,23 +31,31 @@ impl ErrorPages {
         Self { pages: Vec::new() }
     }
 
-    /// Sets one page. Empty content means that nothing is sent: the connection is only closed.
-    pub fn set(&mut self, status: u16, content: impl Into<Arc<[u8]>>) {
+    /// Sets one page.
+    pub fn set(&mut self, status: u16, page: Page) {
         match self.pages.binary_search_by_key(&status, |page| page.0) {
-            Ok(at) => self.pages[at].1 = content.into(),
-            Err(at) => self.pages.insert(at, (status, content.into())),
+            Ok(at) => self.pages[at].1 = page,
+            Err(at) => self.pages.insert(at, (status, page)),
         }
     }
 
-    /// Whether a status has the page that it has without `errorfile`.
-    pub fn is_default(&self, status: u16) -> bool {
-        let own = wire::http::error_pages::page(status);
-        own.is_some_and(|own| own.message() == self.page(status))
+    /// The proxy's own page for a status; a status that no proxy can have a page for gets the one of 500.
+    pub fn own(&self, status: u16) -> Option<&Page> {
+        let status = if wire::http::error_pages::page(status).is_some() { status } else { 500 };
+        self.pages.binary_search_by_key(&status, |page| page.0).ok().map(|at| &self.pages[at].1)
     }
 
-    /// The whole answer for a status; a status without a page gets the one of 500.
+    /// The page for what is no request, or is none yet: a whole answer, that of a file if there is one.
     pub fn page(&self, status: u16) -> &[u8] {
-        let find = |status: u16| self.pages.binary_search_by_key(&status, |page| page.0).ok();
-        find(status).or_else(|| find(500)).map_or(&[], |at| &self.pages[at].1)
+        match self.own(status) {
+            Some(Page::Text(text)) => text,
+            _ => Self::standard(status),
+        }
+    }
+
+    /// HAProxy's page for a status; a status without one gets that of 500.
+    pub fn standard(status: u16) -> &'static [u8] {
+        let find = |status: u16| STANDARD.binary_search_by_key(&status, |page| page.0).ok();
+        find(status).or_else(|| find(500)).map_or(&[], |at| &STANDARD[at].1)
     }
 }

@@ -14,7 +14,7 @@ pub use action::{
     Action, Answer, BandwidthChange, Body, End, Expected, Final, ListChange, ListVerb, Number, Packets, Peer, Period,
     Redirect, RedirectKind, Row, Text, TimeoutKind, VariableCondition, Wait, integer, rows,
 };
-pub(crate) use action::{find as find_action, redirect_rule};
+pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;
 pub(crate) use edit::expand;
 pub use edit::{Edit, Replacement, Unfit};

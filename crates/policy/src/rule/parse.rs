@@ -36,12 +36,19 @@ impl RuleError {
 pub struct Words<'a> {
     words: &'a [Word],
     at: usize,
+    /// No condition follows: its keywords are words like others.
+    unconditional: bool,
 }
 
 impl<'a> Words<'a> {
     /// Of a rule; the first word is the action.
     pub fn new(words: &'a [Word]) -> Self {
-        Self { words, at: 1 }
+        Self { words, at: 1, unconditional: false }
+    }
+
+    /// Of a line whose first word is the keyword, and whose end no condition makes.
+    pub fn all(words: &'a [Word]) -> Self {
+        Self { unconditional: true, ..Self::new(words) }
     }
 
     /// The action as written, parentheses included.
@@ -62,7 +69,8 @@ impl<'a> Words<'a> {
 
     /// The next word without taking it. The condition is no argument.
     pub fn peek(&self) -> Option<&'a Word> {
-        self.words.get(self.at).filter(|word| word.quoted || !matches!(word.text.as_str(), "if" | "unless"))
+        let is_argument = |word: &&Word| word.quoted || !matches!(word.text.as_str(), "if" | "unless");
+        self.words.get(self.at).filter(|word| self.unconditional || is_argument(word))
     }
 
     /// The next word's text without taking it; empty at the end.
@@ -154,7 +162,12 @@ impl Parsing<'_> {
     /// # Errors
     /// What is wrong with it.
     pub fn format_of(&self, text: &str, purpose: Purpose, word: &Word) -> Result<LogFormat, RuleError> {
-        let format = LogFormat::for_rule(text, purpose, self.place, self.names).map_err(|error| RuleError {
+        let format = match self.place {
+            // No rule: an answer to errors on the way of either message.
+            Place::Log => LogFormat::for_error(text, purpose, self.names),
+            place => LogFormat::for_rule(text, purpose, place, self.names),
+        };
+        let format = format.map_err(|error| RuleError {
             hint: error.hint(),
             message: error.to_string(),
             span: Some(word.span),

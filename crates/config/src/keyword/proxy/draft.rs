@@ -28,6 +28,8 @@ pub(crate) enum Pages {
     Own(ErrorFileSpec),
     /// `errorfiles`: all pages of that section, or those for these statuses.
     Section { name: Spanned<String>, statuses: Vec<u16> },
+    /// `http-error`, the `at`th one.
+    Described { status: u16, at: usize },
 }
 
 /// What could not be read, so that nothing is concluded from its absence.
@@ -72,6 +74,7 @@ impl ProxyDraft {
             name: Spanned::default(),
             id: 0,
             mode: Mode::Tcp,
+            upgrades: false,
             disabled: false,
             description: None,
             binds: Vec::new(),
@@ -97,6 +100,7 @@ impl ProxyDraft {
             http: HttpSpec::default(),
             monitor_uri: None,
             error_files: Vec::new(),
+            error_answers: Vec::new(),
             options: OptionsSpec::default(),
             reception: ReceptionSpec::default(),
             logs: Vec::new(),
@@ -129,6 +133,7 @@ impl ProxyDraft {
         draft.spec.span = span;
         draft.gaps.bind = false;
         draft.spec.rules.inherit();
+        draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
         draft.spec.check.inherit();
         draft.inherited = self.spec.timeouts;
         draft
@@ -146,7 +151,7 @@ impl ProxyDraft {
 
     /// The finished proxy: what belongs to the other side is left out, the global logs are put in.
     pub(crate) fn finish(mut self, global: &GlobalSpec, sections: &SectionsSpec) -> ProxySpec {
-        self.spec.error_files = self.error_files(&sections.http_errors);
+        self.choose_pages(&sections.http_errors);
         self.spec.logs = self
             .logs
             .iter()
@@ -163,13 +168,13 @@ impl ProxyDraft {
                 (format, _) => format,
             };
         }
-        if self.spec.mode != Mode::Http {
+        if self.spec.mode != Mode::Http && !self.spec.upgrades {
             self.spec.forwardfor = None;
             self.spec.http = HttpSpec::default();
             self.spec.monitor_uri = None;
-            if self.spec.balance.needs_http() {
-                self.spec.balance = BalanceSpec::RoundRobin;
-            }
+        }
+        if self.spec.mode != Mode::Http && self.spec.balance.needs_http() {
+            self.spec.balance = BalanceSpec::RoundRobin;
         }
         if self.spec.mode != Mode::Log && matches!(self.spec.balance, BalanceSpec::LogHash(_)) {
             self.spec.balance = BalanceSpec::RoundRobin;
@@ -177,23 +182,30 @@ impl ProxyDraft {
         self.spec
     }
 
-    /// One page a status, by status.
-    fn error_files(&self, sections: &[HttpErrorsSpec]) -> Vec<ErrorFileSpec> {
+    /// One page a status, by status: the last word about it.
+    fn choose_pages(&mut self, sections: &[HttpErrorsSpec]) {
         let mut files = BTreeMap::new();
         for pages in &self.pages {
             match pages {
                 Pages::Own(file) => {
-                    files.insert(file.status, file.clone());
+                    files.insert(file.status, Ok(file.clone()));
                 }
                 Pages::Section { name, statuses } => {
                     let found = sections.iter().filter(|section| section.name == name.value);
                     let wanted = |file: &&ErrorFileSpec| statuses.is_empty() || statuses.contains(&file.status);
-                    files.extend(
-                        found.flat_map(|section| &section.files).filter(wanted).map(|file| (file.status, file.clone())),
-                    );
+                    let found = found.flat_map(|section| &section.files).filter(wanted);
+                    files.extend(found.map(|file| (file.status, Ok(file.clone()))));
+                }
+                Pages::Described { status, at } => {
+                    files.insert(*status, Err(*at));
                 }
             }
         }
-        files.into_values().collect()
+        for page in files.into_values() {
+            match page {
+                Ok(file) => self.spec.error_files.push(file),
+                Err(at) => self.spec.error_answers[at].counts = true,
+            }
+        }
     }
 }

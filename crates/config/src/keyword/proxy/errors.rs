@@ -2,13 +2,13 @@
 
 use super::draft::Pages;
 use super::rules::{Stage, warn_of_order};
-use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, removed, supported};
+use super::{ProxyContext, ProxyKeyword, condition_line, removed, supported};
 use crate::document::Line;
-use crate::keyword::argument::only;
+use crate::keyword::argument::{leading_number, only};
 use crate::keyword::error_page;
 use crate::keyword::place::places::{ANY, FRONT, FRONT_SECTION};
 use crate::span::Spanned;
-use crate::spec::ErrorFileSpec;
+use crate::spec::{ErrorAnswerSpec, ErrorFileSpec};
 use crate::text;
 
 /// Every keyword of the family.
@@ -26,7 +26,14 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
     supported(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
     supported(ANY, "errorloc303", "<status> <url>", "Redirects (303) instead of answering with a status.", errorloc303),
-    not_yet(ANY, "http-error", "status <status> [<argument>...]", "Answer for a status, built from arguments."),
+    supported(
+        ANY,
+        "http-error",
+        "status <status> [content-type <type>] [{ default-errorfiles | errorfile <file> | errorfiles <section> | \
+         file <file> | lf-file <file> | string <text> | lf-string <format> }] [hdr <name> <format>]...",
+        "Answer for a status, put together.",
+        http_error,
+    ),
     removed(
         "monitor-net",
         "<network>",
@@ -96,6 +103,49 @@ fn errorfiles(context: &mut ProxyContext<'_>, line: &Line) {
         }
     }
     context.draft.pages.push(Pages::Section { name: Spanned::new(name.text.clone(), name.span), statuses });
+}
+
+/// What it says is worked out where there are expressions; the status, and a section that may stand anywhere, are looked
+/// for here.
+fn http_error(context: &mut ProxyContext<'_>, line: &Line) {
+    let (mut status, mut section) = (None, None);
+    let mut at = 1;
+    while at < line.words.len() {
+        let behind = match line.text(at) {
+            "status" => {
+                status = Some(at);
+                1
+            }
+            "errorfiles" => {
+                section = line.words.get(at + 1);
+                1
+            }
+            "content-type" | "errorfile" | "file" | "lf-file" | "string" | "lf-string" => 1,
+            "default-errorfiles" => 0,
+            "hdr" => 2,
+            // It is complained of later, unless there is no status either.
+            _ => break,
+        };
+        at += behind + 1;
+    }
+    let Some(written) = status else {
+        context.report.alert(line.span(1), "http-error : expects at least a <status> as arguments.\n");
+        return;
+    };
+    let (number, _) = leading_number(line.text(written + 1));
+    let known = u16::try_from(number).ok().filter(|status| error_page::is_status(*status));
+    // What is no status at all is found wrong with the rest of the line.
+    if known.is_none() && (200..=599).contains(&number) {
+        let message = format!("http-error: status code '{number}' not handled.");
+        context.report.alert(line.span(written + 1), message);
+        return;
+    }
+    let (status, answers) = (known.unwrap_or_default(), &mut context.draft.spec.error_answers);
+    context.draft.pages.push(match section {
+        Some(name) => Pages::Section { name: Spanned::new(name.text.clone(), name.span), statuses: vec![status] },
+        None => Pages::Described { status, at: answers.len() },
+    });
+    answers.push(ErrorAnswerSpec { status, line: context.around.rule_line(line, 0), counts: false });
 }
 
 fn monitor_fail(context: &mut ProxyContext<'_>, line: &Line) {

@@ -178,12 +178,12 @@ impl Exchange<'_> {
             let (client, behind) = (Some(&self.client.stream), self.input.data());
             let ended = run_response(session, client, facts, (&mut head, behind), &proxy.rules.http_response)?;
             let view = View::response(session, client, facts, &head).behind(behind);
-            Some(ending(view, ended, |status| proxy.errors.page(status)))
+            Some(ending(view, ended))
         });
         let ended = ended.or_else(|| {
             let ended = run_after(session, facts, &mut head)?;
             let view = View::response(session, Some(&self.client.stream), facts, &head);
-            Some(ending(view, ended, |status| frontend.errors.page(status)))
+            Some(ending(view, ended))
         });
         if let Some(ended) = &ended {
             (facts.denied, facts.failed) = (ended.denied, ended.failed);

@@ -23,7 +23,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use config::spec::Mode;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Passed, forward};
 use policy::program::Proxy;
@@ -213,7 +212,7 @@ fn new(session: &Session) -> Set {
     let scene = Scene {
         stream: worker.requests(),
         worker: worker.id,
-        http: session.proxy().mode == Mode::Http,
+        http: session.is_http(),
         has_backend: false,
         tell: worker.shared.host.tell,
     };

@@ -29,6 +29,8 @@ pub(super) const TABLE: &[Row] = &[
 pub enum Final {
     /// No further rule of the set counts.
     Allow,
+    /// No further rule of the set counts, and the connection goes on in HTTP mode.
+    SwitchMode,
     /// The connection is closed without an answer.
     Reject,
     /// The connection to the server is closed; what has come goes on.

@@ -23,6 +23,7 @@ pub use list::{ListChange, ListVerb};
 pub use packet::{Packets, Peer};
 pub use queue::{Number, integer};
 pub use redirect::{Redirect, RedirectKind, Text};
+pub(crate) use reply::error_answer;
 pub use reply::{Answer, Body};
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;

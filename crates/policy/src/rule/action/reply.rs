@@ -1,6 +1,7 @@
 //! Answers that rules describe: the arguments that `return`, `deny` and `tarpit` share. Must never send one.
 
 use crate::log_format::{LogFormat, Purpose};
+use crate::program::Page;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::keyword::error_page_fault;
 use config::text::{from_bytes, to_bytes};
@@ -70,6 +71,26 @@ pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default
         written.body = Some(("default-errorfiles", Body::Default));
     }
     finish(written, parsing, default)
+}
+
+/// Reads a line of `http-error`. `None`: it takes what it said before back, or takes a page of a section, which is looked
+/// up elsewhere.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn error_answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Option<Page>, RuleError> {
+    let mut written = Written::default();
+    arguments(words, parsing, &mut written)?;
+    if let Some(extra) = words.peek() {
+        return Err(RuleError::at(Some(extra), format!("unknown keyword '{}'.", extra.text)));
+    }
+    written.section = None;
+    let answer = finish(written, parsing, 200)?;
+    Ok(match answer.body {
+        Body::Default => None,
+        Body::Page(text) => Some(Page::Text(text)),
+        _ => Some(Page::Described(Arc::new(answer))),
+    })
 }
 
 fn status(words: &mut Words<'_>, written: &mut Written) -> Result<(), RuleError> {
@@ -142,8 +163,9 @@ fn body(
             Body::Page(content.into())
         }
         "errorfiles" => {
+            // The proxy's own page, unless that section has one.
             written.section = Some(path.clone());
-            Body::Empty
+            Body::Default
         }
         "file" => Body::Bytes(content()?.into()),
         "lf-file" => Body::Format(parsing.format_of(&from_bytes(&content()?), Purpose::Text, value)?),

@@ -9,6 +9,7 @@ use config::keyword::rule::{
     HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
     TCP_RESPONSE_CONTENT,
 };
+use config::spec::ProxyKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const REQUEST: RuleSets = TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT;
@@ -20,6 +21,7 @@ pub(super) const TABLE: &[Row] = &[
     row("reject", TCP | HTTP_REQUEST, |_, _| ending(Final::Reject)),
     row("close", TCP_RESPONSE_CONTENT, |_, _| ending(Final::Close)),
     row("silent-drop", TCP | HTTP_REQUEST | HTTP_RESPONSE, silent_drop),
+    row("switch-mode", TCP_REQUEST_CONTENT, switch_mode),
     row("set-src", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Source)),
     row("set-src-port", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::SourcePort)),
     row("set-dst", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Destination)),
@@ -95,6 +97,35 @@ fn silent_drop(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleErr
     let hops = word.text.parse().ok().filter(|hops| *hops > 0);
     let hops = hops.ok_or_else(|| RuleError::at(Some(word), "valid rst-ttl values are [1-255]\n"))?;
     ending(Final::SilentDrop(Some(hops)))
+}
+
+/// `switch-mode http [proto <name>]`.
+fn switch_mode(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let what = "'tcp-request switch-mode'";
+    if parsing.proxy.kind == ProxyKind::Backend {
+        let name = &parsing.proxy.name.value;
+        let message = format!("{what} not allowed because backend '{name}' has no frontend capability");
+        return Err(RuleError::new(message));
+    }
+    let mode = words.expect(&format!("{what} expects a mode as argument."))?;
+    if mode.text != "http" {
+        return Err(RuleError::at(Some(mode), format!("{what} expects a valid mode (got '{}').", mode.text)));
+    }
+    if words.peek_text() == "proto" {
+        words.take();
+        let protocol = words.expect(&format!("{what}: 'proto' expects a protocol as argument."))?;
+        match protocol.text.as_str() {
+            "h1" => {}
+            "h2" => {
+                return Err(RuleError::at(Some(protocol), format!("{what}: 'proto h2' is not supported yet by Weir.")));
+            }
+            other => {
+                let message = format!("{what}: 'proto' expects a valid MUX protocol, if specified (got '{other}')");
+                return Err(RuleError::at(Some(protocol), message));
+            }
+        }
+    }
+    ending(Final::SwitchMode)
 }
 
 fn set_end(words: &mut Words<'_>, parsing: &Parsing<'_>, end: End) -> Result<Action, RuleError> {
