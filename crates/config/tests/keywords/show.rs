@@ -5,8 +5,8 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
-    ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec, HostSpec,
-    HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
+    ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec,
+    HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
     LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
     RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
     SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,

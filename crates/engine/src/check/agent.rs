@@ -27,8 +27,7 @@ const LONGEST: usize = 4_096;
 pub(super) fn start(worker: &Rc<Worker>) {
     let workers = worker.shared.workers();
     for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        let servers = proxy.backend.as_ref().map_or(&[][..], |backend| &backend.servers);
-        let asked: Vec<_> = servers.iter().filter_map(|server| Some((server, server.agent.as_ref()?))).collect();
+        let asked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.agent.as_ref()?))).collect();
         for (place, (server, agent)) in asked.iter().enumerate() {
             if server.serial % workers != worker.id {
                 continue;
