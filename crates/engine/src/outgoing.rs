@@ -75,10 +75,9 @@ impl Outgoing {
         Self { ways: ways.into(), namespaces: opened.collect() }
     }
 
-    /// Another server, which the runtime API adds: its serial number is the next one.
-    #[allow(dead_code)]
-    pub(crate) fn add(&self, proxy: &Proxy, server: &Server, global: &Global) {
-        let _ = self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() });
+    /// Another server, which the runtime API adds: its serial number is the next one. False: it is not.
+    pub(crate) fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
+        self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() }) == Ok(server.serial)
     }
 
     /// Whether clients may be in any namespace but the process's own.

@@ -4,18 +4,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use base::Roster;
 use base::moment::Moment;
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
-use config::spec::MultiQueue;
+use config::spec::{MultiQueue, Spec};
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::{Live, Local, ServerSlot};
-use policy::program::{Program, Proxy};
+use policy::program::{Program, Proxy, Server};
 use policy::sample::ProcessFacts;
 
 use crate::facts::Facts;
@@ -40,6 +40,8 @@ pub struct Shared {
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
+    /// What the program was made of, for what is added to it; none where nothing can be.
+    written: Mutex<Option<Spec>>,
     /// What is counted, for statistics.
     pub counters: Counters,
     /// What connections to servers are made with.
@@ -70,6 +72,13 @@ pub struct Shared {
     loads: Box<[Load]>,
 }
 
+/// What a server's idle links are allowed.
+pub(crate) fn idle_limits(server: &Server) -> Limits {
+    // A delay of nothing keeps no idle connection.
+    let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
+    Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
+}
+
 /// Jobs that may wait for helpers: more than that would wait for longer than a client does.
 const WAITING_FOR_HELPERS: usize = 256;
 
@@ -88,10 +97,7 @@ impl Shared {
     pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let mut limits = vec![Limits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
-            // A delay of nothing keeps no idle connection.
-            let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
-            limits[server.serial] =
-                Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize };
+            limits[server.serial] = idle_limits(server);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
         let counters = Counters::new(&program, workers);
@@ -105,6 +111,7 @@ impl Shared {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
+            written: Mutex::new(None),
             host: Host::default(),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -117,6 +124,16 @@ impl Shared {
             streams: Streams::default(),
             loads: (0..workers).map(|_| Load::default()).collect(),
         }
+    }
+
+    /// Remembers what the program was made of: servers and backends can be added to it then.
+    pub fn know_specification(&self, written: Spec) {
+        *self.written() = Some(written);
+    }
+
+    /// What the program was made of.
+    pub(crate) fn written(&self) -> MutexGuard<'_, Option<Spec>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a soft stop was asked for.

@@ -166,9 +166,10 @@ fn launch(
         Ok(())
     });
     let last_step = Some(last_step);
-    let machine = Machine { processors: threads.bindings, written: spec.global.machine };
+    let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
+        written: spec,
         sockets,
         runtime,
         relays,

@@ -6,6 +6,7 @@ use crate::load::Refused;
 use crate::machine::Machine;
 use crate::messages::Messages;
 use crate::worker::Master;
+use config::spec::Spec;
 use engine::listener::Listening;
 use engine::service::log::{RelaySocket, Targets};
 use engine::service::runtime::{Host, Opened};
@@ -30,6 +31,8 @@ pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Resu
 pub struct Service {
     /// What is served.
     pub program: Program,
+    /// What that was made of.
+    pub written: Spec,
     /// Where.
     pub sockets: Vec<Listening>,
     /// The sockets of the runtime API.
@@ -59,6 +62,7 @@ pub struct Service {
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let Service {
         program,
+        written,
         sockets,
         runtime,
         relays,
@@ -86,6 +90,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     }
     let mut shared = Shared::new(program, live, Arc::new(targets), workers);
     shared.host = host;
+    shared.know_specification(written);
     let shared = Arc::new(shared);
     shared.know_sockets(&sockets, &runtime);
     if let Some(last_step) = last_step {

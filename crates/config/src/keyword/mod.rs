@@ -31,6 +31,7 @@ mod upgrade;
 mod verify;
 
 pub use error_page::fault as error_page_fault;
+pub use server::added::{keywords as added_server_keywords, read as read_added_server};
 pub use table::Standing;
 
 use crate::diagnostic::Diagnostic;

@@ -149,7 +149,14 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
 
 /// What the administrator wants of a server.
 pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) {
+    let was_out = worker.shared.live.proxies[proxy.index]
+        .status(server.index)
+        .is_some_and(|before| before.admin == Admin::Maintenance);
     change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
+    if !was_out && admin == Admin::Maintenance {
+        // Whoever repairs it wants nobody there; links that are in use now are not kept either.
+        worker.shared.pool.forget(server.serial);
+    }
 }
 
 /// An order says what a server does, in the name of one of its checks.

@@ -55,6 +55,11 @@ impl Loads {
     pub fn new(count: usize) -> Self {
         Self(vec![Block([Load::IDLE; WIDTH]); count.div_ceil(WIDTH)])
     }
+
+    /// Room for so many servers.
+    pub fn grow(&mut self, count: usize) {
+        self.0.resize(self.0.len().max(count.div_ceil(WIDTH)), Block([Load::IDLE; WIDTH]));
+    }
 }
 
 impl Index<usize> for Loads {

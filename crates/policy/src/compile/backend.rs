@@ -71,7 +71,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn server(
+    pub(super) fn server(
         &mut self,
         names: &SpecNames<'_>,
         (proxy, check): (&ProxySpec, &Check),
@@ -116,6 +116,8 @@ impl Compiler<'_> {
             disabled: written.disabled || !resolved,
             backup: written.backup,
             guid: written.balance.guid.as_deref().map(Into::into),
+            fixed: false,
+            written: self.place(written.span),
             place,
             slowstart: written.balance.slowstart.map(Duration::from_millis),
             pool_max_conn: written.pool_max_conn,

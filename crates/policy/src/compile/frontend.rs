@@ -203,6 +203,7 @@ impl Compiler<'_> {
             let message = format!("Proxy '{}': unable to find required backend: '{}'.", written.name.value, name.value);
             self.alert(name.span, Form::Config, message);
         }
+        self.shared.pins.borrow_mut().proxies.extend(found);
         found
     }
 }

@@ -1,6 +1,7 @@
 //! Turns a specification into a [`Program`]: names become indices, addresses are looked up through a [`Resolver`],
 //! limits are worked out. Must never open anything, and must not repeat what the configuration language checks itself.
 
+mod added;
 mod address;
 mod backend;
 mod check;
@@ -20,6 +21,7 @@ mod tracking;
 mod userlist;
 mod variables;
 
+pub use added::{add_server, refuses_servers};
 pub use limits::Limits;
 use names::SpecNames;
 
@@ -134,11 +136,14 @@ pub fn compile(
         .enumerate()
         .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
         .collect();
+    let pins = compiler.shared.pins.take();
     for proxy in &mut proxies {
+        proxy.fixed = proxy.frontend.is_some() || pins.proxies.contains(&proxy.index);
         let Some(backend) = &mut proxy.backend else { continue };
         for place in 0..backend.servers.places() {
             if let Some(server) = backend.servers.get_mut(place) {
                 server.serial = servers;
+                server.fixed = pins.servers.contains(&(proxy.index, server.index));
                 servers += 1;
             }
         }
@@ -246,6 +251,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Where something is written, as HAProxy names places; it names none for what the runtime API has added.
+    fn place(&self, span: Span) -> Box<str> {
+        match self.shared.files.get(span.file as usize).filter(|_| span.line > 0) {
+            Some(file) => format!("{file}:{}", span.line).into(),
+            None => "(null):0".into(),
+        }
+    }
+
     /// Names as the expressions of a proxy see them.
     fn names<'s>(&self, spec: &'s Spec, proxy: Option<usize>) -> SpecNames<'s> {
         let mut names = SpecNames::new(spec, proxy, self.resolver.file_reader(), self.shared.clone());
@@ -335,6 +348,7 @@ impl<'a> Compiler<'a> {
         let is_back = written.kind != ProxyKind::Frontend;
         Proxy {
             slow_userlists: Vec::new(),
+            fixed: false,
             index,
             name: written.name.value.as_str().into(),
             id: written.id,

@@ -54,6 +54,8 @@ pub(super) struct Shared {
     pub(super) known: Rc<RefCell<Known>>,
     /// What expressions write to event sinks.
     pub(super) sinks: Rc<RefCell<Sinks>>,
+    /// What lines of the configuration name, so that it cannot be removed at run time.
+    pub(super) pins: Rc<RefCell<Pins>>,
 }
 
 /// The event sinks that expressions name.
@@ -63,6 +65,15 @@ pub(super) struct Sinks {
     pub(super) descriptors: BTreeSet<i32>,
     /// Those that do not exist, and where they are named.
     pub(super) missing: Vec<(pattern::Place, String)>,
+}
+
+/// Proxies and servers that lines of the configuration name.
+#[derive(Default)]
+pub(super) struct Pins {
+    /// By index.
+    pub(super) proxies: BTreeSet<usize>,
+    /// By their proxy's index and their own.
+    pub(super) servers: BTreeSet<(usize, usize)>,
 }
 
 impl<'a> SpecNames<'a> {
@@ -107,7 +118,9 @@ impl Names for SpecNames<'_> {
     }
 
     fn backend(&self, name: &str) -> Option<usize> {
-        self.find(name, ProxyKind::Frontend)
+        let found = self.find(name, ProxyKind::Frontend);
+        self.shared.pins.borrow_mut().proxies.extend(found);
+        found
     }
 
     fn server(&self, name: &str) -> Result<(usize, usize), String> {
@@ -121,6 +134,7 @@ impl Names for SpecNames<'_> {
         let servers = &self.spec.proxies[backend].servers;
         let found = servers.iter().position(|known| known.name.value == server);
         let found = found.or_else(|| self.is_doubtful(backend).then_some(0));
+        self.shared.pins.borrow_mut().servers.extend(found.map(|index| (backend, index)));
         found.map(|index| (backend, index)).ok_or_else(|| format!("unable to find server '{server}'"))
     }
 

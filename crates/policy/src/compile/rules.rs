@@ -338,6 +338,7 @@ impl Compiler<'_> {
             self.alert(target.span, Form::Bare, message);
             return None;
         };
+        self.shared.pins.borrow_mut().servers.extend(names.proxy.map(|proxy| (proxy, server)));
         Some(ServerRule { condition, target: ServerTarget::Server(server) })
     }
 

@@ -4,7 +4,9 @@
 use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
-use super::{Admin, Counts, PickContext, ProxyState, QueuePositions, ServerStatus, Setting, Standing, Transition};
+use super::{
+    Admin, Counts, PickContext, ProxyState, QueuePositions, Removal, ServerStatus, Setting, Standing, Transition,
+};
 use crate::balance::Load;
 use crate::check::{Health, Operation, Report, Symptom};
 use crate::program::{Proxy, Server};
@@ -282,6 +284,21 @@ impl ProxyState {
     /// How long a server was not usable since the start.
     pub fn downtime(&self, server: usize, now: Moment) -> Duration {
         self.backend.lock().downtime(server, now)
+    }
+
+    /// Adds a server, in maintenance: the one whose place is the next one. False: it is not.
+    pub fn add_server(&self, server: &Server, now: Moment) -> bool {
+        self.backend.lock().add(server, now)
+    }
+
+    /// Whether a server may be removed.
+    pub fn removal(&self, server: usize) -> Removal {
+        self.backend.lock().removal(server)
+    }
+
+    /// Removes a server if that is possible. Nothing is sent there any more, whoever asks for it.
+    pub fn remove_server(&self, server: usize) -> Removal {
+        self.backend.lock().remove(server)
     }
 
     /// Everything about a server.

@@ -26,7 +26,7 @@ pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
-pub use status::{Admin, Inherited, ServerStatus, Standing, Transition};
+pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
 
 use crate::pattern::Key;
 use crate::program::{Program, Proxy, ServerPlace};

@@ -62,6 +62,12 @@ impl Ramps {
         true
     }
 
+    /// A server's limit follows nothing any more.
+    pub(super) fn remove(&mut self, server: usize) {
+        self.ramps.retain(|ramp| ramp.server != server);
+        (self.from, self.to) = (1, 0);
+    }
+
     /// Whether this load leaves every limit as it is.
     pub(super) fn is_settled(&self, held: u32) -> bool {
         self.from <= held && held <= self.to

@@ -50,6 +50,8 @@ pub(super) struct ServerState {
     pub(super) limit: u32,
     /// Takes part in the balance now.
     pub(super) candidate: bool,
+    /// The runtime API has removed it: nothing brings it back.
+    pub(super) removed: bool,
 }
 
 impl ServerState {
@@ -79,6 +81,7 @@ impl ServerState {
             limit: server.maxconn.unwrap_or(u32::MAX),
             backup: server.backup,
             candidate: false,
+            removed: false,
         }
     }
 
@@ -93,12 +96,12 @@ impl ServerState {
 
     /// Whether requests that are bound to it may go there.
     pub(super) fn is_usable(&self) -> bool {
-        self.operation != Operation::Down && self.admin() != Admin::Maintenance
+        self.operation != Operation::Down && self.admin() != Admin::Maintenance && !self.removed
     }
 
     /// Whether the balance may give it requests.
     pub(super) fn is_balanced(&self) -> bool {
-        self.operation == Operation::Up && self.admin() == Admin::Ready && self.weight > 0
+        self.operation == Operation::Up && self.admin() == Admin::Ready && self.weight > 0 && !self.removed
     }
 
     /// Does what checks, agents or orders want, unless another one of them objects.

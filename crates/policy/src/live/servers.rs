@@ -5,6 +5,8 @@
 //! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
 //! - no server has a free slot while a request waits in its own queue.
 
+mod arrivals;
+
 use super::outages::Outages;
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
@@ -65,11 +67,7 @@ impl Servers {
         let mut servers = Vec::with_capacity(count);
         let mut ramps = Ramps::new(backend.map_or(1, |backend| backend.fullconn));
         for (index, server) in configured().enumerate() {
-            loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
-            if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
-                ramps.add(index, least, most);
-            }
-            loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
+            arrivals::enter(server, index, &mut loads, &mut ramps);
             servers.push(ServerState::new(server));
         }
         let mut state = Self {
@@ -128,8 +126,9 @@ impl Servers {
 
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
-        let is_enabled =
-            |server: &usize| self.servers.get(*server).is_some_and(|server| request.forced || server.is_usable());
+        let is_enabled = |server: &usize| {
+            self.servers.get(*server).is_some_and(|server| (request.forced && !server.removed) || server.is_usable())
+        };
         request.server.filter(is_enabled).or(self.backup)
     }
 

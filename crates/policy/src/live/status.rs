@@ -90,3 +90,16 @@ pub struct ServerStatus {
     /// Whether it is a backup.
     pub backup: bool,
 }
+
+/// Whether a server may be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It may.
+    Possible,
+    /// There is no such server any more.
+    Unknown,
+    /// It is not in maintenance.
+    InService,
+    /// It serves requests, or some wait for it.
+    Busy,
+}

@@ -104,6 +104,8 @@ pub struct Proxy {
     pub frontend: Option<Frontend>,
     /// What it does as a backend: `backend` and `listen`.
     pub backend: Option<Backend>,
+    /// It has addresses, or a line of the configuration names it, so that it cannot be removed.
+    pub fixed: bool,
     /// Its rules.
     pub rules: Rules,
     /// Its filters.
@@ -268,6 +270,10 @@ pub struct Server {
     pub backup: bool,
     /// `guid`.
     pub guid: Option<Box<str>>,
+    /// A line of the configuration names it, so that it cannot be removed.
+    pub fixed: bool,
+    /// Its line, as messages name it: file and number.
+    pub written: Box<str>,
     /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
     pub place: u32,
     /// `slowstart`.

@@ -76,7 +76,11 @@ impl ServerChoice {
                 ServerTarget::Named(format) => {
                     let mut name = Vec::new();
                     format.render_in(context, &mut name);
-                    *self.names.get(name.as_slice())?
+                    let known = self.names.get(name.as_slice()).copied();
+                    match known.filter(|index| !is_removed(context, *index)) {
+                        Some(index) => index,
+                        None => added(context, &name)?,
+                    }
                 }
             };
             if forced || is_usable(server) {
@@ -85,4 +89,17 @@ impl ServerChoice {
         }
         None
     }
+}
+
+/// Whether the runtime API has removed a server.
+fn is_removed(context: &Context<'_>, index: usize) -> bool {
+    let backend = context.backend().and_then(|proxy| proxy.backend.as_ref());
+    backend.is_some_and(|backend| !backend.servers.is_present(index))
+}
+
+/// The server of that name which the runtime API has added.
+#[cold]
+fn added(context: &Context<'_>, name: &[u8]) -> Option<usize> {
+    let mut servers = context.backend()?.servers();
+    servers.find(|server| server.name.as_bytes() == name).map(|server| server.index)
 }

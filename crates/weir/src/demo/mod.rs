@@ -61,6 +61,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     let program = prepared.program;
     let companion = Some(play(stage.origins));
     let service = Service {
+        written: prepared.spec,
         program,
         sockets: sockets.proxies,
         runtime: sockets.runtime,

@@ -1,6 +1,7 @@
 //! The `server` and `default-server` lines: name, address, then options by family (configuration manual, section 5.2).
 //! Must never resolve anything.
 
+pub(super) mod added;
 mod agent;
 mod checks;
 mod connection;

@@ -110,6 +110,19 @@ pub struct Typed<'a> {
     pub payload: Option<(&'a [u8], &'a [u8])>,
 }
 
+/// How things stand with what somebody waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// As they should.
+    Met,
+    /// Not yet, and this is why.
+    Unmet(String),
+    /// They will never stand so.
+    Failed(String),
+    /// It was asked for in a wrong way.
+    Refused(String),
+}
+
 /// The commands of the protocol itself.
 pub fn basic<S: Served>() -> &'static [Command<S>] {
     basic::Basic::<S>::TABLE
@@ -131,6 +144,16 @@ pub trait Served: Sized + 'static {
     /// What stands in front of the prompt.
     fn place(&self, _: &Conversation) -> String {
         String::new()
+    }
+
+    /// What `wait` can wait for: each condition as its help shows it, and what that means.
+    fn conditions(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// How things stand with a condition that `wait` waits for, and with its argument. `None`: there is no such.
+    fn condition(&self, _: &str, _: &str) -> Option<Condition> {
+        None
     }
 
     /// Whether a line is one command, semicolons and all.

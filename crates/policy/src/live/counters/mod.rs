@@ -194,6 +194,11 @@ impl Counters {
         Self { workers: (0..workers).map(|_| WorkerTallies::new(program)).collect() }
     }
 
+    /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
+    pub fn add_server(&self, serial: usize) -> bool {
+        self.workers.iter().all(|worker| worker.servers.push(|_| Tally::default()) == Ok(serial))
+    }
+
     /// One thing's tallies, one of each worker.
     pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
         Sum(self.workers.iter().map(find).collect())

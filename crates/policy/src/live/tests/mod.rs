@@ -1,6 +1,7 @@
 //! Live state under test: what HAProxy was seen to do, a naive model under random operations, and threads that get in
 //! each other's way.
 
+mod arrivals;
 mod gates;
 mod lists;
 mod model;

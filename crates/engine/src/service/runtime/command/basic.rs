@@ -7,8 +7,8 @@ use config::spec::{RuntimeLevel, SeverityOutput};
 use config::units;
 
 use super::super::call::{Conversation, Prompt};
-use super::super::{Call, help};
-use super::{Command, Pending, Run, Served};
+use super::super::{Call, Gone, help};
+use super::{Command, Condition, Pending, Run, Served};
 
 /// Carries the table for one kind of state.
 pub(super) struct Basic<S>(PhantomData<S>);
@@ -172,23 +172,56 @@ const WAIT_HELP: &str = "Usage: wait {-h|<duration>} [condition [args...]]
     - <none> : by default, just sleep for the specified duration.
 ";
 
-fn wait<'a, S>(call: &'a mut Call<'_, S>) -> Pending<'a> {
+/// How often a condition is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The help of `wait`.
+fn wait_help<S: Served>(state: &S) -> String {
+    let conditions = state.conditions().iter();
+    WAIT_HELP.to_owned() + &conditions.map(|(form, doc)| format!("    - {form} : {doc}\n")).collect::<String>()
+}
+
+fn wait<'a, S: Served>(call: &'a mut Call<'_, S>) -> Pending<'a> {
     let time = match (call.word(1), call.word(2)) {
-        ("-h", _) => Err(WAIT_HELP),
-        ("", _) => Err("Expects a duration in milliseconds."),
+        ("-h", _) | (_, "-h") => Err(wait_help(call.state)),
+        ("", _) => Err("Expects a duration in milliseconds.".to_owned()),
         (written, condition) => match units::milliseconds(written) {
-            Err(_) => Err("Invalid duration."),
-            Ok(_) if !condition.is_empty() => Err(WAIT_HELP),
+            Err(_) => Err("Invalid duration.".to_owned()),
+            Ok(_) if !condition.is_empty() && call.state.condition(condition, call.word(3)).is_none() => {
+                Err(wait_help(call.state))
+            }
             Ok(time) => Ok(Duration::from_millis(time.value)),
         },
     };
     Box::pin(async move {
         match time {
-            Ok(time) => call.answer.pause(time).await,
+            Ok(time) => wait_until(call, time).await,
             Err(sentence) => {
-                call.refuse(sentence);
+                call.refuse(&sentence);
                 Ok(())
             }
         }
     })
+}
+
+async fn wait_until<S: Served>(call: &mut Call<'_, S>, most: Duration) -> Result<(), Gone> {
+    let deadline = rt::now() + most;
+    loop {
+        let left = deadline.saturating_since(rt::now());
+        match call.state.condition(call.word(2), call.word(3)) {
+            None => {
+                call.answer.pause(most).await?;
+                call.inform("Done.");
+            }
+            Some(Condition::Met) => call.inform("Done."),
+            Some(Condition::Refused(sentence)) => call.refuse(&sentence),
+            Some(Condition::Failed(sentence)) => call.refuse(&format!("Failed. {sentence}")),
+            Some(Condition::Unmet(why)) if left.is_zero() => call.refuse(&format!("Wait delay expired. {why}")),
+            Some(Condition::Unmet(_)) => {
+                call.answer.pause(LOOK.min(left)).await?;
+                continue;
+            }
+        }
+        return Ok(());
+    }
 }

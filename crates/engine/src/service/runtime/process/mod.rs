@@ -27,7 +27,7 @@ use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket, Stream};
 
 use super::call::Conversation;
-use super::command::{Command, Desk, Mode, Served};
+use super::command::{Command, Condition, Desk, Mode, Served};
 use super::listener::{Crowd, accept};
 use crate::worker::Worker;
 
@@ -78,6 +78,14 @@ impl Served for Worker {
 
     fn uptime(&self) -> u64 {
         self.shared.host.uptime().as_secs()
+    }
+
+    fn conditions(&self) -> &'static [(&'static str, &'static str)] {
+        &[("srv-removable <px>/<sv>", "wait for this server to become removable.")]
+    }
+
+    fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
+        (name == "srv-removable").then(|| servers::removed::wait(&self.shared, argument))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Commands about backends and servers: what they are doing, and changes that last until the process ends (management
 //! manual, section 9.3). Must never choose a server.
 
+mod added;
 mod address;
 mod checks;
+pub(super) mod removed;
 mod state;
 
 use std::fmt::Write as _;
@@ -94,6 +96,10 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         Run::Now(enable),
     )
     .at(RuntimeLevel::Admin),
+    Command::new("add server", "add server <bk>/<srv>", "create a new server", Run::Now(added::add))
+        .at(RuntimeLevel::Admin),
+    Command::new("del server", "del server <bk>/<srv>", "remove a dynamically added server", Run::Now(removed::delete))
+        .at(RuntimeLevel::Admin),
 ];
 
 const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight \
@@ -106,11 +112,22 @@ type Found<'a> = (&'a Proxy, &'a Server);
 
 /// Finds `<backend>/<server>`.
 pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'static str> {
-    let (backend, server) = name.split_once('/').ok_or("Require 'backend/server'.")?;
-    let mut proxies = program.proxies.iter().filter(|proxy| *proxy.name == *backend);
-    let proxy = proxies.find(|proxy| proxy.backend.is_some()).ok_or("No such backend.")?;
+    let (backend, server) = split(name)?;
+    let proxy = find_backend(program, backend)?;
     let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
-    servers.find(|one| *one.name == *server).map(|server| (&**proxy, server)).ok_or("No such server.")
+    servers.find(|one| *one.name == *server).map(|server| (proxy, server)).ok_or("No such server.")
+}
+
+/// The two names of `<backend>/<server>`.
+fn split(name: &str) -> Result<(&str, &str), &'static str> {
+    let names = name.split_once('/').filter(|(backend, server)| !backend.is_empty() && !server.is_empty());
+    names.ok_or("Require 'backend/server'.")
+}
+
+/// Finds a backend.
+fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
+    let mut proxies = program.proxies.iter().filter(|proxy| *proxy.name == *name);
+    proxies.find(|proxy| proxy.backend.is_some()).map(|proxy| &**proxy).ok_or("No such backend.")
 }
 
 /// The backends that a word asks for: one, or all where there is none.

@@ -1,0 +1,234 @@
+//! A server that the runtime API adds (management manual, section 9.3, "add server"): the options that it may have, and
+//! what its words say. Must never look a server up.
+
+use super::{FAMILIES, ServerContext, ServerDraft, finish, parse_address, read_options, rows, tell};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Line, Word};
+use crate::environment::Environment;
+use crate::keyword::is_name_character;
+use crate::keyword::report::Report;
+use crate::keyword::table::Status;
+use crate::span::{Span, Spanned};
+use crate::spec::{InitialAddress, ServerSpec};
+
+/// The options that HAProxy takes for such a server, in its order.
+const DYNAMIC: &[&str] = &[
+    "allow-0rtt",
+    "alpn",
+    "ca-file",
+    "check-alpn",
+    "check-sni",
+    "check-ssl",
+    "ciphers",
+    "ciphersuites",
+    "client-sigalgs",
+    "crl-file",
+    "curves",
+    "crt",
+    "force-sslv3",
+    "force-tlsv10",
+    "force-tlsv11",
+    "force-tlsv12",
+    "force-tlsv13",
+    "ktls",
+    "no-check-sni-auto",
+    "no-renegotiate",
+    "no-sni-auto",
+    "no-ssl-reuse",
+    "no-sslv3",
+    "no-tlsv10",
+    "no-tlsv11",
+    "no-tlsv12",
+    "no-tlsv13",
+    "no-tls-tickets",
+    "npn",
+    "renegotiate",
+    "send-proxy-v2-ssl",
+    "send-proxy-v2-ssl-cn",
+    "sigalgs",
+    "sni",
+    "ssl",
+    "ssl-min-ver",
+    "ssl-max-ver",
+    "tls-tickets",
+    "verify",
+    "verifyhost",
+    "backup",
+    "cookie",
+    "disabled",
+    "error-limit",
+    "guid",
+    "ws",
+    "hash-key",
+    "id",
+    "idle-ping",
+    "init-state",
+    "maxconn",
+    "maxqueue",
+    "minconn",
+    "no-backup",
+    "no-send-proxy",
+    "no-send-proxy-v2",
+    "no-tfo",
+    "observe",
+    "on-error",
+    "on-marked-down",
+    "on-marked-up",
+    "pool-conn-name",
+    "pool-low-conn",
+    "pool-max-conn",
+    "pool-purge-delay",
+    "proto",
+    "proxy-v2-options",
+    "send-proxy",
+    "send-proxy-v2",
+    "set-proxy-v2-tlv-fmt",
+    "shard",
+    "slowstart",
+    "source",
+    "strict-maxconn",
+    "tfo",
+    "track",
+    "usesrc",
+    "weight",
+    "healthcheck",
+    "addr",
+    "agent-addr",
+    "agent-check",
+    "agent-inter",
+    "agent-port",
+    "agent-send",
+    "check",
+    "check-pool-conn-name",
+    "check-proto",
+    "check-reuse-pool",
+    "check-send-proxy",
+    "check-via-socks4",
+    "rise",
+    "fall",
+    "inter",
+    "fastinter",
+    "downinter",
+    "port",
+];
+
+/// The options that such a server may have and that Weir knows what to do with: `add server help`.
+pub fn keywords() -> impl Iterator<Item = &'static str> {
+    let known = |name: &&&str| {
+        rows(FAMILIES).any(|row| row.name == **name && matches!(row.status, Status::Supported(_) | Status::Group(_)))
+    };
+    DYNAMIC.iter().filter(known).copied()
+}
+
+/// Reads the words behind `add server`: the backend and the server, its address, its options. Where no `id` is written it
+/// is 0.
+///
+/// # Errors
+/// What is wrong with them, as HAProxy says it.
+pub fn read(backend: &str, name: &str, words: &[String]) -> Result<ServerSpec, String> {
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        return Err(format!("character '{bad}' is not permitted in server name '{name}'."));
+    }
+    if words.is_empty() {
+        return Err("'server' expects <name> and <addr>[:<port>] as arguments.".to_owned());
+    }
+    let line = line(name, words);
+    let environment = Environment::new();
+    let head = format!("'server {backend}/{name}' : ");
+    let mut found = Vec::new();
+    let mut report = Report::new(&mut found);
+    let address = parse_address(&line.words[2], &head, &environment, &mut report);
+    if let Some(address) = address.clone() {
+        if let Some(refused) = first_refused(&line) {
+            return Err(format!("'{refused}' option is not accepted for dynamic server"));
+        }
+        let mut draft = ServerDraft::default();
+        let mut server = ServerContext::new(&mut draft, Some(name), &environment);
+        let unread = read_options(&mut server, &line, 3);
+        let mut problems = server.problems;
+        // HAProxy ends these sentences twice.
+        problems.iter_mut().for_each(|problem| problem.message.push('.'));
+        tell(&mut report, &head, "", problems, &unread);
+        let span = line.words[2].span;
+        // Nothing is looked up while requests flow.
+        draft.connecting.initial_address = vec![InitialAddress::None];
+        let spec = finish(draft, Span::default(), Spanned::new(name.to_owned(), span), Spanned::new(address, span));
+        if !found.iter().any(Diagnostic::is_alert) {
+            return Ok(spec);
+        }
+    }
+    let first = found.into_iter().find(Diagnostic::is_alert).map(|alert| alert.message).unwrap_or_default();
+    Err(first.strip_prefix(&head).map(str::to_owned).unwrap_or(first))
+}
+
+/// The words as a line of the configuration.
+fn line(name: &str, words: &[String]) -> Line {
+    let texts = ["server", name].into_iter().chain(words.iter().map(String::as_str));
+    // Each word has a place of its own, so that two problems are two.
+    let word = |(at, text): (u32, &str)| {
+        let span = Span { file: u32::MAX, line: 0, start: at, end: at + 1 };
+        Word { text: text.to_owned(), span, quoted: false }
+    };
+    Line { words: (0..).zip(texts).map(word).collect(), file: u32::MAX, number: 0 }
+}
+
+/// The first option, up to one that nobody knows, which such a server may not have.
+fn first_refused(line: &Line) -> Option<&str> {
+    let mut at = 3;
+    while let Some(word) = line.words.get(at) {
+        let row = rows(FAMILIES).find(|row| row.is(&word.text))?;
+        if !DYNAMIC.contains(&word.text.as_str()) {
+            return Some(&word.text);
+        }
+        at += 1 + row.extra.take(&line.words[at + 1..]).1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_words(text: &str) -> Result<ServerSpec, String> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        read("b", "s", &words)
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_as_haproxy_says_it() {
+        let rows = [
+            ("", "'server' expects <name> and <addr>[:<port>] as arguments."),
+            ("127.0.0.1:70000", "invalid port '70000'"),
+            ("127.0.0.1:1 weight 300", "weight of server s is not within 0 and 256 (300).."),
+            ("127.0.0.1:1 blah", "unknown keyword 'blah'."),
+            ("127.0.0.1:1 redir /x", "'redir' option is not accepted for dynamic server"),
+            ("127.0.0.1:1 enabled", "'enabled' option is not accepted for dynamic server"),
+            ("127.0.0.1:1 resolvers x", "'resolvers' option is not accepted for dynamic server"),
+            ("127.0.0.1:1 check inter 0", "invalid value 0 for argument 'inter' of server s.."),
+            ("127.0.0.1:1 check port", "'port' expects a port number as argument.."),
+            ("127.0.0.1:1 ssl", "'ssl' is not supported yet by Weir."),
+        ];
+        for (words, expected) in rows {
+            assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
+        }
+        assert_eq!(
+            read("b", "n$19", &["127.0.0.1:1".to_owned()]).unwrap_err(),
+            "character '$' is not permitted in server name 'n$19'."
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let server = read_words("127.0.0.1:80 check inter 100 weight 10 maxconn 5 id 7 backup").unwrap();
+        assert_eq!((server.weight, server.maxconn, server.id, server.backup), (10, Some(5), 7, true));
+        assert_eq!(read_words("name.invalid:80").unwrap().connecting.initial_address, [InitialAddress::None]);
+        assert_eq!(read_words("127.0.0.1").unwrap().id, 0);
+    }
+
+    #[test]
+    fn help_names_what_there_is() {
+        let names: Vec<&str> = keywords().collect();
+        assert!(names.contains(&"weight") && names.contains(&"check") && !names.contains(&"ssl"));
+        assert!(DYNAMIC.iter().all(|name| rows(FAMILIES).any(|row| row.is(name)) || *name == "usesrc"), "{DYNAMIC:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! `add server` (management manual, section 9.3). Must never send anything there: a server that is added begins in
+//! maintenance.
+
+use config::keyword::{added_server_keywords, read_added_server};
+use config::spec::Spec;
+use policy::compile;
+use policy::program::Proxy;
+
+use super::super::super::Call;
+use crate::worker::{Shared, Worker, idle_limits};
+
+/// What is said where no place is left.
+const FULL: &str = "Too many servers were added to this process: reload it.";
+
+/// `add server help`, or another server.
+pub(super) fn add(call: &mut Call<'_, Worker>) {
+    if call.word(2) == "help" {
+        let mut text = "List of keywords supported for dynamic server:\n".to_owned();
+        added_server_keywords().for_each(|name| {
+            text.push_str(name);
+            text.push('\n');
+        });
+        call.inform(&text);
+        return;
+    }
+    match register(&call.state.shared, call.word(2), call.words.get(3..).unwrap_or_default()) {
+        Ok(()) => call.inform("New server registered."),
+        Err(sentence) => call.refuse(&sentence),
+    }
+}
+
+fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String> {
+    let (backend, server) = super::split(name)?;
+    let proxy = super::find_backend(&shared.program, backend)?;
+    if let Some(sentence) = compile::refuses_servers(&shared.program, proxy.index) {
+        return Err(sentence);
+    }
+    if proxy.servers().any(|known| *known.name == *server) {
+        return Err("Already exists a server with the same name in backend.".to_owned());
+    }
+    let written = shared.written();
+    let written = written.as_ref().ok_or("Servers cannot be added to this process.")?;
+    enter(shared, (written, proxy), server, words)
+}
+
+/// Makes room for a server wherever one is counted or kept, and lets the balance know of it last.
+fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), name: &str, words: &[String]) -> Result<(), String> {
+    let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
+    let read = read_added_server(&proxy.name, name, words)?;
+    // What is wrong is found with any number.
+    let mut server = compile::add_server((written, &shared.program), proxy.index, read, 0)?;
+    if server.check.is_some() {
+        return Err("'check' in a dynamic server is not supported yet by Weir.".to_owned());
+    }
+    server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
+    if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &shared.program.global) {
+        return Err(FULL.to_owned());
+    }
+    let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
+    let state = &shared.live.proxies[proxy.index];
+    if backend.servers.get(place).is_some_and(|server| state.add_server(server, rt::now())) {
+        Ok(())
+    } else {
+        Err(FULL.to_owned())
+    }
+}

@@ -1,0 +1,77 @@
+//! `del server`, and `wait` for what it needs (management manual, section 9.3). Must never remove a server that has
+//! something to do.
+
+use policy::live::Removal;
+use policy::program::Program;
+
+use super::super::super::Call;
+use super::super::super::command::Condition;
+use crate::worker::{Shared, Worker};
+
+/// Why a server cannot be removed.
+enum Obstacle {
+    /// It will not become possible by itself.
+    Lasting(&'static str),
+    /// It is still in use.
+    Passing,
+}
+
+const IN_USE: &str = "Server still has connections attached to it, cannot remove it.";
+const REFERENCED: &str = "This server cannot be removed at runtime due to other configuration elements pointing to it.";
+const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.";
+
+/// The index of the backend and of a server in it that may be removed now.
+fn removable(shared: &Shared, name: &str) -> Result<(usize, usize), Obstacle> {
+    let found = super::find(&shared.program, name);
+    let (proxy, server) = found.map_err(Obstacle::Lasting)?;
+    if server.fixed {
+        return Err(Obstacle::Lasting(REFERENCED));
+    }
+    match shared.live.proxies[proxy.index].removal(server.index) {
+        Removal::Unknown => Err(Obstacle::Lasting("No such server.")),
+        Removal::InService => Err(Obstacle::Lasting(IN_SERVICE)),
+        Removal::Busy => Err(Obstacle::Passing),
+        Removal::Possible if shared.pool.idle(server.serial) > 0 => Err(Obstacle::Passing),
+        Removal::Possible => Ok((proxy.index, server.index)),
+    }
+}
+
+/// `del server <backend>/<server>`.
+pub(super) fn delete(call: &mut Call<'_, Worker>) {
+    let shared = &call.state.shared;
+    let (proxy, server) = match removable(shared, call.word(2)) {
+        Ok(found) => found,
+        Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
+        Err(Obstacle::Passing) => return call.refuse(IN_USE),
+    };
+    // Somebody may have come between: the lock of the backend decides.
+    if shared.live.proxies[proxy].remove_server(server) != Removal::Possible {
+        return call.refuse(IN_USE);
+    }
+    strike(&shared.program, proxy, server);
+    if let Some(server) = shared.program.proxies[proxy].server(server) {
+        shared.pool.forget(server.serial);
+    }
+    call.inform("Server deleted.");
+}
+
+fn strike(program: &Program, proxy: usize, server: usize) {
+    if let Some(backend) = &program.proxies[proxy].backend {
+        backend.servers.strike(server);
+    }
+}
+
+/// How things stand with `wait <delay> srv-removable <backend>/<server>`.
+pub(in super::super) fn wait(shared: &Shared, name: &str) -> Condition {
+    if name.is_empty() {
+        return Condition::Refused("Missing server name (<backend>/<server>).".to_owned());
+    }
+    if let Err(sentence) = super::split(name) {
+        return Condition::Refused(sentence.to_owned());
+    }
+    match removable(shared, name) {
+        Ok(_) => Condition::Met,
+        Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
+        Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),
+    }
+}

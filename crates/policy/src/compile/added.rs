@@ -1,0 +1,102 @@
+//! Servers and backends that the runtime API adds: made ready as those of the configuration are. Must never wait for a
+//! name to be looked up.
+
+use super::{Compiler, Resolver};
+use crate::balance;
+use crate::program::{Program, Server};
+use config::diagnostic::Diagnostic;
+use config::spec::{Family, Mode, ServerSpec, Spec};
+use std::net::IpAddr;
+
+/// Looks nothing up.
+struct Nobody;
+
+impl Resolver for Nobody {
+    fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
+        Err("nothing is looked up at run time".to_owned())
+    }
+}
+
+/// Why a backend takes no servers at run time; `None`: it does.
+pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
+    let proxy = program.proxies.get(proxy)?;
+    let backend = proxy.backend.as_ref()?;
+    let why = if proxy.mode == Mode::Log {
+        format!("backend '{}' uses mode log.", proxy.name)
+    } else if balance::find(&backend.balance, &backend.hash).0.heeds_weights(&backend.hash) {
+        return None;
+    } else {
+        format!("backend '{}' uses a non dynamic load balancing method.", proxy.name)
+    };
+    Some(format!("Backend does not support dynamic servers : {why}"))
+}
+
+/// Makes a server ready that is added to a proxy, with the place and the number that come next. `spec` is what the program
+/// was made of, the proxy at its index.
+///
+/// # Errors
+/// Why it cannot be added.
+pub fn add_server(
+    (spec, program): (&Spec, &Program),
+    proxy: usize,
+    mut written: ServerSpec,
+    serial: usize,
+) -> Result<Server, String> {
+    let missing = || "No such backend.".to_owned();
+    let (written_proxy, compiled) =
+        (spec.proxies.get(proxy).ok_or_else(missing)?, program.proxies.get(proxy).ok_or_else(missing)?);
+    let backend = compiled.backend.as_ref().ok_or_else(missing)?;
+    written.id = number(program, proxy, &written)?;
+    if let Some(guid) = &written.balance.guid {
+        let owner = guid_owner(spec, program, guid);
+        owner.map_or(Ok(()), |owner| Err(format!("'guid': duplicate entry with {owner}.")))?;
+    }
+    let (mut nobody, mut found) = (Nobody, Vec::new());
+    let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    let names = compiler.names(spec, Some(proxy));
+    let index = backend.servers.places();
+    let server = compiler.server(&names, (written_proxy, &backend.check), index, &written, spec.global.tune.bufsize);
+    let lists = compiler.shared.lists.take().finish();
+    if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
+        let head = format!("'server {}/{}' : ", compiled.name, written.name.value);
+        let message = alert.message;
+        return Err(message.strip_prefix(&head).map(str::to_owned).unwrap_or(message));
+    }
+    if !lists.all.is_empty() {
+        return Err("a list of patterns in a dynamic server is not supported yet by Weir.".to_owned());
+    }
+    // It begins in maintenance whatever is written; what has no address stays there.
+    server
+        .map(|server| Server { serial, disabled: false, ..server })
+        .ok_or_else(|| "The server cannot be made.".to_owned())
+}
+
+/// The number of a server that is added: the one that is written, else the lowest that is free.
+fn number(program: &Program, proxy: usize, written: &ServerSpec) -> Result<u32, String> {
+    let servers = || program.proxies[proxy].servers();
+    if written.id == 0 {
+        let mut taken: Vec<u32> = servers().map(|server| server.id).collect();
+        taken.sort_unstable();
+        let free = (1..).zip(taken.iter()).find(|(id, taken)| id != *taken).map(|(id, _)| id);
+        return Ok(free.unwrap_or(taken.len() as u32 + 1));
+    }
+    match servers().find(|server| server.id == written.id) {
+        None => Ok(written.id),
+        Some(other) => {
+            Err(format!("'id' : custom id {} already used at {} ('server {}').", written.id, other.written, other.name))
+        }
+    }
+}
+
+/// Who has an identifier.
+fn guid_owner(spec: &Spec, program: &Program, guid: &str) -> Option<String> {
+    let of_proxy = spec.proxies.iter().find(|proxy| proxy.guid.as_ref().is_some_and(|own| own.value == *guid));
+    if let Some(proxy) = of_proxy {
+        return Some(format!("proxy {}", proxy.name.value));
+    }
+    let of_server = |server: &&Server| server.guid.as_deref() == Some(guid);
+    program.proxies.iter().find_map(|proxy| {
+        let server = proxy.servers().find(of_server)?;
+        Some(format!("server {}/{}", proxy.name, server.name))
+    })
+}

@@ -1,0 +1,61 @@
+//! Servers that come and go while requests flow. Must never give a place to another server, and never remove one that has
+//! something to do.
+
+use super::{ServerState, Servers};
+use crate::balance::Loads;
+use crate::live::ramp::Ramps;
+use crate::live::{Admin, Removal};
+use crate::program;
+use base::moment::Moment;
+
+/// Notes the limits of a server.
+pub(super) fn enter(server: &program::Server, index: usize, loads: &mut Loads, ramps: &mut Ramps) {
+    loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
+    loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
+    if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
+        ramps.add(index, least, most);
+    }
+}
+
+impl Servers {
+    /// Another server, in maintenance. False: its place is not the next one.
+    pub(in crate::live) fn add(&mut self, server: &program::Server, now: Moment) -> bool {
+        let index = self.servers.len();
+        if server.index != index {
+            return false;
+        }
+        self.loads.grow(index + 1);
+        enter(server, index, &mut self.loads, &mut self.ramps);
+        let mut state = ServerState::new(server);
+        state.forced = Admin::Maintenance;
+        state.changed = Some(now);
+        self.servers.push(state);
+        self.set_limits();
+        self.rebuild();
+        true
+    }
+
+    /// Whether a server may be removed: it is in maintenance, and has nothing to do.
+    pub(in crate::live) fn removal(&self, server: usize) -> Removal {
+        match self.servers.get(server) {
+            None => Removal::Unknown,
+            Some(state) if state.removed => Removal::Unknown,
+            Some(state) if state.admin() != Admin::Maintenance => Removal::InService,
+            Some(state) if self.loads[server].served > 0 || state.queue.length > 0 => Removal::Busy,
+            Some(_) => Removal::Possible,
+        }
+    }
+
+    /// Removes a server if that is possible.
+    pub(in crate::live) fn remove(&mut self, server: usize) -> Removal {
+        let removal = self.removal(server);
+        if removal == Removal::Possible {
+            let state = &mut self.servers[server];
+            (state.removed, state.health, state.agent) = (true, None, None);
+            self.ramps.remove(server);
+            self.set_limits();
+            self.rebuild();
+        }
+        removal
+    }
+}
