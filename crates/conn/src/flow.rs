@@ -44,6 +44,13 @@ pub fn body_buffer() -> Buffer {
     buffer
 }
 
+/// The same for a body that is to have `size` bytes of room; its memory comes from no pool.
+pub fn large_body_buffer(size: usize) -> Buffer {
+    let mut buffer = Buffer::with_capacity(HEADROOM + size + TAILROOM);
+    buffer.reserve_around(HEADROOM, TAILROOM);
+    buffer
+}
+
 /// What went wrong on the way.
 #[derive(Debug)]
 pub enum FlowError {

@@ -467,7 +467,12 @@ pub(crate) const TABLE: &[Action] = &[
         "Removes a variable.",
     ),
     action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "use-service", "<service>", "Answers by an internal service."),
-    works(HTTP_REQUEST | HTTP_RESPONSE, "wait-for-body", "time <time> [at-least <bytes>]", "Waits for the body."),
+    works(
+        HTTP_REQUEST | HTTP_RESPONSE,
+        "wait-for-body",
+        "time <time> [at-least <bytes>] [use-large-buffer]",
+        "Waits for the body.",
+    ),
     works(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
 ];
 
@@ -498,9 +503,7 @@ fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
 /// Whether that action works in that rule set.
 fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
     let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
-    // What makes a message wait does so on its way to the server.
-    let waits = matches!(action.name, "pause" | "wait-for-body");
-    matches!(action.status, Status::Supported(()) | Status::Tuning) && !(waits && set != HTTP_REQUEST)
+    matches!(action.status, Status::Supported(()) | Status::Tuning)
 }
 
 /// Reads a rule whose action is the word at `at`.

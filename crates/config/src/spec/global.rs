@@ -111,6 +111,8 @@ pub struct VariablesTuneSpec {
 pub struct TuneSpec {
     /// `tune.bufsize`, bytes; default 16384.
     pub bufsize: Option<u32>,
+    /// `tune.bufsize.large`, bytes; without it there are no such buffers.
+    pub large_bufsize: Option<u32>,
     /// `tune.maxrewrite`, bytes; default 1024.
     pub maxrewrite: Option<u32>,
     /// `tune.http.maxhdr`, fields of a head; default 101.

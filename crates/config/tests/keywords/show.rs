@@ -112,7 +112,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
         err_codes, fail_codes, case_adjust, accept_payload_with_any_method, keep_insecure_transfer_encoding,
     } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
-        bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
+        bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, variables,
     } but { listener });
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});

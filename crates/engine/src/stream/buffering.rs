@@ -1,8 +1,9 @@
-//! `option http-buffer-request`: a request waits until its body is here, or as much of it as a buffer holds. Must never
-//! take a byte of the body away.
+//! `option http-buffer-request` and `wait-for-body`: a message waits until its body is here, or as much of it as a buffer
+//! holds. Must never take a byte of the body away.
 
 use std::task::{Context, Poll};
 
+use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow;
 use policy::program::Proxy;
@@ -34,19 +35,18 @@ enum Progress {
         decoder: Box<ChunkDecoder>,
         trailers: Fields,
     },
+    /// It ends with the connection.
+    UntilClose,
     Complete,
 }
 
-/// Bytes of a body that have come, and how many are enough.
-struct Came {
+/// A body that is waited for.
+pub struct Coming {
+    progress: Progress,
+    /// Bytes of it that have come.
     bytes: u64,
+    /// So many are enough.
     least: u64,
-}
-
-impl Came {
-    fn is_enough(&self) -> bool {
-        self.bytes >= self.least
-    }
 }
 
 /// Waits for the body of the request in `facts`. `proxy` is who asks for that: its `timeout http-request` counts, from
@@ -60,10 +60,11 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, p
         let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
         proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
     };
-    wait_until(session, client, facts, deadline, 0).await
+    wait_until(session, client, facts, deadline, (0, None)).await
 }
 
-/// The same until a moment; `least` bytes of it, where that is not 0, are enough.
+/// The same until a moment; `least` bytes of it, where that is not 0, are enough. With `large` a body that fits into no
+/// buffer gets one of that size.
 ///
 /// # Errors
 /// The body does not come, or is none.
@@ -72,25 +73,23 @@ pub async fn wait_until(
     client: &mut Client,
     facts: &SharedFacts,
     deadline: Option<Moment>,
-    least: u64,
+    (least, mut large): (u64, Option<usize>),
 ) -> Result<(), Missing> {
-    let mut progress = match facts.borrow().request.framing {
-        Framing::Length(length) => Progress::Length(length),
-        Framing::Chunked => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
-        Framing::None | Framing::UntilClose => return Ok(()),
-    };
-    // What came with the head is judged when the body's flow starts: breaking the coding there is no request at all.
-    let least = if least == 0 { u64::MAX } else { least };
-    let mut came = Came { bytes: 0, least };
-    if progress.take(client.input.data(), &mut came).is_err() || progress.is_complete() || came.is_enough() {
+    let framing = facts.borrow().request.framing;
+    if framing == Framing::UntilClose {
         return Ok(());
     }
-    make_room(client);
+    let mut coming = Coming::new(framing, least);
+    // What came with the head is judged when the body's flow starts: breaking the coding there is no request at all.
+    if coming.take(client.input.data()).is_err() || coming.is_over() {
+        return Ok(());
+    }
+    make_room(&mut client.input);
     if !invite(session, client, facts).await {
         return Err(Missing { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
     client.timer.arm(deadline);
-    let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut progress, &mut came)).await;
+    let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut coming, &mut large)).await;
     let mut facts = facts.borrow_mut();
     match result {
         Ok(()) | Err(Missing { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
@@ -105,23 +104,23 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     facts: &SharedFacts,
-    progress: &mut Progress,
-    came: &mut Came,
+    coming: &mut Coming,
+    large: &mut Option<usize>,
 ) -> Poll<Result<(), Missing>> {
     let missing =
         |cause, status, page| Poll::Ready(Err(Missing { outcome: Outcome::new(cause, Phase::Request), status, page }));
     loop {
-        if client.input.room() == 0 {
+        if client.input.room() == 0 && !grow(&mut client.input, large) {
             return Poll::Ready(Ok(()));
         }
         let before = client.input.len();
         match client.stream.poll_read(cx, &mut client.input) {
             Poll::Ready(Ok(read)) if read > 0 => {
                 facts.borrow_mut().bytes_in += read as u64;
-                if progress.take(&client.input.data()[before..], came).is_err() {
+                if coming.take(&client.input.data()[before..]).is_err() {
                     return missing(Cause::Proxy, 400, false);
                 }
-                if progress.is_complete() || came.is_enough() {
+                if coming.is_over() {
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -135,11 +134,22 @@ fn poll(
 }
 
 /// Puts what has come of the body where the rest of it can be read behind, and framed later.
-fn make_room(client: &mut Client) {
+pub fn make_room(input: &mut Buffer) {
     let mut body = flow::body_buffer();
-    if body.push(client.input.data()) {
-        client.input = body;
+    if body.push(input.data()) {
+        *input = body;
     }
+}
+
+/// Puts what has come of the body into a buffer of that size, once. False: there is none.
+pub fn grow(input: &mut Buffer, large: &mut Option<usize>) -> bool {
+    let Some(size) = large.take().filter(|size| *size > input.len()) else { return false };
+    let mut body = flow::large_body_buffer(size);
+    let fits = body.push(input.data());
+    if fits {
+        *input = body;
+    }
+    fits
 }
 
 /// A client that waits to be asked for its body is asked: whoever buffers cannot leave that to the server. False: it is
@@ -155,28 +165,47 @@ async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> 
     send_page(session, client, b"HTTP/1.1 100 Continue\r\n\r\n", false).await
 }
 
-impl Progress {
-    fn is_complete(&self) -> bool {
-        matches!(self, Self::Complete)
+impl Coming {
+    /// A body of that framing of which nothing is known to have come; `least` bytes, where that is not 0, are enough.
+    pub fn new(framing: Framing, least: u64) -> Self {
+        let progress = match framing {
+            Framing::Length(length) => Progress::Length(length),
+            Framing::Chunked => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
+            Framing::UntilClose => Progress::UntilClose,
+            Framing::None => Progress::Complete,
+        };
+        Self { progress, bytes: 0, least: if least == 0 { u64::MAX } else { least } }
+    }
+
+    /// Whether enough of it is here.
+    pub fn is_over(&self) -> bool {
+        self.bytes >= self.least || matches!(self.progress, Progress::Complete)
     }
 
     /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy.
-    fn take(&mut self, fresh: &[u8], came: &mut Came) -> Result<(), ()> {
-        let ends = match self {
-            Self::Complete => true,
-            Self::Length(missing) => {
-                came.bytes += (fresh.len() as u64).min(*missing);
+    ///
+    /// # Errors
+    /// They break the coding.
+    pub fn take(&mut self, fresh: &[u8]) -> Result<(), ()> {
+        let ends = match &mut self.progress {
+            Progress::Complete => true,
+            Progress::UntilClose => {
+                self.bytes += fresh.len() as u64;
+                false
+            }
+            Progress::Length(missing) => {
+                self.bytes += (fresh.len() as u64).min(*missing);
                 *missing = missing.saturating_sub(fresh.len() as u64);
                 *missing == 0
             }
-            Self::Chunked { decoder, trailers } => {
+            Progress::Chunked { decoder, trailers } => {
                 let decoded = decoder.decode_in_place(&mut fresh.to_vec(), trailers).map_err(|_| ())?;
-                came.bytes += decoded.payload as u64;
+                self.bytes += decoded.payload as u64;
                 decoded.state == ChunkState::End
             }
         };
         if ends {
-            *self = Self::Complete;
+            self.progress = Progress::Complete;
         }
         Ok(())
     }
@@ -197,14 +226,11 @@ mod tests {
             (Framing::Chunked, &["5\r", "\nabc", "de\r\n0\r\nx: 1\r\n\r\nGET"], true),
         ];
         for (framing, pieces, complete) in rows {
-            let mut progress = match framing {
-                Framing::Length(length) => Progress::Length(*length),
-                _ => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
-            };
+            let mut coming = Coming::new(*framing, 0);
             for piece in *pieces {
-                progress.take(piece.as_bytes(), &mut Came { bytes: 0, least: u64::MAX }).unwrap();
+                coming.take(piece.as_bytes()).unwrap();
             }
-            assert_eq!(progress.is_complete(), *complete, "{pieces:?}");
+            assert_eq!(coming.is_over(), *complete, "{pieces:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 mod head;
 mod inspect;
 mod limits;
+mod ruling;
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -135,6 +136,8 @@ pub struct Exchange<'a> {
     scan: Scan,
     /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
     inspecting: Option<Moment>,
+    /// A rule makes the answer wait.
+    ruling: Option<Box<ruling::Ruling>>,
     /// There may be a whole head in `input`.
     unparsed: bool,
     began: Moment,
@@ -190,6 +193,7 @@ impl<'a> Exchange<'a> {
             input: Buffer::empty(),
             scan: Scan::default(),
             inspecting: None,
+            ruling: None,
             unparsed: false,
             began: now,
             client_side: Activity::new(now, terms.independent_client),

@@ -374,27 +374,33 @@ pub fn run_request<'r>(
 }
 
 /// Runs `http-response` or `http-after-response` rules over a head that is on its way to the client, and what has come
-/// behind it.
+/// behind it, from where they are.
 pub fn run_response<'r>(
     session: &Session,
     client: Option<&Stream>,
     facts: &Facts,
     (head, behind): (&mut Head, &[u8]),
     rules: &'r [Rule],
-) -> Option<&'r Final> {
+    progress: &mut Progress,
+) -> Stop<'r> {
     let mut course = Course::new(session, rules);
+    course.progress = *progress;
     loop {
         match course.advance(View::response(session, client, facts, head).behind(behind)) {
-            Step::End | Step::Unknown => return None,
-            Step::Final(ending) => return Some(ending),
+            Step::End | Step::Unknown => return Stop::End,
+            Step::Final(ending) => return Stop::Final(ending),
+            Step::Wait(wait) => {
+                *progress = course.progress;
+                return Stop::Wait(wait);
+            }
             Step::Edit(edit) => {
                 let done = edit.apply(head, &course.text, course.room());
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
-                    return Some(ending);
+                    return Stop::Final(ending);
                 }
             }
-            // No answer waits; the others are of other sets.
-            Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}
+            // Of other sets.
+            Step::Expect(_) | Step::Effect(_) => {}
         }
     }
 }
@@ -406,7 +412,14 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
     let backend = facts.backend.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.index != frontend.index);
     backend.into_iter().chain([frontend]).find_map(|proxy| {
         let rules = &proxy.rules.http_after_response;
-        if rules.is_empty() { None } else { run_response(session, None, facts, (head, &[]), rules) }
+        if rules.is_empty() {
+            return None;
+        }
+        match run_response(session, None, facts, (head, &[]), rules, &mut Progress::default()) {
+            Stop::Final(ended) => Some(ended),
+            // None of these rules waits.
+            Stop::End | Stop::Wait(_) => None,
+        }
     })
 }
 

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::program::Proxy;
-use policy::rule::Wait;
+use policy::rule::{BodyWait, Wait};
 use wire::http::{Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -35,9 +35,10 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
             }
             Ok(())
         }
-        Wait::Body(limit, least) => {
+        Wait::Body(BodyWait { limit, least, large }) => {
             let deadline = Some(rt::now() + *limit);
-            buffering::wait_until(session, client, facts, deadline, *least).await
+            let large = session.worker.shared.program.global.large_bufsize.filter(|_| *large);
+            buffering::wait_until(session, client, facts, deadline, (*least, large)).await
         }
         Wait::Hint(name, format) => {
             let hint = {

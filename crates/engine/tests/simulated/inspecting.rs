@@ -12,13 +12,27 @@ fn tcp(rules: &str) -> Worlds {
 
 const REQUEST: &str = "tcp-request inspect-delay 100\n tcp-request content accept if { req.len ge 4 }";
 
+/// A client that says something, the server that it is for, and a watch that runs since before.
+async fn says(text: impl AsRef<[u8]>) -> (Peer, Service, Stopwatch) {
+    let server = Service::at(S1);
+    let mut client = Peer::connect(WEIR).await;
+    let watch = Stopwatch::start();
+    client.send(text).await;
+    (client, server, watch)
+}
+
+/// A client and a server that has got what it said.
+async fn greeted() -> (Peer, Peer, Service) {
+    let (client, mut s1, _) = says("hi").await;
+    let mut server = s1.accept().await;
+    server.expect("hi").await;
+    (client, server, s1)
+}
+
 #[test]
 fn a_request_goes_on_once_enough_has_come() {
     tcp(REQUEST).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        let watch = Stopwatch::start();
-        client.send("ab").await;
+        let (mut client, mut s1, watch) = says("ab").await;
         sleep(50).await;
         client.send("cd").await;
         let mut server = s1.accept().await;
@@ -30,10 +44,7 @@ fn a_request_goes_on_once_enough_has_come() {
 #[test]
 fn a_request_goes_on_when_the_delay_is_over() {
     tcp(REQUEST).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        let watch = Stopwatch::start();
-        client.send("ab").await;
+        let (client, mut s1, watch) = says("ab").await;
         let mut server = s1.accept().await;
         server.expect("ab").await;
         assert_eq!(watch.elapsed().as_millis(), 100);
@@ -44,10 +55,7 @@ fn a_request_goes_on_when_the_delay_is_over() {
 #[test]
 fn a_request_goes_on_when_the_client_has_said_all() {
     tcp(REQUEST).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        let watch = Stopwatch::start();
-        client.send("ab").await;
+        let (mut client, mut s1, watch) = says("ab").await;
         client.half_close();
         let mut server = s1.accept().await;
         server.expect("ab").await;
@@ -59,10 +67,7 @@ fn a_request_goes_on_when_the_client_has_said_all() {
 fn a_request_goes_on_when_there_is_no_room_for_more() {
     let rules = "tcp-request inspect-delay 1s\n tcp-request content reject if { req.len ge 1000000 }";
     tcp(rules).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        let watch = Stopwatch::start();
-        client.send("x".repeat(20_000)).await;
+        let (_client, mut s1, watch) = says("x".repeat(20_000)).await;
         let mut server = s1.accept().await;
         server.expect("x".repeat(20_000)).await;
         assert!(watch.elapsed().as_millis() < 100, "{watch:?}");
@@ -73,11 +78,7 @@ fn a_request_goes_on_when_there_is_no_room_for_more() {
 fn an_answer_in_tcp_mode_waits_for_what_a_rule_asks_for() {
     let rules = "tcp-response inspect-delay 100\n tcp-response content accept if { res.len ge 4 }";
     tcp(rules).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        client.send("hi").await;
-        let mut server = s1.accept().await;
-        server.expect("hi").await;
+        let (mut client, mut server, _s1) = greeted().await;
         let watch = Stopwatch::start();
         server.send("ab").await;
         client.expect_silence(50).await;
@@ -86,11 +87,7 @@ fn an_answer_in_tcp_mode_waits_for_what_a_rule_asks_for() {
         assert_eq!(watch.elapsed().as_millis(), 50);
     });
     tcp(rules).run(|_| async move {
-        let mut s1 = Service::at(S1);
-        let mut client = Peer::connect(WEIR).await;
-        client.send("hi").await;
-        let mut server = s1.accept().await;
-        server.expect("hi").await;
+        let (mut client, mut server, _s1) = greeted().await;
         server.send("ab").await;
         client.expect_silence(90).await;
         client.expect("ab").await;

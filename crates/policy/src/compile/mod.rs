@@ -297,6 +297,7 @@ impl<'a> Compiler<'a> {
             strict_limits: written.strict_limits.unwrap_or(true),
             nbthread: limits.threads(written),
             bufsize,
+            large_bufsize: tune.large_bufsize.map(|size| size as usize),
             maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,

@@ -6,8 +6,8 @@ use crate::condition::{Acls, Condition, ConditionError, Doubt, parse_acl, parse_
 use crate::expression::Names;
 use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
-    Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch, Target, Words,
-    find_action, redirect_rule,
+    Action, BodyWait, Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch,
+    Target, Wait, Words, find_action, redirect_rule,
 };
 use crate::sample::{Place, RulePlace};
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -208,10 +208,31 @@ impl Compiler<'_> {
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
         self.warn_of_misfit(condition.as_ref(), rest, place, set_name, written);
-        if self.misses_filter(&action, line, written) {
+        if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
         }
         Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+    }
+
+    /// Whether an action asks for large buffers where there are none.
+    fn misses_buffers(
+        &mut self,
+        action: &Action,
+        line: &RuleLineSpec,
+        written: &ProxySpec,
+        names: &SpecNames<'_>,
+    ) -> bool {
+        let asks = matches!(action, Action::Wait(Wait::Body(BodyWait { large: true, .. })));
+        if !asks || names.spec.global.tune.large_bufsize.is_some() {
+            return false;
+        }
+        let file = self.shared.files.get(line.span.file as usize).map_or("", |name| name);
+        let message = format!(
+            "Proxy '{}': unable to use large buffers at {file}:{}, 'tune.bufsize.large' global parameter must be set.",
+            written.name.value, line.span.line
+        );
+        self.alert(line.span, Form::Bare, message);
+        true
     }
 
     /// Passes on what a parser has said.

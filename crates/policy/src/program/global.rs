@@ -34,6 +34,8 @@ pub struct Global {
     pub nbthread: u32,
     /// `tune.bufsize`, bytes.
     pub bufsize: usize,
+    /// `tune.bufsize.large`, bytes.
+    pub large_bufsize: Option<usize>,
     /// `tune.maxrewrite`, bytes.
     pub maxrewrite: usize,
     /// `tune.http.maxhdr`, fields of a head.

@@ -3,6 +3,7 @@
 use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
+use crate::keyword::DEFAULT_BUFSIZE;
 use crate::keyword::argument::lenient;
 use crate::spec::{MultiQueue, ShardsSpec};
 use crate::units;
@@ -10,6 +11,7 @@ use crate::units;
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.bufsize", "<size>", "Size of a buffer; a head must fit into one.", bufsize),
+    supported("tune.bufsize.large", "<size>", "Size of a buffer for a body that a rule waits for.", large_bufsize),
     supported("tune.maxrewrite", "<number>", "Bytes of a buffer kept free for rewriting headers.", maxrewrite),
     supported("tune.http.maxhdr", "<number>", "Header fields that a message may have.", http_maxhdr),
     supported("tune.http.logurilen", "<number>", "Bytes of a request line that a log line shows.", http_logurilen),
@@ -129,7 +131,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "Buffers kept for times of memory shortage; Weir's are bounded beforehand.",
     ),
-    tuning("tune.bufsize.large", "<size>", "Size of the large buffers; Weir chooses it itself."),
     tuning("tune.bufsize.small", "<size>", "Size of the small buffers; Weir chooses it itself."),
     tuning(
         "tune.disable-fast-forward",
@@ -292,6 +293,16 @@ fn bufsize(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
+fn large_bufsize(context: &mut GlobalContext<'_>, line: &Line) {
+    match size(context, line) {
+        Some(0) => {
+            context.report.alert(line.span(1), "'tune.bufsize.large' expects a positive integer argument.\n");
+        }
+        Some(value) => context.spec.tune.large_bufsize = Some(value),
+        None => {}
+    }
+}
+
 /// The largest `tune.bufsize`, bytes; HAProxy's limit too.
 const LARGEST_BUFSIZE: u32 = 256 << 20;
 
@@ -300,6 +311,7 @@ const SMALLEST_BUFSIZE: u32 = 352;
 
 /// Judges `tune.bufsize` once it is known.
 pub(super) fn check_bufsize(context: &mut GlobalContext<'_>) {
+    check_large_bufsize(context);
     let Some(bufsize) = context.spec.tune.bufsize else { return };
     let message = if bufsize >= LARGEST_BUFSIZE {
         format!("global.tune.bufsize must be below 256 MB when HTTP is in use (current value = {bufsize}).")
@@ -309,6 +321,27 @@ pub(super) fn check_bufsize(context: &mut GlobalContext<'_>) {
         return;
     };
     context.report.push(Diagnostic::general(Severity::Alert, message).with_form(Form::Bare));
+}
+
+/// Buffers that are to be large have to be larger than the others.
+fn check_large_bufsize(context: &mut GlobalContext<'_>) {
+    let tune = &mut context.spec.tune;
+    let Some(large) = tune.large_bufsize else { return };
+    let bufsize = tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
+    let (severity, message) = if large >= LARGEST_BUFSIZE {
+        let message = "global.tune.bufsize_large must be below 256 MB when HTTP is in use (current value =";
+        (Severity::Alert, format!("{message} {large})."))
+    } else if large < bufsize {
+        tune.large_bufsize = None;
+        let message = format!(
+            "tune.bufsize.large ({large}) is lower than tune.bufsize ({bufsize}). large buffers support is disabled. \
+             Please fix either value to remove this warning."
+        );
+        (Severity::Warning, message)
+    } else {
+        return;
+    };
+    context.report.push(Diagnostic::general(severity, message).with_form(Form::Bare));
 }
 
 fn maxrewrite(context: &mut GlobalContext<'_>, line: &Line) {

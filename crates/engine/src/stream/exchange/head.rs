@@ -10,18 +10,17 @@ use policy::sample::Direction;
 use wire::h1::{self, ConnectionLine, Edits, Parse, RequestContext, Scan};
 use wire::http::{Framing, Method, Version};
 
+use super::ruling::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 use policy::log_format::Origin;
 
-use crate::facts::{Cause, Facts, Phase};
-use crate::stream::answer::{Ending, Manner, ending};
+use crate::facts::{Cause, Facts, Outcome, Phase};
+use crate::stream::answer::{Ending, Manner};
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
-use crate::stream::evaluate::View;
 use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::request::fits;
-use crate::stream::rules::{run_after, run_response};
 
 /// Heads that are read before others get their turn: a server may send interim answers without an end.
 const HEADS_IN_A_TURN: usize = 16;
@@ -36,11 +35,18 @@ enum Found {
     Answer,
 }
 
+/// Whether the server's answer makes a tunnel of both connections.
+fn opens_tunnel(facts: &Facts) -> bool {
+    let status = facts.server_status.unwrap_or_else(|| facts.response.status());
+    let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
+    connect || (status == 101 && facts.request.upgrade)
+}
+
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
-        if self.inspecting.is_some() {
+        if self.inspecting.is_some() || self.ruling.is_some() {
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
@@ -61,8 +67,17 @@ impl Exchange<'_> {
 
     /// Begins the answer once the rules on its bytes let it pass.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if !self.inspect(cx)? {
-            return Ok(false);
+        if self.ruling.is_none() {
+            if !self.inspect(cx)? {
+                return Ok(false);
+            }
+            self.meet_answer()?;
+        }
+        match self.rule(cx) {
+            Ruled::Passes => {}
+            Ruled::Ends(ending) => return Err(self.replace_answer(ending)),
+            Ruled::Waits => return Ok(false),
+            Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
         }
         let tunnel = self.begin_answer()?;
         conclude::log_step(self.session, self.facts, None, Origin::Response);
@@ -161,48 +176,15 @@ impl Exchange<'_> {
         Ok(Found::Interim)
     }
 
-    /// Runs the rules of both sides over the answer's head. One of them may put another answer in its place.
-    fn rule(&self, facts: &mut Facts) -> Option<Ending> {
-        let session = self.session;
-        let frontend = session.proxy();
-        let backend = facts.backend.map(|index| session.worker.proxy(index));
-        let backend = backend.filter(|proxy| proxy.index != frontend.index);
-        if !frontend.rules.see_answers() && !backend.is_some_and(|proxy| proxy.rules.see_answers()) {
-            return None;
-        }
-        let mut head = std::mem::take(&mut facts.response);
-        let ended = backend.into_iter().chain([frontend]).find_map(|proxy| {
-            if proxy.rules.http_response.is_empty() {
-                return None;
-            }
-            let (client, behind) = (Some(&self.client.stream), self.input.data());
-            let ended = run_response(session, client, facts, (&mut head, behind), &proxy.rules.http_response)?;
-            let view = View::response(session, client, facts, &head).behind(behind);
-            Some(ending(view, ended))
-        });
-        let ended = ended.or_else(|| {
-            let ended = run_after(session, facts, &mut head)?;
-            let view = View::response(session, Some(&self.client.stream), facts, &head);
-            Some(ending(view, ended))
-        });
-        if let Some(ended) = &ended {
-            (facts.denied, facts.failed) = (ended.denied, ended.failed);
-        }
-        facts.response = head;
-        ended
-    }
-
-    /// Encodes the answer's head and starts its body. True: it opens a tunnel.
-    fn begin_answer(&mut self) -> Result<bool, End> {
+    /// Takes notice of an answer before rules look at it.
+    fn meet_answer(&mut self) -> Result<(), End> {
         let facts = &mut *self.facts.borrow_mut();
         let status = facts.response.status();
         observing::answer(self.session, facts, status);
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
         }
-        let connect = facts.request.known_method() == Method::Connect && (200..300).contains(&status);
-        let tunnel = connect || (status == 101 && facts.request.upgrade);
-        if status == 101 && !tunnel {
+        if status == 101 && !opens_tunnel(facts) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
         facts.timings.response = Some(rt::now());
@@ -210,15 +192,24 @@ impl Exchange<'_> {
         if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
             facts.captures.borrow_mut().take_response(plan, &facts.response);
         }
-        if let Some(ending) = self.rule(facts) {
-            let Ending { outcome, status, manner, .. } = ending;
-            if let Manner::Silent(hops) = manner {
-                // What the system does not let happen quietly happens all the same.
-                let _ = self.client.stream.forget(hops);
-            }
-            self.ending = Some(Box::new(ending));
-            return failed(outcome.cause, Phase::Headers, status);
+        Ok(())
+    }
+
+    /// What the rules put in an answer's place, or that there is none.
+    fn replace_answer(&mut self, ending: Box<Ending>) -> End {
+        if let Manner::Silent(hops) = ending.manner {
+            // What the system does not let happen quietly happens all the same.
+            let _ = self.client.stream.forget(hops);
         }
+        let (cause, status) = (ending.outcome.cause, ending.status);
+        self.ending = Some(ending);
+        End::Failed { outcome: Outcome::new(cause, Phase::Headers), status, page: status > 0 }
+    }
+
+    /// Encodes the answer's head and starts its body. True: it opens a tunnel.
+    fn begin_answer(&mut self) -> Result<bool, End> {
+        let facts = &mut *self.facts.borrow_mut();
+        let tunnel = opens_tunnel(facts);
         let filters = facts.filters.clone();
         if let Some(filters) = &filters {
             filter::response_head(filters, &mut facts.response);

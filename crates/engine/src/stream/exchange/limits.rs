@@ -41,7 +41,7 @@ impl Exchange<'_> {
                 }
                 until(moment);
             }
-            if let Some(deadline) = self.inspecting {
+            if let Some(deadline) = self.inspecting.or_else(|| self.ruling.as_ref()?.deadline()) {
                 if now >= deadline {
                     return self.poll(cx);
                 }
@@ -102,6 +102,10 @@ impl Exchange<'_> {
 
     /// Since when the server is silent, if we wait for it.
     fn server_silent_since(&self) -> Option<Moment> {
+        if self.ruling.is_some() {
+            // Who waits is us.
+            return None;
+        }
         let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
         let reads = match self.answer {
             Answer::Awaited => self.upload != Upload::Flowing && !self.down.head_pending(),

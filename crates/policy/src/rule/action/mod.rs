@@ -28,7 +28,7 @@ pub use reply::{Answer, Body};
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
 pub use variable::VariableCondition;
-pub use wait::{Period, Wait};
+pub use wait::{BodyWait, Period, Wait};
 
 use super::edit::Edit;
 use super::parse::{Parsing, RuleError, Words};

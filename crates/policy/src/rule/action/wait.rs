@@ -6,15 +6,15 @@ use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Type, cast};
-use config::keyword::rule::HTTP_REQUEST;
+use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::text::to_bytes;
 use config::units;
 use std::time::Duration;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("pause", HTTP_REQUEST, pause),
-    row("wait-for-body", HTTP_REQUEST, wait_for_body),
+    row("pause", HTTP_REQUEST | HTTP_RESPONSE, pause),
+    row("wait-for-body", HTTP_REQUEST | HTTP_RESPONSE, wait_for_body),
     // No connection is read before its handshakes are done.
     row("wait-for-handshake", HTTP_REQUEST, |_, _| Ok(Action::Nothing)),
     row("early-hint", HTTP_REQUEST, early_hint),
@@ -25,10 +25,21 @@ pub(super) const TABLE: &[Row] = &[
 pub enum Wait {
     /// Time to pass.
     Pause(Period),
-    /// So many bytes of its body, or all of it with 0; but no longer than that.
-    Body(Duration, u64),
+    /// Its body.
+    Body(BodyWait),
     /// The client to take `103 Early Hints` with that field.
     Hint(Box<[u8]>, LogFormat),
+}
+
+/// How long a message waits for its body, and for how much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyWait {
+    /// `time`: no longer than that.
+    pub limit: Duration,
+    /// `at-least`: so many bytes are enough; 0: it has to be the whole body.
+    pub least: u64,
+    /// `use-large-buffer`: what does not fit into a buffer gets a larger one.
+    pub large: bool,
 }
 
 /// A time that is written or worked out.
@@ -86,9 +97,13 @@ fn pause(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
 
 fn wait_for_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {
     const USAGE: &str = "expects time <time> [ at-least <bytes> ]";
-    let (mut limit, mut least) = (None, 0);
-    while let Some(word) = words.take() {
+    let (mut limit, mut least, mut large) = (None, 0, false);
+    while let Some(word) = words.peek() {
         let name = word.text.as_str();
+        if limit.is_some() && !matches!(name, "time" | "at-least" | "use-large-buffer") {
+            break;
+        }
+        words.take();
         let mut value = || words.expect(&format!("missing argument for '{name}'"));
         match name {
             "time" => {
@@ -100,14 +115,12 @@ fn wait_for_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleE
                 let value = value()?;
                 least = units::size(&value.text, u64::MAX).map_err(|_| unexpected(value))?;
             }
-            "use-large-buffer" => {
-                return Err(RuleError::at(Some(word), "'use-large-buffer' is not supported yet by Weir"));
-            }
+            "use-large-buffer" => large = true,
             _ => return Err(RuleError::at(Some(word), USAGE)),
         }
     }
     let limit = limit.ok_or_else(|| RuleError::new(USAGE))?;
-    Ok(Action::Wait(Wait::Body(limit, least)))
+    Ok(Action::Wait(Wait::Body(BodyWait { limit, least, large })))
 }
 
 fn unexpected(word: &config::document::Word) -> RuleError {

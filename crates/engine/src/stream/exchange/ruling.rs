@@ -1,0 +1,223 @@
+//! Rules on an answer's head (`http-response`, then `http-after-response`): they may make it wait, for time to pass or for
+//! its body. Must never write a byte of it.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use policy::program::Proxy;
+use policy::rule::{Final, Wait};
+
+use super::Exchange;
+use crate::stream::answer::{Ending, ending};
+use crate::stream::buffering::{Coming, grow, make_room};
+use crate::stream::evaluate::View;
+use crate::stream::rules::{Progress, Stop, run_after, run_response};
+
+/// An answer that waits for a rule.
+pub(super) struct Ruling {
+    /// The rule is one of the backend's.
+    of_backend: bool,
+    progress: Progress,
+    held: Held,
+}
+
+/// What it waits for.
+enum Held {
+    /// Time to pass.
+    Until(Moment),
+    /// Its body, until that moment.
+    Body { deadline: Moment, coming: Coming, large: Option<usize> },
+    /// Nothing any more.
+    Over,
+}
+
+impl Ruling {
+    /// When it goes on whatever comes.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        match &self.held {
+            Held::Until(moment) | Held::Body { deadline: moment, .. } => Some(*moment),
+            Held::Over => None,
+        }
+    }
+}
+
+/// What the rules make of an answer.
+pub(super) enum Ruled {
+    /// It goes on.
+    Passes,
+    /// Something takes its place, or nothing does.
+    Ends(Box<Ending>),
+    /// It is too early to tell.
+    Waits,
+    /// Its body has not come in time.
+    Late,
+}
+
+impl Exchange<'_> {
+    /// Runs the rules of both sides over the answer's head, from where they are.
+    pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
+        let session = self.session;
+        let frontend = session.proxy();
+        let backend = self.facts.borrow().backend.map(|index| session.worker.proxy(index));
+        let backend = backend.filter(|proxy| proxy.index != frontend.index);
+        if self.ruling.is_none()
+            && !frontend.rules.see_answers()
+            && !backend.is_some_and(|proxy| proxy.rules.see_answers())
+        {
+            return Ruled::Passes;
+        }
+        let mut from = None;
+        if let Some(mut ruling) = self.ruling.take() {
+            match self.wait(cx, &mut ruling.held) {
+                Poll::Pending => {
+                    self.ruling = Some(ruling);
+                    return Ruled::Waits;
+                }
+                Poll::Ready(false) => return Ruled::Late,
+                Poll::Ready(true) => {}
+            }
+            // Nobody was late meanwhile.
+            self.server_side.reads(rt::now());
+            from = Some((ruling.of_backend, ruling.progress));
+        }
+        let stages = [(true, backend), (false, Some(frontend))];
+        for (of_backend, proxy) in stages {
+            let Some(proxy) = proxy else { continue };
+            let mut progress = match from {
+                // Its rules have run.
+                Some((false, _)) if of_backend => continue,
+                Some((known, progress)) if known == of_backend => progress,
+                _ => Progress::default(),
+            };
+            if let Some(ruled) = self.rules_of(cx, proxy, of_backend, &mut progress) {
+                return ruled;
+            }
+        }
+        self.rule_last()
+    }
+
+    /// The `http-response` rules of a proxy. `None`: they let the answer pass.
+    fn rules_of(
+        &mut self,
+        cx: &mut Context<'_>,
+        proxy: &Proxy,
+        of_backend: bool,
+        progress: &mut Progress,
+    ) -> Option<Ruled> {
+        let rules = &proxy.rules.http_response;
+        loop {
+            if rules.is_empty() {
+                return None;
+            }
+            let wait = {
+                let facts = &mut *self.facts.borrow_mut();
+                let mut head = std::mem::take(&mut facts.response);
+                let (session, client, behind) = (self.session, Some(&self.client.stream), self.input.data());
+                let wait = match run_response(session, client, facts, (&mut head, behind), rules, progress) {
+                    Stop::End => None,
+                    Stop::Wait(wait) => Some(self.hold(View::response(session, client, facts, &head), wait)),
+                    Stop::Final(ended) => {
+                        let view = View::response(session, client, facts, &head).behind(behind);
+                        let ending = Self::end(view, ended);
+                        (facts.denied, facts.failed) = (ending.denied, ending.failed);
+                        facts.response = head;
+                        return Some(Ruled::Ends(ending));
+                    }
+                };
+                facts.response = head;
+                wait
+            };
+            let mut held = wait?;
+            match self.wait(cx, &mut held) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Some(Ruled::Late),
+                Poll::Pending => {
+                    self.ruling = Some(Box::new(Ruling { of_backend, progress: *progress, held }));
+                    return Some(Ruled::Waits);
+                }
+            }
+        }
+    }
+
+    /// The `http-after-response` rules of both sides.
+    fn rule_last(&self) -> Ruled {
+        let facts = &mut *self.facts.borrow_mut();
+        let mut head = std::mem::take(&mut facts.response);
+        let ended = run_after(self.session, facts, &mut head).map(|ended| {
+            let view = View::response(self.session, Some(&self.client.stream), facts, &head);
+            Self::end(view, ended)
+        });
+        facts.response = head;
+        match ended {
+            None => Ruled::Passes,
+            Some(ending) => {
+                (facts.denied, facts.failed) = (ending.denied, ending.failed);
+                Ruled::Ends(ending)
+            }
+        }
+    }
+
+    fn end(view: View<'_>, ended: &Final) -> Box<Ending> {
+        Box::new(ending(view, ended))
+    }
+
+    /// What a rule makes the answer wait for.
+    fn hold(&self, view: View<'_>, wait: &Wait) -> Held {
+        match wait {
+            Wait::Pause(period) => match view.behind(self.input.data()).lend(|context| period.evaluate(context)) {
+                Some(period) => Held::Until(rt::now() + period),
+                None => Held::Over,
+            },
+            Wait::Body(body) => {
+                let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
+                let mut coming = Coming::new(framing, body.least);
+                // What breaks the coding is refused when it flows.
+                if coming.take(self.input.data()).is_err() || coming.is_over() {
+                    return Held::Over;
+                }
+                let large = self.session.worker.shared.program.global.large_bufsize.filter(|_| body.large);
+                Held::Body { deadline: rt::now() + body.limit, coming, large }
+            }
+            // Of requests.
+            Wait::Hint(..) => Held::Over,
+        }
+    }
+
+    /// Ready when what is waited for is over; false: it did not come in time.
+    fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<bool> {
+        match held {
+            Held::Over => Poll::Ready(true),
+            Held::Until(moment) if rt::now() >= *moment => Poll::Ready(true),
+            Held::Until(_) => Poll::Pending,
+            Held::Body { deadline, coming, large } => {
+                if self.input.capacity() == 0 || self.input.room() == 0 {
+                    make_room(&mut self.input);
+                }
+                loop {
+                    if self.input.room() == 0 && !grow(&mut self.input, large) {
+                        return Poll::Ready(true);
+                    }
+                    let before = self.input.len();
+                    match self.link.stream.poll_read(cx, &mut self.input) {
+                        Poll::Ready(Ok(read)) if read > 0 => {
+                            self.facts.borrow_mut().received += read as u64;
+                            if coming.take(&self.input.data()[before..]).is_err() || coming.is_over() {
+                                return Poll::Ready(true);
+                            }
+                        }
+                        // An end or an error shows again to whoever reads next.
+                        Poll::Ready(_) => return Poll::Ready(true),
+                        Poll::Pending if rt::now() >= *deadline => return Poll::Ready(false),
+                        Poll::Pending => {
+                            if self.input.is_empty() {
+                                self.input = Buffer::empty();
+                            }
+                            return Poll::Pending;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
