@@ -116,6 +116,8 @@ pub struct Facts {
     pub response: Head,
     /// The request's head was parsed whole.
     pub has_request: bool,
+    /// Rules on the session's bytes have let it pass: it is known as a request.
+    pub inspected: bool,
     /// How many streams the process had before it.
     pub number: u32,
     /// Its line was written before its end.
@@ -231,6 +233,7 @@ impl Facts {
             request,
             response,
             has_request,
+            inspected,
             number,
             logged,
             orders,
@@ -277,6 +280,7 @@ impl Facts {
         captures.get_mut().clear();
         *filters = None;
         variables.get_mut().clear();
+        *inspected = false;
         (*has_request, *logged, *redispatched, *denied, *failed) = (false, false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status) = (Outcome::default(), -1);

@@ -5,12 +5,12 @@
 //! Header and first bytes mostly come together: they are read at once into one buffer, of which the request gets what the
 //! header leaves. Looking first (`MSG_PEEK`) would cost two system calls more for each connection.
 
-use std::fmt;
 use std::task::Poll;
 
 use base::buffer::Buffer;
 use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::ExpectedHeader;
+use policy::sample::ConnectionError;
 use rt::net::Stream;
 use wire::{client_ip, proxy_protocol};
 
@@ -24,7 +24,7 @@ enum Kind {
     NetScaler,
 }
 
-/// Why a connection ends before anything was served, in the sentences of the configuration manual (`fc_err_str`).
+/// Why a connection ends before anything was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     /// The client closed without a byte.
@@ -41,20 +41,27 @@ enum Failure {
     NetScaler(client_ip::Malformed),
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Failure::Empty(Kind::Proxy) => "Connection closed while waiting for PROXY protocol header",
-            Failure::Empty(Kind::NetScaler) => "Connection closed while waiting for NetScaler Client IP header",
-            Failure::Truncated(Kind::Proxy) => "Truncated PROXY protocol header received",
-            Failure::Truncated(Kind::NetScaler) => "Truncated NetScaler Client IP header received",
-            Failure::Aborted(Kind::Proxy) => "Connection error while waiting for PROXY protocol header",
-            Failure::Aborted(Kind::NetScaler) => "Connection error while waiting for NetScaler Client IP header",
-            Failure::Expired(Kind::Proxy) => "Timeout while waiting for PROXY protocol header",
-            Failure::Expired(Kind::NetScaler) => "Timeout while waiting for a NetScaler Client IP header",
-            Failure::Proxy(malformed) => return malformed.fmt(f),
-            Failure::NetScaler(malformed) => return malformed.fmt(f),
-        })
+impl Failure {
+    /// The error of the connection.
+    const fn error(self) -> ConnectionError {
+        use {client_ip::Malformed as NetScaler, proxy_protocol::Malformed as Proxy};
+        match self {
+            Self::Empty(Kind::Proxy) => ConnectionError::PROXY_EMPTY,
+            Self::Aborted(Kind::Proxy) => ConnectionError::PROXY_ABORTED,
+            Self::Expired(Kind::Proxy) => ConnectionError::PROXY_TIMEOUT,
+            Self::Truncated(Kind::Proxy) | Self::Proxy(Proxy::TooLong) => ConnectionError::PROXY_TRUNCATED,
+            Self::Proxy(Proxy::NotAHeader) => ConnectionError::PROXY_MISSING,
+            Self::Proxy(Proxy::Invalid | Proxy::Checksum) => ConnectionError::PROXY_INVALID,
+            Self::Proxy(Proxy::Protocol) => ConnectionError::PROXY_PROTOCOL,
+            Self::Empty(Kind::NetScaler) => ConnectionError::NETSCALER_EMPTY,
+            Self::Aborted(Kind::NetScaler) => ConnectionError::NETSCALER_ABORTED,
+            Self::Expired(Kind::NetScaler) => ConnectionError::NETSCALER_TIMEOUT,
+            Self::Truncated(Kind::NetScaler) | Self::NetScaler(NetScaler::Length) => {
+                ConnectionError::NETSCALER_TRUNCATED
+            }
+            Self::NetScaler(NetScaler::Magic) => ConnectionError::NETSCALER_MAGIC,
+            Self::NetScaler(NetScaler::Protocol) => ConnectionError::NETSCALER_PROTOCOL,
+        }
     }
 }
 
@@ -73,8 +80,9 @@ pub async fn receive(session: &Session, stream: &mut Stream, expected: ExpectedH
             Some(if input.is_empty() { Buffer::empty() } else { input })
         }
         Err(failure) => {
+            session.error.set(failure.error());
             if handshake.received || !session.proxy().options.dontlognull {
-                log(session, failure);
+                log(session);
             }
             None
         }
@@ -166,7 +174,7 @@ impl Handshake<'_> {
 }
 
 /// The line about a connection that failed before anything was served.
-fn log(session: &Session, failure: Failure) {
+fn log(session: &Session) {
     if !session.worker.logger.is_wanted(session.frontend) {
         return;
     }
@@ -189,7 +197,7 @@ fn log(session: &Session, failure: Failure) {
     };
     let (logger, facts) = (&session.worker.logger, session.worker.take_facts());
     View::log(session, &facts.borrow()).lend(|context| {
-        logger.connection_error(session.frontend, &record, Some(context), &failure.to_string());
+        logger.connection_error(session.frontend, &record, Some(context), session.error.get().message());
     });
     session.worker.keep_facts(facts);
 }

@@ -14,6 +14,7 @@ use config::spec::{CloseSpread, Mode};
 use policy::live::Entry;
 use policy::program::{Bind, ExpectedHeader, Listening, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
+use policy::sample::ConnectionError;
 use policy::variable::SessionStore;
 use rt::net::{Address, OwnedSocket, Stream};
 use wire::proxy_protocol::Header;
@@ -57,6 +58,8 @@ pub struct Session {
     ends: Cell<Option<Box<Ends>>>,
     /// When the handshakes of the layers below were done, until the first stream is told; [`Moment::MAX`]: there were none.
     handshake: Cell<Moment>,
+    /// Why it has failed before anything was served.
+    pub error: Cell<ConnectionError>,
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Box<Header>>,
     /// The stream that it serves now.
@@ -311,6 +314,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         accept_date: rt::wall(),
         ends: Cell::default(),
         handshake: Cell::new(Moment::MAX),
+        error: Cell::default(),
         proxy_header: OnceCell::new(),
         facts: Cell::default(),
         waker: Cell::default(),

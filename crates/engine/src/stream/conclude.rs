@@ -114,7 +114,8 @@ pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
 /// Whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
 fn verdict(session: &Session, facts: &Facts) -> Verdict {
     let http = session.proxy().mode == Mode::Http;
-    if http && !facts.has_request {
+    // What a rule has refused before it was known as a request was no invalid one.
+    if http && !facts.has_request && !facts.denied {
         return Verdict::Invalid;
     }
     if is_normal(session, facts) { Verdict::Normal } else { Verdict::Failed }
@@ -147,9 +148,17 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
         let mut record = Record { origin, ..*record };
         match origin {
             // Nothing is known of the request there.
-            Origin::Accept => (record.method, record.status) = (b"", 0),
+            Origin::Accept => {
+                (record.method, record.status, record.timers.request) = (b"", 0, -1);
+                record.bytes_from_client = 0;
+            }
+            // Rules have yet to look at it.
+            Origin::Request => (record.timers.request, record.bytes_from_client) = (-1, 0),
             // There is no stream that could have captured anything.
-            Origin::SessionError => (record.request_captures, record.response_captures) = (&[], &[]),
+            Origin::SessionError => {
+                (record.request_captures, record.response_captures) = (&[], &[]);
+                record.timers.idle = record.timers.idle.max(0);
+            }
             _ => {}
         }
         let shown = Shown { level, ..Shown::default() };

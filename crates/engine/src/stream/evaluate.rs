@@ -201,7 +201,18 @@ impl Probes for StreamProbes<'_> {
         with_record(self.0.session, facts, |record| {
             // What the server has said counts until the client is told something.
             let status = facts.server_status.filter(|_| facts.status < 0).map_or(record.status, i32::from);
-            take(&Record { status, ..*record });
+            let mut record = Record { status, ..*record };
+            if self.0.direction == Direction::Request {
+                // What is looked at has not been received as far as times and sizes go.
+                (record.timers.request, record.bytes_from_client) = (-1, 0);
+            }
+            if !facts.inspected {
+                record.method = b"";
+            }
+            if !self.0.has_stream {
+                (record.status, record.timers.handshake, record.timers.idle) = (0, -1, 0);
+            }
+            take(&record);
         });
     }
 
@@ -263,7 +274,8 @@ impl Probes for StreamProbes<'_> {
     fn session(&self) -> Option<SessionFacts<'_>> {
         let session = self.0.session;
         let bind = session.bind_index();
-        Some(SessionFacts { bind, accept_date: session.accept_date, header: session.proxy_header() })
+        let (accept_date, header) = (session.accept_date, session.proxy_header());
+        Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
     }
 
     fn stream(&self) -> Option<StreamFacts> {

@@ -81,6 +81,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
                     return dispatch::cut(session, facts, outcome);
                 }
             }
+            facts.borrow_mut().inspected = true;
             tally::request(session);
         }
         Received::Nothing | Received::Silence => {

@@ -434,6 +434,13 @@ fn message_format(word: &Word, parsing: &Parsing<'_>) -> Result<LogFormat, RuleE
     })
 }
 
+/// A regular expression, which is told of where PCRE2 has to match it.
+fn noted(parsing: &Parsing<'_>, word: &Word) -> Result<Regex, RuleError> {
+    let regex = Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error))?;
+    parsing.names.lists().borrow_mut().note(parsing.names.line(), &regex);
+    Ok(regex)
+}
+
 /// Reads the match that `expect` is about. `None`: there is no such match.
 fn pattern(
     name: &str,
@@ -444,7 +451,7 @@ fn pattern(
     let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
         Ok(words.expect(&format!("'{name}' expects a <pattern> as argument"))?.clone())
     };
-    let regex = |word: &Word| Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error));
+    let regex = |word: &Word| noted(parsing, word);
     Ok(Some(match (name, is_http) {
         ("string", _) => Wanted::Bytes { bytes: bytes(&argument(words)?), binary: false },
         ("rstring", _) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: false },
@@ -521,10 +528,7 @@ fn text_match(
         "beg" => FieldMatch::Begin,
         "end" => FieldMatch::End,
         "sub" => FieldMatch::Within,
-        "reg" => {
-            let regex = Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error))?;
-            FieldMatch::Pattern(regex)
-        }
+        "reg" => FieldMatch::Pattern(noted(parsing, word)?),
         _ => FieldMatch::Whole,
     };
     let text = match is_format {

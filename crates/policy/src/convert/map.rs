@@ -2,7 +2,7 @@
 
 use super::Converter;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::pattern::{Content, Found, Lookup, Method, Use};
+use crate::pattern::{Content, Lookup, Method, Use};
 use crate::sample::{Context, Type, Value};
 use config::text::from_bytes;
 use std::net::IpAddr;
@@ -135,25 +135,31 @@ fn address(address: IpAddr) -> Argument {
 
 fn map<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let map: &Map = arguments.made(0)?;
+    if let Output::Groups = map.output {
+        return match groups(context, map, value) {
+            Some(made) => made.map(Value::Str),
+            None => default(arguments),
+        };
+    }
     let Some(found) = map.lookup.find(context, value) else { return default(arguments) };
     match map.output {
         Output::Str => Some(Value::Str(found.value)),
         Output::Key => Some(Value::Str(found.key)),
         Output::Int | Output::Ip => map.lookup.base.content.parse(found.value).ok(),
-        Output::Groups => groups(context, map, value.bytes()?, found),
+        // Told above.
+        Output::Groups => None,
     }
 }
 
-/// The value with the groups of what matched put in. A pattern that was added at run time is compiled for it.
-fn groups<'a>(context: &Context<'a>, map: &Map, text: &[u8], found: Found<'a>) -> Option<Value<'a>> {
-    let mut out = context.text(found.value.len());
-    map.lookup.with_regex(&found, |regex| {
+/// The value with the groups of what matched put in. Outside `None`: nothing matches.
+fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<Option<&'a [u8]>> {
+    map.lookup.with_regex(context, value, |found, regex, text| {
+        let mut out = context.text(found.value.len());
         let mut places = regex.places();
         regex.find_groups(&mut places, text, 0)?;
         crate::rule::expand(&places, text, found.value, &mut |bytes| out.extend(bytes));
-        Some(())
-    })?;
-    out.finish().map(Value::Str)
+        out.finish()
+    })
 }
 
 /// What stands behind the map's name.

@@ -173,7 +173,7 @@ impl Probes for FixedProbes {
 
     fn session(&self) -> Option<SessionFacts<'_>> {
         let accept_date = WallTime { seconds: 1_600_000_000, nanos: 0 };
-        Some(SessionFacts { bind: 0, accept_date, header: self.header.as_ref() })
+        Some(SessionFacts { bind: 0, accept_date, header: self.header.as_ref(), error: ConnectionError::PROXY_TIMEOUT })
     }
 
     fn stream(&self) -> Option<StreamFacts> {

@@ -1,6 +1,7 @@
 //! Fetches of what was captured (section 7.3.6): slots, and the request's line as it came.
 
 use super::Fetch;
+use super::request::path_and_query;
 use crate::capture::Kept;
 use crate::expression::{Arguments, Checking, Kind, Signature};
 use crate::sample::{Context, Places, Type, Value};
@@ -31,7 +32,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::TRANSACTION,
-        "The request's target as it came.",
+        "The target of the request as it came, without scheme and host.",
         |context, _| line(context, false),
     ),
     Fetch::new(
@@ -81,9 +82,9 @@ fn line<'a>(context: &Context<'a>, method: bool) -> Option<Value<'a>> {
     if let Some(captures) = context.captures
         && let Some((first, target)) = &captures.borrow().line
     {
-        return context.copy(if method { first } else { target }).map(Value::Str);
+        return context.copy(if method { first } else { path_and_query(target)? }).map(Value::Str);
     }
-    Some(Value::Str(if method { request.method() } else { request.target() }))
+    Some(Value::Str(if method { request.method() } else { path_and_query(request.target())? }))
 }
 
 fn version<'a>(head: Option<&'a wire::http::Head>) -> Option<Value<'a>> {
@@ -92,4 +93,23 @@ fn version<'a>(head: Option<&'a wire::http::Head>) -> Option<Value<'a>> {
         wire::http::Version::Http11 => "HTTP/1.1",
     };
     Some(Value::Str(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn the_target_is_told_without_scheme_and_host() {
+        for (target, told) in [
+            ("/a/b?c", "/a/b?c"),
+            ("http://h:80/p?q", "/p?q"),
+            ("http://h?x", "?x"),
+            ("*", "<none>"),
+            ("h:80", "<none>"),
+        ] {
+            let rows = [("capture.req.uri", told), ("capture.req.method", "GET"), ("capture.req.ver", "HTTP/1.1")];
+            check_rows(&Scene::request("GET", target, &[]), &rows);
+        }
+    }
 }

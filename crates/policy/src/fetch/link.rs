@@ -2,7 +2,7 @@
 //! never touch a connection.
 
 use super::{Fetch, plain};
-use crate::sample::{ConnectionError, Context, LinkFacts, Places, Type, Value};
+use crate::sample::{Context, LinkFacts, Places, Type, Value};
 
 const SERVER: Places = Places::SERVER_LAYER5;
 const CLIENT: Places = Places::of(".YYYYYYYYYYYYYYYYYY...");
@@ -39,9 +39,6 @@ pub const TABLE: &[Fetch] = &[
     .needing("server-side connection"),
     plain("bs.rst_code", INT, SERVER, "The code of the server's reset: HTTP/1 has none.", |_, _| None)
         .needing("server-side connection"),
-    plain("fc_err_name", Type::Str, Places::CLIENT, "The name of the client connection's error: empty.", |_, _| {
-        Some(Value::Str(ConnectionError::NONE.name().as_bytes()))
-    }),
     plain("fs.aborted", Type::Bool, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |_, _| {
         Some(Value::Bool(false))
     }),
@@ -72,7 +69,6 @@ mod tests {
             ("bs.aborted", "0"),
             ("bs.id", "1"),
             ("bs.rst_code", "<none>"),
-            ("fc_err_name", ""),
             ("fs.aborted", "0"),
             ("fs.id", "3"),
             ("fs.rst_code", "<none>"),

@@ -5,7 +5,7 @@ use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
 use crate::program::Bind;
-use crate::sample::{Context, Places, Transport, Type, Value};
+use crate::sample::{ConnectionError, Context, Places, Transport, Type, Value};
 use wire::proxy_protocol::{kind, ssl_kind};
 
 const CLIENT: Places = Places::CLIENT;
@@ -35,8 +35,15 @@ pub const TABLE: &[Fetch] = &[
         is_local(c, ask(c, Transport::ClientDestination))
     }),
     plain("fc_dst_port", INT, CLIENT, "The port of fc_dst.", |c, _| ask(c, Transport::ClientDestinationPort)),
-    plain("fc_err", INT, CLIENT, "The number of the connection's error: 0, as it is served.", |_, _| zero()),
-    plain("fc_err_str", Type::Str, CLIENT, "The text of the connection's error.", |_, _| Some(Value::Str(b"Success"))),
+    plain("fc_err", INT, CLIENT, "The number of the connection's error; 0: it is served.", |c, _| {
+        Some(Value::Int(error(c).number().into()))
+    }),
+    plain("fc_err_name", Type::Str, CLIENT, "The name of that error; empty: there is none.", |c, _| {
+        Some(Value::Str(error(c).name().as_bytes()))
+    }),
+    plain("fc_err_str", Type::Str, CLIENT, "The sentence about that error.", |c, _| {
+        Some(Value::Str(error(c).message().as_bytes()))
+    }),
     number("fc_fackets", "Forward acknowledgements.", |c, _| ask(c, Transport::ClientFackets)),
     plain("fc_glitches", INT, CLIENT, "Oddities of the client's protocol: none in HTTP/1.", |_, _| zero()),
     plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| major(c)),
@@ -89,6 +96,10 @@ const fn rtt(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
 
 fn ask<'a>(context: &Context<'a>, fact: Transport) -> Option<Value<'a>> {
     context.probes.transport(fact)
+}
+
+fn error(context: &Context<'_>) -> ConnectionError {
+    context.probes.session().map_or(ConnectionError::NONE, |session| session.error)
 }
 
 fn zero<'a>() -> Option<Value<'a>> {
@@ -262,8 +273,9 @@ mod tests {
             ("fc_nb_streams", "1"),
             ("fc_settings_streams_limit", "1"),
             ("fc_glitches", "0"),
-            ("fc_err", "0"),
-            ("fc_err_str", "Success"),
+            ("fc_err", "13"),
+            ("fc_err_name", "PRX_TIMEOUT"),
+            ("fc_err_str", "Timeout while waiting for PROXY protocol header"),
             ("src_is_local", "0"),
             ("dst_is_local", "1"),
             ("fc_src_is_local", "0"),

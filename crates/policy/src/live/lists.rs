@@ -1,7 +1,7 @@
 //! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
 //! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
 
-use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Texts, View};
+use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Texts, View};
 use crate::sample::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,8 +222,9 @@ impl Change {
             (_, Some(new)) => {
                 let slot = self.layer.slots.0.get(new.at as usize);
                 // Methods without patterns find place 0, whether or not there is an entry.
-                Some(slot.map_or(Found { at: None, key: &[], value: &[] }, |slot| Found {
+                Some(slot.map_or(Found { at: None, added: None, key: &[], value: &[] }, |slot| Found {
                     at: None,
+                    added: Some(new.at),
                     key: &slot.key,
                     value: &slot.value,
                 }))
@@ -232,9 +233,14 @@ impl Change {
         }
     }
 
+    /// The regular expression of an entry that was added, as it was compiled then.
+    pub fn regex(&self, lookup: &Lookup, added: PatternIndex) -> Option<&Regex> {
+        self.layer.sets.get(lookup.view)?.regex(added)
+    }
+
     fn base_entry(&self, at: PatternIndex) -> Found<'_> {
         let value = self.values.get(&at).map(|value| &**value).unwrap_or_else(|| self.entries.value(at));
-        Found { at: Some(at), key: self.entries.key(at), value }
+        Found { at: Some(at), added: None, key: self.entries.key(at), value }
     }
 
     /// How many entries there are, whatever their version.

@@ -109,6 +109,8 @@ pub struct Lookup {
 pub struct Found<'a> {
     /// Its place, where it was there at the start.
     pub at: Option<PatternIndex>,
+    /// Its place among what was added since, where it is one of those.
+    pub added: Option<PatternIndex>,
     /// The pattern as it is written.
     pub key: &'a [u8],
     /// What stands behind it.
@@ -139,20 +141,40 @@ impl Lookup {
         match context.live.and_then(|live| live.lists.changed(self.list)) {
             None => {
                 let at = self.find_base(value)?.at;
-                Some(Found { at: Some(at), key: self.entries.key(at), value: self.entries.value(at) })
+                Some(Found { at: Some(at), added: None, key: self.entries.key(at), value: self.entries.value(at) })
             }
             Some(state) => state.read(|change| {
                 let found = change.find(self, value)?;
-                Some(Found { at: found.at, key: context.copy(found.key)?, value: context.copy(found.value)? })
+                let (at, added) = (found.at, found.added);
+                Some(Found { at, added, key: context.copy(found.key)?, value: context.copy(found.value)? })
             }),
         }
     }
 
-    /// Lends the regular expression of an entry that was found; one that was added at run time is compiled anew.
-    pub fn with_regex<T>(&self, found: &Found<'_>, with: impl FnOnce(&Regex) -> Option<T>) -> Option<T> {
-        match found.at {
-            Some(at) => with(self.base.set.regex(at)?),
-            None => with(&Regex::new(&from_bytes(found.key), self.base.set.ignores_case()).ok()?),
+    /// Lends the entry that a sample matches to `with`, its regular expression, and the sample as text. Outside `None`:
+    /// there is no such entry.
+    pub fn with_regex<'a, T>(
+        &'a self,
+        context: &Context<'a>,
+        value: Value<'a>,
+        with: impl FnOnce(&Found<'_>, &Regex, &[u8]) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let value = self.base.set.prepare(context, value)?;
+        let text = value.bytes()?;
+        match context.live.and_then(|live| live.lists.changed(self.list)) {
+            None => {
+                let at = self.find_base(value)?.at;
+                let (key, value) = (self.entries.key(at), self.entries.value(at));
+                Some(with(&Found { at: Some(at), added: None, key, value }, self.base.set.regex(at)?, text))
+            }
+            Some(state) => state.read(|change| {
+                let found = change.find(self, value)?;
+                let regex = match found.at {
+                    Some(at) => self.base.set.regex(at)?,
+                    None => change.regex(self, found.added?)?,
+                };
+                Some(with(&found, regex, text))
+            }),
         }
     }
 

@@ -23,6 +23,33 @@ impl ConnectionError {
     /// The system has no port left.
     pub const PORTS: Self = Self(9);
 
+    /// The client closed instead of sending a PROXY protocol header.
+    pub const PROXY_EMPTY: Self = Self(11);
+    /// Its connection failed.
+    pub const PROXY_ABORTED: Self = Self(12);
+    /// The header did not come in time.
+    pub const PROXY_TIMEOUT: Self = Self(13);
+    /// It was cut off.
+    pub const PROXY_TRUNCATED: Self = Self(14);
+    /// What came was none.
+    pub const PROXY_MISSING: Self = Self(15);
+    /// It was an invalid one.
+    pub const PROXY_INVALID: Self = Self(16);
+    /// It told of a protocol that is not known.
+    pub const PROXY_PROTOCOL: Self = Self(17);
+    /// The client closed instead of sending a NetScaler header.
+    pub const NETSCALER_EMPTY: Self = Self(18);
+    /// Its connection failed.
+    pub const NETSCALER_ABORTED: Self = Self(19);
+    /// The header did not come in time.
+    pub const NETSCALER_TIMEOUT: Self = Self(20);
+    /// It was cut off.
+    pub const NETSCALER_TRUNCATED: Self = Self(21);
+    /// It began with another number.
+    pub const NETSCALER_MAGIC: Self = Self(22);
+    /// It told of a protocol that is not known.
+    pub const NETSCALER_PROTOCOL: Self = Self(23);
+
     /// What the system said.
     pub fn of_system(kind: ErrorKind) -> Self {
         Self(match kind {
@@ -67,6 +94,19 @@ const TABLE: &[(u8, &str, &str)] = &[
     (7, "PORT_RANGE", "Source port range exhausted"),
     (8, "CANT_BIND", "Can't bind to source address"),
     (9, "FREE_PORTS", "Out of local source ports on the system"),
+    (11, "PRX_EMPTY", "Connection closed while waiting for PROXY protocol header"),
+    (12, "PRX_ABORT", "Connection error while waiting for PROXY protocol header"),
+    (13, "PRX_TIMEOUT", "Timeout while waiting for PROXY protocol header"),
+    (14, "PRX_TRUNCATED", "Truncated PROXY protocol header received"),
+    (15, "PRX_NOT_HDR", "Received something which does not look like a PROXY protocol header"),
+    (16, "PRX_BAD_HDR", "Received an invalid PROXY protocol header"),
+    (17, "PRX_BAD_PROTO", "Received an unhandled protocol in the PROXY protocol header"),
+    (18, "CIP_EMPTY", "Connection closed while waiting for NetScaler Client IP header"),
+    (19, "CIP_ABORT", "Connection error while waiting for NetScaler Client IP header"),
+    (20, "CIP_TIMEOUT", "Timeout while waiting for a NetScaler Client IP header"),
+    (21, "CIP_TRUNCATED", "Truncated NetScaler Client IP header received"),
+    (22, "CIP_BAD_MAGIC", "Received an invalid NetScaler Client IP magic number"),
+    (23, "CIP_BAD_PROTO", "Received an unhandled protocol in the NetScaler Client IP header"),
     (46, "EREFUSED", "ECONNREFUSED returned by OS"),
     (47, "ERESET", "ECONNRESET returned by OS"),
     (48, "EUNREACH", "ENETUNREACH returned by OS"),
@@ -83,7 +123,12 @@ mod tests {
     #[test]
     fn errors_have_numbers_names_and_sentences() {
         let refused = ConnectionError::of_system(ErrorKind::ConnectionRefused);
-        assert_eq!((refused.number(), refused.name(), refused.message()), (46, "EREFUSED", TABLE[8].2));
+        assert_eq!(
+            (refused.number(), refused.name(), refused.message()),
+            (46, "EREFUSED", "ECONNREFUSED returned by OS")
+        );
+        let proxy = ConnectionError::PROXY_MISSING;
+        assert_eq!((proxy.number(), proxy.name()), (15, "PRX_NOT_HDR"));
         assert_eq!(ConnectionError::of_system(ErrorKind::TimedOut).name(), "SOCK_ERR");
         assert_eq!((ConnectionError::NONE.name(), ConnectionError::NONE.message()), ("", "Success"));
     }

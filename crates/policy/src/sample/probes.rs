@@ -142,6 +142,8 @@ pub struct SessionFacts<'a> {
     pub accept_date: WallTime,
     /// What the balancer in front has told.
     pub header: Option<&'a Header>,
+    /// Why it has failed before anything was served.
+    pub error: ConnectionError,
 }
 
 /// What is known of a stream by now.

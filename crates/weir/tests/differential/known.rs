@@ -11,7 +11,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("http_date", "", "HAProxy takes the second 0 for a day in 1900"),
     ("fix_is_valid", "", "HAProxy has no sample at times, the same request later gives one"),
     ("rdp_cookie", "", "HAProxy looks for RDP in HTTP at times, and finds a count of 0"),
-    ("capture.req.uri", "3.", "HAProxy cuts the host off at times"),
+    ("capture.req.uri", "2.", "HAProxy 2 leaves the host in"),
     ("sess_term_state", "", "HAProxy knows how a stream ends before it has answered"),
     ("dump_all_vars", "", "variables of the session are those of the cases before"),
 ];

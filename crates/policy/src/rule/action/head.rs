@@ -143,7 +143,7 @@ fn strict_mode(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleErr
     }
 }
 
-fn delete_header(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleError> {
+fn delete_header(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let field = words.expect("expects at least 1 argument")?;
     let mut method = Method::Str;
     if words.peek_text() == "-m" {
@@ -154,7 +154,9 @@ fn delete_header(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleE
             .ok_or_else(|| RuleError::at(Some(word), format!("unsupported matching method '{}'", word.text)))?;
     }
     let regex = if method == Method::Reg {
-        Some(Regex::new(&field.text, true).map_err(|why| RuleError::at(Some(field), why))?)
+        let regex = Regex::new(&field.text, true).map_err(|why| RuleError::at(Some(field), why))?;
+        parsing.names.lists().borrow_mut().note(parsing.names.line(), &regex);
+        Some(regex)
     } else {
         None
     };
