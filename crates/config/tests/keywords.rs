@@ -129,11 +129,15 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 "bind" => "bind",
                 "filter" => "filter",
                 "server" | "default-server" => "server",
+                "stick-table" => "stick-table",
                 rules if rules.starts_with("http-") || rules.starts_with("tcp-re") => "action",
                 _ => continue,
             };
             // Without the arguments that some have in parentheses.
-            let names = words[1..].iter().map(|word| word.split('(').next().unwrap_or_default().to_owned());
+            let plain = |word: &&str| word.split('(').next().unwrap_or_default().to_owned();
+            // The number of a counter is not of the name.
+            let bare = |name: String| if name.starts_with("track-sc") { "track-sc".to_owned() } else { name };
+            let names = words[1..].iter().map(plain).map(bare);
             used.entry(kind.to_owned()).or_default().extend(names);
         }
     }

@@ -6,6 +6,7 @@ use crate::stream::kernel::Kernel;
 use base::moment::WallTime;
 use policy::capture::Captures;
 use policy::live::Counts;
+use policy::live::table::Tracking;
 use policy::log_format::{Endpoint, Timings};
 use policy::sample::{LinkFacts, RulePlace};
 use policy::variable::Store;
@@ -192,6 +193,16 @@ pub struct Facts {
     pub counted_in: u64,
     /// Of `bytes_out`, likewise.
     pub counted_out: u64,
+    /// What it tracks in stick tables.
+    pub tracking: RefCell<Tracking>,
+    /// Of `bytes_in`, those that tracked entries have counted.
+    pub tracked_in: u64,
+    /// Of `received`, likewise.
+    pub tracked_out: u64,
+    /// Tracked entries have counted its request.
+    pub request_counted: bool,
+    /// A rule has refused its request, or has asked who it is from: the client is to blame.
+    pub blamed: bool,
 }
 
 impl Facts {
@@ -271,7 +282,14 @@ impl Facts {
             waiting_rule,
             counted_in,
             counted_out,
+            tracking,
+            tracked_in,
+            tracked_out,
+            request_counted,
+            blamed,
         } = self;
+        tracking.get_mut().clear();
+        (*tracked_in, *tracked_out, *request_counted, *blamed) = (0, 0, false, false);
         request.clear();
         response.clear();
         orders.set(Orders::default());

@@ -1,7 +1,7 @@
 //! One connection from a client, from its accept to its end. Owns what stays the same over all of its streams; an idle
 //! session holds no buffer. Must never look into a message.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::Waker;
@@ -12,6 +12,7 @@ use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
 use policy::live::Entry;
+use policy::live::table::Tracking;
 use policy::program::{Bind, ExpectedHeader, Listening, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
 use policy::sample::ConnectionError;
@@ -40,6 +41,15 @@ struct Ends {
     connection: Option<(Option<SocketAddr>, Option<SocketAddr>)>,
 }
 
+/// What few sessions have.
+#[derive(Default)]
+struct Rare {
+    /// What the balancer in front has told (`accept-proxy`).
+    proxy_header: OnceCell<Header>,
+    /// What it tracks in stick tables.
+    tracking: RefCell<Tracking>,
+}
+
 /// One connection from a client.
 pub struct Session {
     /// Its worker.
@@ -60,8 +70,8 @@ pub struct Session {
     handshake: Cell<Moment>,
     /// Why it has failed before anything was served.
     pub error: Cell<ConnectionError>,
-    /// What the balancer in front has told (`accept-proxy`).
-    proxy_header: OnceCell<Box<Header>>,
+    /// What few sessions have.
+    rare: OnceCell<Box<Rare>>,
     /// The stream that it serves now.
     facts: Cell<Option<SharedFacts>>,
     waker: Cell<Option<Waker>>,
@@ -174,12 +184,12 @@ impl Session {
 
     /// Keeps what the balancer in front has told beside addresses.
     pub fn keep_proxy_header(&self, header: Header) {
-        let _ = self.proxy_header.set(Box::new(header));
+        let _ = self.rare.get_or_init(Box::default).proxy_header.set(header);
     }
 
     /// The PROXY protocol header that came before the client's first bytes, if one was expected.
     pub fn proxy_header(&self) -> Option<&Header> {
-        self.proxy_header.get().map(|header| &**header)
+        self.rare.get()?.proxy_header.get()
     }
 
     /// The address that the client connected to. A system call the first time.
@@ -202,6 +212,17 @@ impl Session {
     /// The address that the client connected to, if somebody asked before.
     pub fn known_destination(&self) -> Option<SocketAddr> {
         self.ends().destination.flatten()
+    }
+
+    /// What it tracks in stick tables.
+    pub fn tracking(&self) -> &RefCell<Tracking> {
+        &self.rare.get_or_init(Box::default).tracking
+    }
+
+    /// The same, if it may track something.
+    #[inline]
+    pub fn known_tracking(&self) -> Option<&RefCell<Tracking>> {
+        self.rare.get().map(|rare| &rare.tracking)
     }
 
     /// Variables that live as long as it does.
@@ -263,6 +284,9 @@ impl Session {
         {
             stream::filter::end(&filters);
         }
+        if let Ok(known) = facts.try_borrow() {
+            stream::tracking::end(&mut known.tracking.borrow_mut());
+        }
         if let Some(mut ends) = self.ends.take() {
             if let Some((client, destination)) = ends.original.take() {
                 self.client.set(client);
@@ -315,7 +339,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         ends: Cell::default(),
         handshake: Cell::new(Moment::MAX),
         error: Cell::default(),
-        proxy_header: OnceCell::new(),
+        rare: OnceCell::new(),
         facts: Cell::default(),
         waker: Cell::default(),
         key: Cell::new(NOWHERE),
@@ -399,6 +423,7 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
             return false;
         }
         stream::tally::session(session);
+        stream::tracking::session(session);
         true
     }
 }
@@ -437,6 +462,9 @@ fn is_special(listening: &Listening) -> bool {
 
 fn leave(session: &Session) {
     session.release();
+    if let Some(tracking) = session.known_tracking() {
+        stream::tracking::end(&mut tracking.borrow_mut());
+    }
     stream::tally::session_ended(session);
     session.waker.take();
     let key = session.key.replace(NOWHERE);
@@ -455,6 +483,9 @@ pub fn conclude_panicked(worker: &Worker, tag: u64) {
         stream::conclude::conclude(&session, facts);
     }
     session.release();
+    if let Some(tracking) = session.known_tracking() {
+        stream::tracking::end(&mut tracking.borrow_mut());
+    }
     stream::tally::session_ended(&session);
 }
 

@@ -14,6 +14,7 @@ use bumpalo::Bump;
 use config::spec::{MultiQueue, Spec};
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, WorkerTallies};
+use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy, Server};
 use policy::sample::ProcessFacts;
@@ -249,6 +250,8 @@ pub struct Worker {
     pub shared: Arc<Shared>,
     /// Its own handles to the proxies' state, by index.
     states: Roster<Local>,
+    /// Its own handles to stick tables, by index.
+    tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
     pub links: WorkerLinks,
     /// Where lines go.
@@ -275,10 +278,12 @@ impl Worker {
     /// Worker number `id`.
     pub fn new(id: usize, shared: Arc<Shared>, logger: Logger) -> Self {
         let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
+        let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
             shared,
             states,
+            tables,
             links: WorkerLinks::new(id),
             logger,
             sessions: RefCell::default(),
@@ -314,6 +319,11 @@ impl Worker {
             }
         }
         &self.states[index]
+    }
+
+    /// The stick tables, by this worker's own handles.
+    pub fn tables(&self) -> &[TableHandle] {
+        &self.tables
     }
 
     /// What this worker counts.

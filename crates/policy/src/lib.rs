@@ -21,6 +21,7 @@ pub mod program;
 pub mod rows;
 pub mod rule;
 pub mod sample;
+mod stick;
 pub mod variable;
 
 pub use compile::{FindHost, Limits, ReadFile, Resolver, compile, diagnose};

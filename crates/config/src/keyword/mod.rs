@@ -26,6 +26,7 @@ mod section;
 mod sections;
 mod server;
 mod source;
+mod stick_table;
 mod table;
 mod upgrade;
 mod verify;

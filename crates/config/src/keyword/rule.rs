@@ -180,7 +180,7 @@ pub(crate) const TABLE: &[Action] = &[
         "Rewrites comma separated values.",
     ),
     works(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Answers on the spot."),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -192,7 +192,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<index>,<counter>) { <number> | <expression> }",
         "Adds to a general purpose counter.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -204,7 +204,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<index>,<counter>)",
         "Counts a general purpose counter up.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -216,7 +216,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<counter>)",
         "Counts the first general purpose counter up.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -228,7 +228,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<counter>)",
         "Counts the second general purpose counter up.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -240,7 +240,7 @@ pub(crate) const TABLE: &[Action] = &[
         "(<index>,<counter>) { <number> | <expression> }",
         "Sets a general purpose tag.",
     ),
-    action(
+    works(
         HTTP_REQUEST
             | HTTP_RESPONSE
             | HTTP_AFTER_RESPONSE
@@ -448,7 +448,7 @@ pub(crate) const TABLE: &[Action] = &[
     ),
     works(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
     works(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
-    action(
+    works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "track-sc",
         "<key> [table <table>]",
@@ -484,10 +484,7 @@ pub(crate) fn set_name(set: RuleSets) -> &'static str {
 /// Whether a word is this action: `track-sc` comes with the number of its counter.
 fn is(action: &Action, word: &str) -> bool {
     action.is(word)
-        || (action.name == "track-sc"
-            && word
-                .strip_prefix("track-sc")
-                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())))
+        || (action.name == "track-sc" && word.strip_prefix("track-sc").is_some_and(|number| !number.contains(' ')))
 }
 
 /// `capture … len` makes a slot of the frontend.

@@ -117,6 +117,8 @@ pub struct TuneSpec {
     pub maxrewrite: Option<u32>,
     /// `tune.http.maxhdr`, fields of a head; default 101.
     pub http_maxhdr: Option<u32>,
+    /// `tune.stick-counters`; default 3.
+    pub stick_counters: Option<u32>,
     /// `tune.http.logurilen`, bytes; default 1024.
     pub http_logurilen: Option<u32>,
     /// `tune.http.cookielen`, bytes of a captured cookie; default 63.

@@ -3,6 +3,7 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, FiltersSpec, HashSpec, HttpSpec,
     LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec,
+    TableSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -230,4 +231,6 @@ pub struct ProxySpec {
     pub connecting: ConnectingDefaultsSpec,
     /// What its servers are checked with.
     pub check: CheckSpec,
+    /// `stick-table`.
+    pub stick_table: Option<TableSpec>,
 }

@@ -10,7 +10,7 @@ use weir_config::spec::{
     LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
     RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
     SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
-    TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -114,6 +114,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, variables,
+        stick_counters,
     } but { listener });
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }
@@ -200,6 +201,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         log_tag,
         connecting,
         check,
+        stick_table,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -219,6 +221,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     for filter in &filters.list {
         let _ = write!(out, " {filter:?}");
     }
+    stick_table.iter().for_each(|table| show_table(out, table));
     field(out, "filters_of_requests", &filters.request.as_ref().map(|names| &names.value), &None);
     field(out, "filters_of_answers", &filters.response.as_ref().map(|names| &names.value), &None);
     if *captures != CapturesSpec::default() {
@@ -409,5 +412,32 @@ fn address(address: &AddressSpec) -> String {
             format!("{}[abstract {name}{}]", kind_of(kind), if *unpadded { " unpadded" } else { "" })
         }
         AddressSpec::Descriptor { fd, kind } => format!("{}[fd {fd}]", kind_of(kind)),
+    }
+}
+
+fn show_table(out: &mut String, table: &TableSpec) {
+    let TableSpec {
+        span: _,
+        key,
+        size,
+        expire,
+        nopurge,
+        recv_only,
+        write_to,
+        server_key,
+        byte_rate_factor,
+        store,
+        peers,
+    } = table;
+    let _ = write!(out, " table={key:?}x{size}");
+    field(out, "expire", expire, &None);
+    field(out, "nopurge", nopurge, &false);
+    field(out, "recv_only", recv_only, &false);
+    field(out, "write_to", &write_to.as_ref().map(|name| &name.value), &None);
+    field(out, "server_key", server_key, &Default::default());
+    field(out, "byte_rate_factor", byte_rate_factor, &1);
+    field(out, "peers", &peers.as_ref().map(|name| &name.value), &None);
+    for store in store {
+        let _ = write!(out, " {}[{}]/{}", store.kind.name(), store.elements, store.period);
     }
 }

@@ -23,6 +23,8 @@ pub struct Ending {
     pub denied: bool,
     /// A rule could not do what it had to.
     pub failed: bool,
+    /// A rule asks the client who it is.
+    pub challenged: bool,
 }
 
 /// How an answer comes.
@@ -44,7 +46,7 @@ pub fn ending(view: View<'_>, ended: &Final) -> Ending {
     let answered = |cause, status, page, manner| {
         let phase = if manner == Manner::Late { Phase::Tarpit } else { phase };
         let denied = cause == Cause::Proxy;
-        Ending { outcome: Outcome::new(cause, phase), status, page, manner, denied, failed: false }
+        Ending { outcome: Outcome::new(cause, phase), status, page, manner, denied, failed: false, challenged: false }
     };
     view.lend(|context| match ended {
         Final::Allow | Final::SwitchMode => answered(Cause::Normal, 200, None, Manner::Prompt),
@@ -66,7 +68,8 @@ pub fn ending(view: View<'_>, ended: &Final) -> Ending {
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.facts.request);
             let status = if proxied { 407 } else { 401 };
-            answered(Cause::Local, status, Some(challenge(&page::of(view, status), realm, proxied)), Manner::Prompt)
+            let page = Some(challenge(&page::of(view, status), realm, proxied));
+            Ending { challenged: true, ..answered(Cause::Local, status, page, Manner::Prompt) }
         }
         Final::Fault(status) => {
             Ending { denied: false, failed: *status == 500, ..answered(Cause::Proxy, *status, None, Manner::Prompt) }

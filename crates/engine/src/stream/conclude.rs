@@ -11,7 +11,7 @@ use crate::facts::{Cause, Facts};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::View;
-use crate::stream::{observing, tally};
+use crate::stream::{observing, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// Ends a stream.
@@ -19,6 +19,11 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
     if let Ok(mut known) = facts.try_borrow_mut() {
         tally::stream(session, &mut known);
         observing::end(session, &known);
+        if session.worker.logger.has_expressions(session.frontend) {
+            tracking::settle(session, &mut known);
+        } else {
+            tracking::conclude(session, &mut known);
+        }
     }
     if session.worker.logger.is_wanted(session.frontend)
         && let Ok(known) = facts.try_borrow()

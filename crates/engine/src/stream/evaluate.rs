@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use base::moment::ZoneName;
 use config::spec::Mode;
 use policy::live::counters::Counters;
+use policy::live::table::Tracked;
 use policy::log_format::{Endpoint, Record};
 use policy::program::ServerAddress;
 use policy::sample::{
@@ -21,6 +22,7 @@ use crate::probes::usage;
 use crate::session::Session;
 use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
+use crate::stream::tracking;
 
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
@@ -276,6 +278,10 @@ impl Probes for StreamProbes<'_> {
         let bind = session.bind_index();
         let (accept_date, header) = (session.accept_date, session.proxy_header());
         Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
+    }
+
+    fn lend_tracked(&self, number: u8, take: &mut dyn FnMut(&Tracked)) {
+        tracking::lend(self.0.session, self.0.facts, number, take);
     }
 
     fn stream(&self) -> Option<StreamFacts> {

@@ -27,4 +27,5 @@ mod ruling;
 pub mod screening;
 pub mod tally;
 pub mod tcp;
+pub mod tracking;
 mod waiting;

@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::refuse::{drain, finish, keeps_client, refuse, send_page};
-use crate::stream::{conclude, content, dispatch, filter, kernel, page, tally};
+use crate::stream::{conclude, content, dispatch, filter, kernel, page, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// What becomes of the client's connection.
@@ -83,6 +83,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             }
             facts.borrow_mut().inspected = true;
             tally::request(session);
+            tracking::request(session, &mut facts.borrow_mut());
         }
         Received::Nothing | Received::Silence => {
             session.end(facts);
@@ -95,6 +96,8 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
                 finish_upgrade(&facts);
             } else {
                 tally::request(session);
+                tracking::request(session, &mut facts.borrow_mut());
+                tracking::wrong_request(session, &facts.borrow());
                 finish(&facts, outcome, i32::from(status));
             }
             return rt::boxed(refuse(session, client, facts, status)).await;
@@ -221,6 +224,8 @@ pub async fn expired(session: &Session, client: &mut Client) {
             facts.timings.start = client.since;
             facts.start_date = client.since_date;
         }
+        tracking::request(session, &mut facts.borrow_mut());
+        tracking::wrong_request(session, &facts.borrow());
         finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
     refuse(session, client, facts, 408).await;

@@ -13,7 +13,8 @@ use wire::http::Head;
 use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::evaluate::View;
-use crate::stream::{conclude, filter, tally};
+use crate::stream::tracking::Begun;
+use crate::stream::{conclude, filter, tally, tracking};
 
 /// A target made no sense to a rule.
 static MALFORMED: Final = Final::Fault(400);
@@ -159,7 +160,7 @@ impl<'s, 'r> Course<'s, 'r> {
     /// Goes on until somebody else has to do something.
     fn advance(&mut self, view: View<'_>) -> Step<'r> {
         loop {
-            match view.lend(|context| self.walk(context)) {
+            match view.lend(|context| self.walk(context, view)) {
                 Step::Effect(effect) => perform(view, effect, self.of_stream),
                 Step::Final(ending) => {
                     self.note(view.facts);
@@ -179,7 +180,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &Context<'_>) -> Step<'r> {
+    fn walk(&mut self, context: &Context<'_>, view: View<'_>) -> Step<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
@@ -188,8 +189,11 @@ impl<'s, 'r> Course<'s, 'r> {
             }
             self.progress.next += 1;
             if verdict == Verdict::Yes
-                && let Some(step) = self.take(&rule.action, context)
+                && let Some(step) = self.take(&rule.action, context, view)
             {
+                if matches!(step, Step::Unknown) {
+                    self.progress.next -= 1;
+                }
                 return step;
             }
         }
@@ -214,7 +218,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// What an action asks for. `None`: nothing more, it has been done.
-    fn take(&mut self, action: &'r Action, context: &Context<'_>) -> Option<Step<'r>> {
+    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: View<'_>) -> Option<Step<'r>> {
         let text = &mut self.text;
         let effect = match action {
             Action::Edit(edit) => {
@@ -258,6 +262,15 @@ impl<'s, 'r> Course<'s, 'r> {
             }
             Action::SetStrict(strict) => {
                 self.progress.lenient = !strict;
+                return None;
+            }
+            Action::Track(track) => {
+                let begun = tracking::begin(view, context, track, self.of_stream);
+                let waits = begun == Begun::Later && self.waits && !context.bytes.complete;
+                return waits.then_some(Step::Unknown);
+            }
+            Action::ChangeTracked(change) => {
+                tracking::change(view, context, change);
                 return None;
             }
             Action::Nothing => return None,

@@ -93,6 +93,8 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
     {
         let facts = &mut *facts.borrow_mut();
         (facts.denied, facts.failed) = (ending.denied, ending.failed);
+        let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
+        facts.blamed = ending.challenged || ending.denied && answers;
         if ending.failed {
             facts.timings.request = None;
         }

@@ -7,6 +7,7 @@ use policy::program::{Proxy, Server};
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::session::Session;
+use crate::stream::tracking;
 use crate::worker::Worker;
 
 impl Worker {
@@ -220,6 +221,7 @@ impl<'a> Parties<'a> {
 /// Counts the bytes that went since the last time, so that a long stream shows while it runs.
 pub fn bytes(session: &Session, facts: &mut Facts) {
     add_bytes(session, &Parties::of(session, facts), facts);
+    tracking::bytes(session, facts);
 }
 
 #[inline]

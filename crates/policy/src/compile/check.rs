@@ -63,7 +63,7 @@ impl Compiler<'_> {
     fn request_line(&mut self, line: &RuleLineSpec, written: &ProxySpec, names: &SpecNames<'_>) -> check::Request {
         names.begin(line);
         let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
-        check::http_line(&line.words, &parsing).unwrap_or_else(|RuleError { message, hint, span }| {
+        check::http_line(&line.words, &parsing).unwrap_or_else(|RuleError { message, hint, span, .. }| {
             let message = format!("'option httpchk' : {message}.");
             self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
             check::Request::default()
@@ -89,7 +89,7 @@ impl Compiler<'_> {
                 .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind) })
             {
                 Ok(step) => steps.push(step),
-                Err(RuleError { message, hint, span }) => {
+                Err(RuleError { message, hint, span, .. }) => {
                     broken = true;
                     let message = format!("{what} : {message}.");
                     self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);

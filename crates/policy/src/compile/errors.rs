@@ -42,7 +42,7 @@ impl Compiler<'_> {
         self.say(parsing, line);
         match read {
             Ok(page) => page,
-            Err(RuleError { message, hint, span }) => {
+            Err(RuleError { message, hint, span, .. }) => {
                 let message = format!("http-error : {message}");
                 self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
                 None

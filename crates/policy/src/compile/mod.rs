@@ -15,6 +15,7 @@ mod listening;
 mod log;
 mod names;
 mod rules;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tracking;
@@ -129,6 +130,7 @@ pub fn compile(
     let global = compiler.global(spec, limits);
     let variables = compiler.variables(spec, global.bufsize);
     let spelling = http::spelling(&spec.global);
+    compiler.tables(spec);
     let mut servers = 0;
     let mut proxies: Vec<Proxy> = spec
         .proxies
@@ -185,6 +187,7 @@ pub fn compile(
         lists,
         keys,
         event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
+        tables: shared.tables.take(),
     };
     (!failed).then_some(program)
 }
@@ -193,6 +196,7 @@ pub fn compile(
 /// have errors elsewhere, which stand in `out`.
 pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) {
     let mut compiler = Compiler::new(spec, resolver, out);
+    compiler.tables(spec);
     compiler.doubts = compiler.out.iter().filter(|known| known.is_alert()).filter_map(|known| known.span).collect();
     let _ = compiler.profiles(spec);
     for (index, proxy) in spec.proxies.iter().enumerate() {

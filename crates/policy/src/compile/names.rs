@@ -6,6 +6,7 @@ use crate::expression::Names;
 use crate::key::Keys;
 use crate::pattern::{self, Registry};
 use crate::program::EVENTS;
+use crate::program::StickTable;
 use crate::sample::Sink;
 use crate::variable::{Known, Variable};
 use config::span::Span;
@@ -56,6 +57,8 @@ pub(super) struct Shared {
     pub(super) sinks: Rc<RefCell<Sinks>>,
     /// What lines of the configuration name, so that it cannot be removed at run time.
     pub(super) pins: Rc<RefCell<Pins>>,
+    /// The stick tables.
+    pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
 }
 
 /// The event sinks that expressions name.
@@ -166,6 +169,18 @@ impl Names for SpecNames<'_> {
 
     fn log_profile(&self, name: &str) -> Option<usize> {
         self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
+    }
+
+    fn table(&self, name: &str) -> Option<usize> {
+        self.shared.tables.borrow().iter().position(|table| *table.name == *name)
+    }
+
+    fn table_plan(&self, index: usize) -> Option<StickTable> {
+        self.shared.tables.borrow().get(index).cloned()
+    }
+
+    fn stick_counters(&self) -> u8 {
+        self.spec.global.tune.stick_counters.map_or(3, |number| number.min(100) as u8)
     }
 
     fn current(&self) -> Option<usize> {

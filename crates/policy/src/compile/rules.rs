@@ -166,7 +166,11 @@ impl Compiler<'_> {
         self.say(parsing, line);
         let action = match read {
             Ok(action) => action,
-            Err(RuleError { message, hint, span }) => {
+            Err(RuleError { message, hint, span, whole: true }) => {
+                self.alert_with_hint(span.unwrap_or(line.span), Form::Bare, message, hint);
+                return None;
+            }
+            Err(RuleError { message, hint, span, .. }) => {
                 let owner = owner(written);
                 let message = if what.starts_with("tcp-") {
                     message
@@ -257,7 +261,7 @@ impl Compiler<'_> {
         let parsing = Parsing { names, place, set: HTTP_REQUEST, proxy: written, warnings: RefCell::default() };
         let action = match redirect_rule(&mut words, &parsing) {
             Ok(action) => action,
-            Err(RuleError { message, hint, span }) => {
+            Err(RuleError { message, hint, span, .. }) => {
                 let message = format!("error detected in {owner} while parsing redirect rule : {message}.");
                 self.alert_with_hint(span.unwrap_or(line.span), Form::Parsing, message, hint);
                 return None;

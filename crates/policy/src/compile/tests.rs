@@ -20,6 +20,7 @@ pub(crate) fn spec(proxies: Vec<ProxySpec>) -> Spec {
 
 fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
     ProxySpec {
+        stick_table: None,
         span: span(1),
         kind,
         name: at(name.to_owned(), 1),

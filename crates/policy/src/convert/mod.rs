@@ -29,6 +29,7 @@ mod replace;
 mod split;
 mod strftime;
 mod string;
+mod table;
 mod url;
 mod variable;
 mod waiting;
@@ -106,6 +107,9 @@ pub const FAMILIES: &[&[Converter]] = &[
     replace::TABLE,
     split::TABLE,
     string::TABLE,
+    table::READ,
+    table::KILOBYTES,
+    table::OTHERS,
     url::TABLE,
     variable::TABLE,
     when::TABLE,

@@ -116,6 +116,8 @@ pub enum Argument {
     Proxy(usize),
     /// A server: the indices of its backend and of itself.
     Server(usize, usize),
+    /// A stick table's index.
+    Table(usize),
     /// A `userlist`'s index.
     Userlist(usize),
     /// An IPv4 address or mask.
@@ -136,6 +138,7 @@ impl fmt::Debug for Argument {
             Self::Int(number) => write!(f, "Int({number})"),
             Self::Proxy(index) => write!(f, "Proxy({index})"),
             Self::Server(backend, index) => write!(f, "Server({backend}, {index})"),
+            Self::Table(index) => write!(f, "Table({index})"),
             Self::Userlist(index) => write!(f, "Userlist({index})"),
             Self::Ipv4(address) => write!(f, "Ipv4({address})"),
             Self::Ipv6(address) => write!(f, "Ipv6({address})"),
@@ -206,6 +209,14 @@ impl Arguments {
         }
     }
 
+    /// The nth as a stick table's index.
+    pub fn table(&self, index: usize) -> Option<usize> {
+        match self.get(index) {
+            Argument::Table(table) => Some(*table),
+            _ => None,
+        }
+    }
+
     /// The nth as a variable.
     pub fn variable(&self, index: usize) -> Option<&Variable> {
         match self.get(index) {
@@ -238,7 +249,7 @@ pub(super) fn value(kind: Kind, text: &str, names: &dyn Names) -> Result<Argumen
         Kind::Backend => {
             Argument::Proxy(names.backend(text).ok_or_else(|| format!("unable to find backend '{text}'"))?)
         }
-        Kind::Table => return Err("stick tables are not supported yet by Weir".to_owned()),
+        Kind::Table => Argument::Table(names.table(text).ok_or_else(|| format!("unable to find table '{text}'"))?),
         Kind::Userlist => {
             Argument::Userlist(names.userlist(text).ok_or_else(|| format!("unable to find userlist '{text}'"))?)
         }

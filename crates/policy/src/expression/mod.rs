@@ -11,6 +11,7 @@ use crate::convert::{self, Converter};
 use crate::fetch::{self, Each, Fetch};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Registry, Use};
+use crate::program::StickTable;
 use crate::sample::{Cast, Context, Place, Sink, Type, Value, cast};
 use crate::variable::Variable;
 use config::suggest::nearest;
@@ -44,6 +45,20 @@ pub trait Names {
     }
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
+    /// A stick table's index.
+    fn table(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
+    /// A stick table.
+    fn table_plan(&self, index: usize) -> Option<StickTable> {
+        let _ = index;
+        None
+    }
+    /// How many entries a session or a stream may track (`tune.stick-counters`).
+    fn stick_counters(&self) -> u8 {
+        3
+    }
     /// The proxy that the expression stands in.
     fn current(&self) -> Option<usize>;
     /// Its name.

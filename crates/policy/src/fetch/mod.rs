@@ -25,6 +25,7 @@ mod request;
 mod server;
 mod side;
 mod stream;
+mod tracked;
 mod transaction;
 mod transport;
 mod trial;
@@ -175,6 +176,11 @@ pub const FAMILIES: &[&[Fetch]] = &[
     request::TABLE,
     server::TABLE,
     stream::TABLE,
+    tracked::READ,
+    tracked::KILOBYTES,
+    tracked::INCREMENT,
+    tracked::CLEAR,
+    tracked::OTHERS,
     transaction::TABLE,
     transport::TABLE,
 ];

@@ -15,6 +15,7 @@ mod rate;
 mod server;
 mod servers;
 mod status;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod warming;
@@ -54,6 +55,8 @@ pub struct Live {
     pub lists: ListStates,
     /// Passwords that were found to be right.
     pub passwords: Passwords,
+    /// Stick tables, by their place in the program.
+    pub tables: table::Tables,
 }
 
 impl Live {
@@ -68,6 +71,7 @@ impl Live {
             names: RwLock::new(program.names.clone()),
             lists: ListStates::new(&program.lists, Key::new(random)),
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
+            tables: table::Tables::new(&program.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
         };
         live.line_up(program);
         live

@@ -15,6 +15,7 @@ mod log;
 mod log_forward;
 mod proxy;
 mod runtime;
+mod table;
 mod tokens;
 mod tracking;
 mod userlist;
@@ -34,6 +35,7 @@ pub use log::{
 pub use log_forward::LogForward;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use runtime::{Runtime, RuntimeSocket};
+pub use table::{Layout, StickTable};
 pub use tokens::TokenLimits;
 pub use tracking::{ServerPlace, Tracking};
 pub use userlist::{Password, User, Userlist};
@@ -79,4 +81,6 @@ pub struct Program {
     pub keys: Keys,
     /// Descriptors that `debug` writes to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
+    /// Stick tables: those of the proxies, in their order.
+    pub tables: Vec<StickTable>,
 }

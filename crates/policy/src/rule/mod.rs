@@ -12,7 +12,7 @@ mod switch;
 
 pub use action::{
     Action, Answer, BandwidthChange, Body, BodyWait, End, Expected, Final, ListChange, ListVerb, Number, Packets, Peer,
-    Period, Redirect, RedirectKind, Row, Text, TimeoutKind, VariableCondition, Wait, integer, rows,
+    Period, Redirect, RedirectKind, Row, StickChange, Text, TimeoutKind, Track, VariableCondition, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;

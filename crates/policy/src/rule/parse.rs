@@ -4,7 +4,7 @@ use crate::expression::{Expression, Names};
 use crate::log_format::{LogFormat, Purpose};
 use crate::sample::Place;
 use config::document::Word;
-use config::keyword::rule::RuleSets;
+use config::keyword::rule::{RULE_SETS, RuleSets};
 use config::span::Span;
 use config::spec::{Mode, ProxySpec};
 use std::cell::RefCell;
@@ -18,12 +18,19 @@ pub struct RuleError {
     pub hint: Option<String>,
     /// Which words.
     pub span: Option<Span>,
+    /// The message says where the rule stands: nothing is put around it.
+    pub whole: bool,
 }
 
 impl RuleError {
     /// At no word in particular.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, span: None }
+        Self { message: message.into(), hint: None, span: None, whole: false }
+    }
+
+    /// Told as it is.
+    pub fn whole(message: impl Into<String>) -> Self {
+        Self { whole: true, ..Self::new(message) }
     }
 
     /// About a word.
@@ -134,11 +141,43 @@ impl Parsing<'_> {
             message: error.message,
             hint: error.hint,
             span: Some(first.span),
+            whole: false,
         })?;
         match expression.fetch().refusal(self.place) {
             Some(why) => Err(RuleError::at(Some(first), why)),
             None => Ok(expression),
         }
+    }
+
+    /// Reads the expression that begins at the next word, as rules on stick tables do: HAProxy refuses what is not there
+    /// in another sentence.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn key(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
+        let first = words.peek();
+        let error = match self.expression(words) {
+            Err(error) if error.message.starts_with("sample fetch <") => error,
+            other => return other,
+        };
+        let text = first.map_or("", |word| word.text.as_str());
+        let name = text.split(['(', ',']).next().unwrap_or_default();
+        let Some(fetch) = crate::fetch::ROWS.find(name) else { return Err(error) };
+        let needs = fetch.needs.unwrap_or_else(|| fetch.places.needs());
+        let own = &text[..text.find("),").map_or(text.len(), |at| at + 1)];
+        let message =
+            format!("fetch method '{own}' extracts information from '{needs}', none of which is available here");
+        Err(RuleError { message, ..error })
+    }
+
+    /// The name of the rule set.
+    pub fn rules(&self) -> &'static str {
+        RULE_SETS.iter().find(|row| row.0 == self.set).map_or("", |row| row.1)
+    }
+
+    /// Whether the rule is one of TCP.
+    pub fn is_tcp(&self) -> bool {
+        self.rules().starts_with("tcp-")
     }
 
     /// Reads a word as the format of a part of a message's head.
@@ -171,6 +210,7 @@ impl Parsing<'_> {
             hint: error.hint(),
             message: error.to_string(),
             span: Some(word.span),
+            whole: false,
         })?;
         if self.proxy.mode == Mode::Http
             && let Some(fetch) = format.expressions().map(Expression::fetch).find(|fetch| fetch.is_layer6())
@@ -190,6 +230,12 @@ impl Parsing<'_> {
 pub(crate) fn leading_number(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..digits].parse().unwrap_or(0)
+}
+
+/// The whole number that a text begins with, and what stands behind it; `None`: there is none.
+pub(crate) fn leading_integer(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some((text[..digits].parse().ok()?, &text[digits..]))
 }
 
 /// The expression that words begin with: converters may stand in words of their own.

@@ -3,6 +3,7 @@
 
 use super::{ConnectionError, Value};
 use crate::live::counters::Counters;
+use crate::live::table::Tracked;
 use crate::log_format::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
 use std::net::{IpAddr, SocketAddr};
@@ -82,6 +83,9 @@ pub trait Probes {
     fn session(&self) -> Option<SessionFacts<'_>> {
         None
     }
+
+    /// Lends what the stream tracks under that number, or else its session.
+    fn lend_tracked(&self, _number: u8, _take: &mut dyn FnMut(&Tracked)) {}
 
     /// The stream; `None` where there is none yet.
     fn stream(&self) -> Option<StreamFacts> {

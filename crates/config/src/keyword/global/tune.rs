@@ -89,7 +89,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "Scheduling priority while starting; Weir has read its configuration within milliseconds.",
     ),
-    not_yet("tune.stick-counters", "<number>", "Number of sticky counters that rules may track at once."),
+    supported(
+        "tune.stick-counters",
+        "<number>",
+        "Number of sticky counters that rules may track at once.",
+        stick_counters,
+    ),
     not_yet(
         "tune.streams-elasticity",
         "<number>",
@@ -350,6 +355,19 @@ fn maxrewrite(context: &mut GlobalContext<'_>, line: &Line) {
         Ok(value) => context.spec.tune.maxrewrite = Some(value),
         Err(_) => context.report.alert(word.span, "'tune.maxrewrite' expects a positive integer argument."),
     }
+}
+
+fn stick_counters(context: &mut GlobalContext<'_>, line: &Line) {
+    let text = line.text(1);
+    let message = match text.parse::<i64>() {
+        Ok(value @ 0..=100) => {
+            context.spec.tune.stick_counters = u32::try_from(value).ok();
+            return;
+        }
+        Ok(value) => format!("the number of stick-counters must be between 1 and 100 (was {value})"),
+        Err(_) => format!("'{text}' is an invalid number"),
+    };
+    context.report.alert(line.span(1), format!("tune.stick-counters: {message}"));
 }
 
 fn http_maxhdr(context: &mut GlobalContext<'_>, line: &Line) {

@@ -109,6 +109,7 @@ impl ProxyDraft {
             log_tag: None,
             connecting: ConnectingDefaultsSpec::default(),
             check: CheckSpec::default(),
+            stick_table: None,
         };
         Self {
             spec,

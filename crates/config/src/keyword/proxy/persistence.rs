@@ -2,7 +2,9 @@
 
 use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
 use crate::document::Line;
+use crate::keyword::place::noun;
 use crate::keyword::place::places::{ANY, BACK, BACK_SECTION, STICK_TABLE};
+use crate::keyword::stick_table;
 use crate::spec::PersistRuleSpec;
 
 /// Every keyword of the family.
@@ -42,13 +44,30 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "<expression> [table <table>] [{ if | unless } <condition>]",
         "Learns persistence from responses.",
     ),
-    not_yet(
+    supported(
         STICK_TABLE,
         "stick-table",
         "type <type> size <size> [<option>...]",
         "Table that rules keep counters and servers in.",
+        table,
     ),
 ];
+
+fn table(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(known) = &context.draft.spec.stick_table {
+        let (name, kind) = (context.name(), noun(context.draft.spec.kind));
+        let place = context.around.place(known.span);
+        let message = format!("stick-table name '{name}' conflicts with table declared in {kind} '{name}' at {place}.");
+        context.report.alert(line.span(0), message);
+        return;
+    }
+    let Some(read) = stick_table::read(line, 1, &mut context.report) else { return };
+    if let Some(peers) = &read.peers {
+        let place = context.holder.describe();
+        context.report.not_yet(peers.span, "stick-table ... peers", &place);
+    }
+    context.draft.spec.stick_table = Some(read);
+}
 
 fn force_persist(context: &mut ProxyContext<'_>, line: &Line) {
     persist_rule(context, line, true);

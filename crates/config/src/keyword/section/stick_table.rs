@@ -1,17 +1,22 @@
-//! Arguments of stick-table (section 11.1).
+//! Arguments of stick-table (section 11.1), for the reference manual: they are read where the line stands
+//! (`keyword/stick_table.rs`).
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, not_yet, supported};
+use crate::document::Line;
 
 /// Every keyword of the kind.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("brates-factor", "<factor>", "Scale of byte rates."),
-    not_yet("expire", "<time>", "Life of an entry that is not used."),
-    not_yet("nopurge", "", "Never drops entries that still count."),
+    supported("brates-factor", "<factor>", "Scale of byte rates.", argument),
+    supported("expire", "<time>", "Life of an entry that is not used.", argument),
+    supported("nopurge", "", "Never drops entries that still count.", argument),
     not_yet("peers", "<section>", "Peers to share the table with."),
-    not_yet("recv-only", "", "Takes updates and sends none."),
-    not_yet("size", "<size>", "Number of entries."),
-    not_yet("srvkey", "{ name | addr }", "How servers are stored."),
-    not_yet("store", "<data>[,<data>...]", "Counters to keep."),
-    not_yet("type", "{ ip | ipv6 | integer | string | binary } [len <length>]", "Kind of key."),
-    not_yet("write-to", "<table>", "Table that gets every update too."),
+    supported("recv-only", "", "Takes updates and sends none.", argument),
+    supported("size", "<size>", "Number of entries.", argument),
+    supported("srvkey", "{ name | addr }", "How servers are stored.", argument),
+    supported("store", "<data>[,<data>...]", "Counters to keep.", argument),
+    supported("type", "{ ip | ipv6 | integer | string | binary } [len <length>]", "Kind of key.", argument),
+    supported("write-to", "<table>", "Table that gets every update too.", argument),
 ];
+
+/// They stand in no section of their own.
+fn argument(_: &mut SectionContext<'_>, _: &Line) {}

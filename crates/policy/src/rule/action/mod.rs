@@ -13,6 +13,7 @@ mod redirect;
 mod reply;
 mod tcp;
 mod timeout;
+mod track;
 mod variable;
 mod wait;
 
@@ -27,6 +28,7 @@ pub(crate) use reply::error_answer;
 pub use reply::{Answer, Body};
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
+pub use track::{StickChange, Track};
 pub use variable::VariableCondition;
 pub use wait::{BodyWait, Period, Wait};
 
@@ -85,6 +87,10 @@ pub enum Action {
     SetPriorityOffset(Expression),
     /// `set-bandwidth-limit`.
     LimitBandwidth(Box<BandwidthChange>),
+    /// `track-sc`.
+    Track(Box<Track>),
+    /// `sc-inc-gpc` and its kin.
+    ChangeTracked(Box<StickChange>),
     /// `disable-l7-retry`.
     DisableRetry,
     /// Nothing that anybody could see.
@@ -127,6 +133,7 @@ const FAMILIES: &[&[Row]] = &[
     queue::TABLE,
     tcp::TABLE,
     timeout::TABLE,
+    track::TABLE,
     variable::TABLE,
     wait::TABLE,
 ];
@@ -139,5 +146,6 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 /// The action of that name in that rule set.
 pub(crate) fn find(word: &str, set: RuleSets) -> Option<&'static Row> {
     let name = word.split('(').next().unwrap_or_default();
+    let name = if name.starts_with("track-sc") { "track-sc" } else { name };
     rows().find(|row| row.name == name && row.sets & set != 0)
 }

@@ -16,6 +16,7 @@ mod servers;
 mod sessions;
 mod sockets;
 mod stat;
+mod tables;
 mod variables;
 
 use std::rc::Rc;
@@ -46,6 +47,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     lists::TABLE,
     frontends::TABLE,
     sessions::TABLE,
+    tables::TABLE,
     variables::TABLE,
 ];
 

@@ -1,0 +1,238 @@
+//! What sessions and streams track in stick tables: when it begins, what is counted meanwhile, when it ends. Must never
+//! wait, and must never decide what becomes of a message.
+
+use config::spec::DataKind;
+use policy::live::table::{EntryMut, TableKey, Tracked, Tracking};
+use policy::rule::{StickChange, Track};
+use policy::sample::{Context, Direction};
+
+use crate::facts::{Cause, Facts, Phase};
+use crate::session::Session;
+use crate::stream::evaluate::View;
+
+/// What became of a rule that tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// It was done, or there is nothing to do.
+    Done,
+    /// The key may still come.
+    Later,
+}
+
+/// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
+/// stream has ended, or with `session` until that has.
+pub fn begin(view: View<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
+    let View { session, facts, .. } = view;
+    if is_taken(session, facts, track.number) {
+        return Begun::Done;
+    }
+    let Some(table) = session.worker.tables().get(track.table) else { return Begun::Done };
+    let value = track.key.evaluate(context);
+    let Some(key) = value.and_then(|value| TableKey::of_sample(table.plan.key, context, value)) else {
+        return if context.incomplete.get() { Begun::Later } else { Begun::Done };
+    };
+    let counted = of_stream && facts.request_counted;
+    let tracked = Tracked::new(table, &key, context.now, |entry| {
+        if counted {
+            count_request(entry);
+        }
+        if let Some(status) = facts.server_status.filter(|_| view.direction == Direction::Response) {
+            count_status(entry, status);
+        }
+    });
+    if let Some(tracked) = tracked {
+        let tracking = if of_stream { &facts.tracking } else { session.tracking() };
+        tracking.borrow_mut().add(track.number, tracked);
+    }
+    Begun::Done
+}
+
+fn is_taken(session: &Session, facts: &Facts, number: u8) -> bool {
+    facts.tracking.borrow().get(number).is_some()
+        || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
+}
+
+/// Lends what is tracked under a number: by the stream, or else by its session.
+pub fn lend(session: &Session, facts: &Facts, number: u8, take: &mut dyn FnMut(&Tracked)) {
+    if let Some(tracked) = facts.tracking.borrow().get(number) {
+        return take(tracked);
+    }
+    if let Some(tracking) = session.known_tracking()
+        && let Some(tracked) = tracking.borrow().get(number)
+    {
+        take(tracked);
+    }
+}
+
+/// Does what a rule wants with an entry that is tracked.
+pub fn change(view: View<'_>, context: &Context<'_>, change: &StickChange) {
+    let Some(amount) = change.amount(context) else { return };
+    lend(view.session, view.facts, change.number, &mut |tracked| change.perform(context, tracked, amount));
+}
+
+/// Changes what the stream and its session track.
+fn each(session: &Session, facts: &Facts, mut change: impl FnMut(&mut EntryMut<'_>)) {
+    let now = rt::now();
+    facts.tracking.borrow().each(now, |entry, _| change(entry));
+    if let Some(tracking) = session.known_tracking() {
+        tracking.borrow().each(now, |entry, _| change(entry));
+    }
+}
+
+/// Whether neither tracks anything.
+#[inline]
+fn is_idle(session: &Session, facts: &Facts) -> bool {
+    facts.tracking.borrow().is_empty() && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
+}
+
+/// A connection becomes a session.
+pub fn session(session: &Session) {
+    if let Some(tracking) = session.known_tracking() {
+        tracking.borrow().each(rt::now(), |entry, _| {
+            entry.add(DataKind::SessCnt, 0, 1);
+            entry.add(DataKind::SessRate, 0, 1);
+        });
+    }
+}
+
+/// A request, or what was taken for one, has come.
+pub fn request(session: &Session, facts: &mut Facts) {
+    if !std::mem::replace(&mut facts.request_counted, true) && !is_idle(session, facts) {
+        each(session, facts, count_request);
+    }
+}
+
+/// What was taken for a request was none.
+pub fn wrong_request(session: &Session, facts: &Facts) {
+    if !is_idle(session, facts) {
+        each(session, facts, count_error);
+    }
+}
+
+/// A server has answered with that status.
+pub fn answer(session: &Session, facts: &Facts, status: u16) {
+    if status >= 400 && !is_idle(session, facts) {
+        each(session, facts, |entry| count_status(entry, status));
+    }
+}
+
+fn count_request(entry: &mut EntryMut<'_>) {
+    entry.add(DataKind::HttpReqCnt, 0, 1);
+    entry.add(DataKind::HttpReqRate, 0, 1);
+}
+
+fn count_error(entry: &mut EntryMut<'_>) {
+    entry.add(DataKind::HttpErrCnt, 0, 1);
+    entry.add(DataKind::HttpErrRate, 0, 1);
+}
+
+fn count_failure(entry: &mut EntryMut<'_>) {
+    entry.add(DataKind::HttpFailCnt, 0, 1);
+    entry.add(DataKind::HttpFailRate, 0, 1);
+}
+
+fn count_status(entry: &mut EntryMut<'_>, status: u16) {
+    match status {
+        400..500 => count_error(entry),
+        501 | 505 => {}
+        500..600 => count_failure(entry),
+        _ => {}
+    }
+}
+
+/// What a stream has moved and nobody has counted yet, and whether it has failed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    read: u64,
+    written: u64,
+    error: bool,
+    failure: bool,
+}
+
+impl Rest {
+    fn bytes(facts: &mut Facts) -> Self {
+        let (read, written) = (facts.bytes_in - facts.tracked_in, facts.received - facts.tracked_out);
+        (facts.tracked_in, facts.tracked_out) = (facts.bytes_in, facts.received);
+        Self { read, written, ..Self::default() }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.read == 0 && self.written == 0 && !self.error && !self.failure
+    }
+
+    /// Of a rate of bytes, so many are one event.
+    fn add(&self, entry: &mut EntryMut<'_>, factor: u32) {
+        let factor = u64::from(factor);
+        if self.read > 0 {
+            entry.add(DataKind::BytesInCnt, 0, self.read);
+            entry.add(DataKind::BytesInRate, 0, self.read.div_ceil(factor));
+        }
+        if self.written > 0 {
+            entry.add(DataKind::BytesOutCnt, 0, self.written);
+            entry.add(DataKind::BytesOutRate, 0, self.written.div_ceil(factor));
+        }
+        if self.error {
+            count_error(entry);
+        }
+        if self.failure {
+            count_failure(entry);
+        }
+    }
+}
+
+/// Counts the bytes that went since the last time, so that a long stream shows while it runs.
+pub fn bytes(session: &Session, facts: &mut Facts) {
+    if is_idle(session, facts) {
+        return;
+    }
+    let rest = Rest::bytes(facts);
+    if !rest.is_nothing() {
+        let now = rt::now();
+        facts.tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+        if let Some(tracking) = session.known_tracking() {
+            tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+        }
+    }
+}
+
+/// The stream is over: counts what is left, and how it went. Its line may still ask for its entries.
+pub fn settle(session: &Session, facts: &mut Facts) {
+    if is_idle(session, facts) {
+        return;
+    }
+    let rest = rest(facts);
+    let now = rt::now();
+    facts.tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+    settle_session(session, rest);
+}
+
+/// The same where nobody asks any more: the stream tracks nothing behind it.
+pub fn conclude(session: &Session, facts: &mut Facts) {
+    if is_idle(session, facts) {
+        return;
+    }
+    let rest = rest(facts);
+    facts.tracking.borrow_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
+    settle_session(session, rest);
+}
+
+fn settle_session(session: &Session, rest: Rest) {
+    if let Some(tracking) = session.known_tracking() {
+        tracking.borrow().each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+    }
+}
+
+fn rest(facts: &mut Facts) -> Rest {
+    let outcome = facts.outcome;
+    let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
+    // An answer that came has been counted.
+    let failure = of_server && outcome.phase == Phase::Headers && !facts.denied && facts.timings.response.is_none();
+    Rest { error: facts.blamed, failure, ..Rest::bytes(facts) }
+}
+
+/// Ends what somebody tracks.
+pub fn end(tracking: &mut Tracking) {
+    if !tracking.is_empty() {
+        tracking.end(rt::now(), |_, _| {});
+    }
+}

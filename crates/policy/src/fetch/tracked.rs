@@ -1,0 +1,317 @@
+//! Fetches of what a session or a stream tracks in stick tables (`sc_…`, `sc0_…` to `sc2_…`), and of the entry of the
+//! client's address (`src_…`; section 7.3.3). Must never track anything.
+
+use super::{Fetch, plain};
+use crate::expression::{Arguments, Checking, Kind, Signature};
+use crate::live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
+use crate::sample::{Context, Places, Type, Value};
+use crate::stick::{self, Datum};
+use config::spec::DataKind;
+
+const TRACKED: Places = Places::RUNNING;
+const CLIENT: Places = Places::CLIENT;
+const INT: Type = Type::Int;
+/// Of a counter by its number, in a table.
+const NUMBERED: Signature = Signature::new(1, &[Kind::Int, Kind::Table]);
+/// The same with an index in an array before it.
+const INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Int, Kind::Table]);
+/// Of a counter that the name tells.
+const NAMED: Signature = Signature::new(0, &[Kind::Table]);
+/// Of the client's address.
+const SOURCE: Signature = Signature::new(1, &[Kind::Table]);
+/// The same with an index in an array before it.
+const SOURCE_INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Table]);
+
+/// Rows that read a kind of data, or change it and tell what came out.
+macro_rules! rows {
+    ($read:ident, $from:ident, $places:expr; $($kind:ident, $doc:literal,
+        [$sc:literal, $sc0:literal, $sc1:literal, $sc2:literal, $src:literal];)*) => {
+        &[$(
+            Fetch::new($sc, NUMBERED, INT, $places, concat!($doc, ", of a tracked entry."), |c, a| {
+                $read(c, number(a, 0)?, a.table(1), Datum::first(DataKind::$kind))
+            }),
+            Fetch::new($sc0, NAMED, INT, $places, concat!($doc, ", of the entry tracked as 0."), |c, a| {
+                $read(c, 0, a.table(0), Datum::first(DataKind::$kind))
+            }),
+            Fetch::new($sc1, NAMED, INT, $places, concat!($doc, ", of the entry tracked as 1."), |c, a| {
+                $read(c, 1, a.table(0), Datum::first(DataKind::$kind))
+            }),
+            Fetch::new($sc2, NAMED, INT, $places, concat!($doc, ", of the entry tracked as 2."), |c, a| {
+                $read(c, 2, a.table(0), Datum::first(DataKind::$kind))
+            }),
+            Fetch::new($src, SOURCE, INT, CLIENT, concat!($doc, ", of the client's address."), |c, a| {
+                $from(c, a.table(0)?, Datum::first(DataKind::$kind))
+            })
+            .checked(|a, c| table(a, c, 0)),
+        )*]
+    };
+}
+
+/// Those that read.
+#[rustfmt::skip]
+pub const READ: &[Fetch] = rows! { read, read_source, TRACKED;
+    BytesInRate, "Bytes from clients, over the table's period", ["sc_bytes_in_rate", "sc0_bytes_in_rate", "sc1_bytes_in_rate", "sc2_bytes_in_rate", "src_bytes_in_rate"];
+    BytesOutRate, "Bytes to clients, over the table's period", ["sc_bytes_out_rate", "sc0_bytes_out_rate", "sc1_bytes_out_rate", "sc2_bytes_out_rate", "src_bytes_out_rate"];
+    ConnCnt, "Connections", ["sc_conn_cnt", "sc0_conn_cnt", "sc1_conn_cnt", "sc2_conn_cnt", "src_conn_cnt"];
+    ConnCur, "Connections at this moment", ["sc_conn_cur", "sc0_conn_cur", "sc1_conn_cur", "sc2_conn_cur", "src_conn_cur"];
+    ConnRate, "Connections over the table's period", ["sc_conn_rate", "sc0_conn_rate", "sc1_conn_rate", "sc2_conn_rate", "src_conn_rate"];
+    Gpc0, "The first general purpose counter", ["sc_get_gpc0", "sc0_get_gpc0", "sc1_get_gpc0", "sc2_get_gpc0", "src_get_gpc0"];
+    Gpc1, "The second general purpose counter", ["sc_get_gpc1", "sc0_get_gpc1", "sc1_get_gpc1", "sc2_get_gpc1", "src_get_gpc1"];
+    Gpt0, "The first general purpose tag", ["sc_get_gpt0", "sc0_get_gpt0", "sc1_get_gpt0", "sc2_get_gpt0", "src_get_gpt0"];
+    GlitchCnt, "Oddities of the clients' protocol", ["sc_glitch_cnt", "sc0_glitch_cnt", "sc1_glitch_cnt", "sc2_glitch_cnt", "src_glitch_cnt"];
+    GlitchRate, "Oddities of the clients' protocol over the table's period", ["sc_glitch_rate", "sc0_glitch_rate", "sc1_glitch_rate", "sc2_glitch_rate", "src_glitch_rate"];
+    Gpc0Rate, "Steps of the first general purpose counter over the table's period", ["sc_gpc0_rate", "sc0_gpc0_rate", "sc1_gpc0_rate", "sc2_gpc0_rate", "src_gpc0_rate"];
+    Gpc1Rate, "Steps of the second general purpose counter over the table's period", ["sc_gpc1_rate", "sc0_gpc1_rate", "sc1_gpc1_rate", "sc2_gpc1_rate", "src_gpc1_rate"];
+    HttpErrCnt, "Requests that were wrong", ["sc_http_err_cnt", "sc0_http_err_cnt", "sc1_http_err_cnt", "sc2_http_err_cnt", "src_http_err_cnt"];
+    HttpErrRate, "Requests that were wrong, over the table's period", ["sc_http_err_rate", "sc0_http_err_rate", "sc1_http_err_rate", "sc2_http_err_rate", "src_http_err_rate"];
+    HttpFailCnt, "Requests that servers failed", ["sc_http_fail_cnt", "sc0_http_fail_cnt", "sc1_http_fail_cnt", "sc2_http_fail_cnt", "src_http_fail_cnt"];
+    HttpFailRate, "Requests that servers failed, over the table's period", ["sc_http_fail_rate", "sc0_http_fail_rate", "sc1_http_fail_rate", "sc2_http_fail_rate", "src_http_fail_rate"];
+    HttpReqCnt, "Requests", ["sc_http_req_cnt", "sc0_http_req_cnt", "sc1_http_req_cnt", "sc2_http_req_cnt", "src_http_req_cnt"];
+    HttpReqRate, "Requests over the table's period", ["sc_http_req_rate", "sc0_http_req_rate", "sc1_http_req_rate", "sc2_http_req_rate", "src_http_req_rate"];
+    SessCnt, "Sessions", ["sc_sess_cnt", "sc0_sess_cnt", "sc1_sess_cnt", "sc2_sess_cnt", "src_sess_cnt"];
+    SessRate, "Sessions over the table's period", ["sc_sess_rate", "sc0_sess_rate", "sc1_sess_rate", "sc2_sess_rate", "src_sess_rate"];
+};
+
+/// Those that read bytes as kilobytes.
+#[rustfmt::skip]
+pub const KILOBYTES: &[Fetch] = rows! { kilobytes, kilobytes_source, CLIENT;
+    BytesInCnt, "Kilobytes from clients", ["sc_kbytes_in", "sc0_kbytes_in", "sc1_kbytes_in", "sc2_kbytes_in", "src_kbytes_in"];
+    BytesOutCnt, "Kilobytes to clients", ["sc_kbytes_out", "sc0_kbytes_out", "sc1_kbytes_out", "sc2_kbytes_out", "src_kbytes_out"];
+};
+
+/// Those that count up.
+#[rustfmt::skip]
+pub const INCREMENT: &[Fetch] = rows! { increment, increment_source, TRACKED;
+    Gpc0, "Counts the first general purpose counter up", ["sc_inc_gpc0", "sc0_inc_gpc0", "sc1_inc_gpc0", "sc2_inc_gpc0", "src_inc_gpc0"];
+    Gpc1, "Counts the second general purpose counter up", ["sc_inc_gpc1", "sc0_inc_gpc1", "sc1_inc_gpc1", "sc2_inc_gpc1", "src_inc_gpc1"];
+};
+
+/// Those that clear.
+#[rustfmt::skip]
+pub const CLEAR: &[Fetch] = rows! { clear, clear_source, TRACKED;
+    Gpc0, "Clears the first general purpose counter", ["sc_clr_gpc0", "sc0_clr_gpc0", "sc1_clr_gpc0", "sc2_clr_gpc0", "src_clr_gpc0"];
+    Gpc1, "Clears the second general purpose counter", ["sc_clr_gpc1", "sc0_clr_gpc1", "sc1_clr_gpc1", "sc2_clr_gpc1", "src_clr_gpc1"];
+};
+
+/// Those of arrays, and of an entry itself.
+pub const OTHERS: &[Fetch] = &[
+    indexed("sc_get_gpc", "A general purpose counter of a tracked entry.", |c, a| {
+        read(c, number(a, 1)?, a.table(2), Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    indexed("sc_get_gpt", "A general purpose tag of a tracked entry.", |c, a| {
+        read(c, number(a, 1)?, a.table(2), Datum::array(DataKind::Gpt, a.int(0)?)?)
+    }),
+    indexed("sc_gpc_rate", "Steps of a general purpose counter over the table's period.", |c, a| {
+        read(c, number(a, 1)?, a.table(2), Datum::array(DataKind::GpcRate, a.int(0)?)?)
+    }),
+    indexed("sc_inc_gpc", "Counts a general purpose counter of a tracked entry up.", |c, a| {
+        increment(c, number(a, 1)?, a.table(2), Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    indexed("sc_clr_gpc", "Clears a general purpose counter of a tracked entry.", |c, a| {
+        clear(c, number(a, 1)?, a.table(2), Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    Fetch::new(
+        "sc1_clr_gpc",
+        Signature::new(1, &[Kind::Int, Kind::Table]),
+        INT,
+        TRACKED,
+        "Clears a general purpose counter of the entry tracked as 1.",
+        |c, a| clear(c, 1, a.table(1), Datum::array(DataKind::Gpc, a.int(0)?)?),
+    ),
+    of_source("src_get_gpc", "A general purpose counter of the client's address.", |c, a| {
+        read_source(c, a.table(1)?, Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    of_source("src_get_gpt", "A general purpose tag of the client's address.", |c, a| {
+        read_source(c, a.table(1)?, Datum::array(DataKind::Gpt, a.int(0)?)?)
+    }),
+    of_source("src_gpc_rate", "Steps of a general purpose counter of the client's address.", |c, a| {
+        read_source(c, a.table(1)?, Datum::array(DataKind::GpcRate, a.int(0)?)?)
+    }),
+    of_source("src_inc_gpc", "Counts a general purpose counter of the client's address up.", |c, a| {
+        increment_source(c, a.table(1)?, Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    of_source("src_clr_gpc", "Clears a general purpose counter of the client's address.", |c, a| {
+        clear_source(c, a.table(1)?, Datum::array(DataKind::Gpc, a.int(0)?)?)
+    }),
+    Fetch::new("src_updt_conn_cnt", SOURCE, INT, CLIENT, "Counts a connection of the client's address.", |c, a| {
+        change_source(c, a.table(0)?, |entry, _| entry.add(DataKind::ConnCnt, 0, 1))
+    })
+    .checked(|a, c| table(a, c, 0)),
+    Fetch::new("sc_key", Signature::new(1, &[Kind::Int]), Type::Any, TRACKED, "The key of a tracked entry.", |c, a| {
+        key(c, number(a, 0)?)
+    }),
+    plain("sc0_key", Type::Any, TRACKED, "The key of the entry tracked as 0.", |c, _| key(c, 0)),
+    plain("sc1_key", Type::Any, TRACKED, "The key of the entry tracked as 1.", |c, _| key(c, 1)),
+    plain("sc2_key", Type::Any, TRACKED, "The key of the entry tracked as 2.", |c, _| key(c, 2)),
+    Fetch::new("sc_tracked", NUMBERED, Type::Bool, TRACKED, "Whether an entry is tracked.", |c, a| {
+        is_tracked(c, number(a, 0)?, a.table(1))
+    }),
+    Fetch::new("sc0_tracked", NAMED, Type::Bool, TRACKED, "Whether an entry is tracked as 0.", |c, a| {
+        is_tracked(c, 0, a.table(0))
+    }),
+    Fetch::new("sc1_tracked", NAMED, Type::Bool, TRACKED, "Whether an entry is tracked as 1.", |c, a| {
+        is_tracked(c, 1, a.table(0))
+    }),
+    Fetch::new("sc2_tracked", NAMED, Type::Bool, TRACKED, "Whether an entry is tracked as 2.", |c, a| {
+        is_tracked(c, 2, a.table(0))
+    }),
+    Fetch::new("sc_trackers", NUMBERED, INT, TRACKED, "Who tracks the same entry.", |c, a| {
+        trackers(c, number(a, 0)?, a.table(1))
+    }),
+    Fetch::new("sc0_trackers", NAMED, INT, TRACKED, "Who tracks the entry tracked as 0.", |c, a| {
+        trackers(c, 0, a.table(0))
+    }),
+    Fetch::new("sc1_trackers", NAMED, INT, TRACKED, "Who tracks the entry tracked as 1.", |c, a| {
+        trackers(c, 1, a.table(0))
+    }),
+    Fetch::new("sc2_trackers", NAMED, INT, TRACKED, "Who tracks the entry tracked as 2.", |c, a| {
+        trackers(c, 2, a.table(0))
+    }),
+    Fetch::new("table_avl", SOURCE, INT, TRACKED, "Entries that a stick table has room for.", |c, a| {
+        Some(Value::Int(c.live?.tables.get(a.table(0)?)?.available().into()))
+    })
+    .checked(|a, c| table(a, c, 0)),
+    Fetch::new("table_cnt", SOURCE, INT, TRACKED, "Entries of a stick table.", |c, a| {
+        Some(Value::Int(c.live?.tables.get(a.table(0)?)?.used().into()))
+    })
+    .checked(|a, c| table(a, c, 0)),
+];
+
+const fn indexed(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+    Fetch::new(name, INDEXED, INT, TRACKED, doc, eval)
+}
+
+const fn of_source(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+    Fetch::new(name, SOURCE_INDEXED, INT, CLIENT, doc, eval).checked(|a, c| table(a, c, 1))
+}
+
+/// Where no table is written it is that of the proxy.
+fn table(arguments: &mut Arguments, checking: &Checking<'_>, at: usize) -> Result<(), String> {
+    stick::default_table(arguments, checking, at)
+}
+
+/// The number of a counter that an argument tells; without one of that number nothing is tracked.
+fn number(arguments: &Arguments, at: usize) -> Option<u8> {
+    u8::try_from(arguments.int(at)?).ok()
+}
+
+/// What is tracked under that number.
+fn tracked<T>(context: &Context<'_>, number: u8, mut with: impl FnMut(&Tracked) -> Option<T>) -> Option<T> {
+    let mut found = None;
+    context.probes.lend_tracked(number, &mut |tracked| found = with(tracked));
+    found
+}
+
+/// Another table, with the key that is tracked in this one, if it is one there.
+fn elsewhere<'a>(context: &Context<'a>, tracked: &Tracked, table: usize) -> Option<(&'a Table, Vec<u8>)> {
+    let other = context.live?.tables.get(table)?;
+    if other.plan.key.name() != tracked.table().plan.key.name() {
+        return None;
+    }
+    Some((other, tracked.read(context.now, |entry| entry.key.to_vec())))
+}
+
+fn read<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
+    let get = |found: Option<u64>| Some(Value::Int(found? as i64));
+    tracked(context, number, |tracked| match table {
+        None => get(tracked.read(context.now, |entry| datum.read(&entry, tracked.table()))),
+        Some(table) => {
+            let (other, key) = elsewhere(context, tracked, table)?;
+            let key = TableKey::Long(&key);
+            match other.find(&key, context.now, |entry| datum.read(&entry, other)) {
+                Some(found) => get(found),
+                None => Some(Value::Int(0)),
+            }
+        }
+    })
+}
+
+fn read_source<'a>(context: &Context<'a>, table: usize, datum: Datum) -> Option<Value<'a>> {
+    stick::look_up(context, source(context)?, table, 0, |entry, table| datum.read(entry, table)).map(int)
+}
+
+fn kilobytes<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
+    read(context, number, table, datum)?.integer().map(|bytes| Value::Int(bytes >> 10))
+}
+
+fn kilobytes_source<'a>(context: &Context<'a>, table: usize, datum: Datum) -> Option<Value<'a>> {
+    read_source(context, table, datum)?.integer().map(|bytes| Value::Int(bytes >> 10))
+}
+
+fn source<'a>(context: &Context<'a>) -> Option<Value<'a>> {
+    context.probes.source().map(|address| address.ip().into())
+}
+
+fn int<'a>(number: u64) -> Value<'a> {
+    Value::Int(number as i64)
+}
+
+/// Changes a tracked entry, or that of the same key in another table, which is made where it is missing.
+fn change<'a>(
+    context: &Context<'a>,
+    number: u8,
+    table: Option<usize>,
+    with: impl Fn(&mut EntryMut<'_>, &Table) -> Option<u64>,
+) -> Option<Value<'a>> {
+    tracked(context, number, |tracked| match table {
+        None => tracked.change(context.now, |entry| with(entry, tracked.table())),
+        Some(table) => {
+            let (other, key) = elsewhere(context, tracked, table)?;
+            other.upsert(&TableKey::Long(&key), context.now, |entry| with(entry, other))?
+        }
+    })
+    .map(int)
+}
+
+fn change_source<'a>(
+    context: &Context<'a>,
+    table: usize,
+    with: impl Fn(&mut EntryMut<'_>, &Table) -> Option<u64>,
+) -> Option<Value<'a>> {
+    stick::change(context, source(context)?, table, with).map(int)
+}
+
+fn increment<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
+    change(context, number, table, |entry, table| datum.count(entry, table, 1))
+}
+
+fn increment_source<'a>(context: &Context<'a>, table: usize, datum: Datum) -> Option<Value<'a>> {
+    change_source(context, table, |entry, table| datum.count(entry, table, 1))
+}
+
+fn clear<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
+    change(context, number, table, |entry, table| datum.set(entry, table, 0))
+}
+
+fn clear_source<'a>(context: &Context<'a>, table: usize, datum: Datum) -> Option<Value<'a>> {
+    change_source(context, table, |entry, table| datum.set(entry, table, 0))
+}
+
+fn key<'a>(context: &Context<'a>, number: u8) -> Option<Value<'a>> {
+    tracked(context, number, |tracked| {
+        let key = tracked.read(context.now, |entry| context.copy(entry.key))?;
+        sample_of(tracked.table().plan.key, key)
+    })
+}
+
+fn is_tracked<'a>(context: &Context<'a>, number: u8, table: Option<usize>) -> Option<Value<'a>> {
+    let found = tracked(context, number, |tracked| match table {
+        None => Some(()),
+        Some(table) => {
+            let (other, key) = elsewhere(context, tracked, table)?;
+            other.find(&TableKey::Long(&key), context.now, |_| ())
+        }
+    });
+    Some(Value::Bool(found.is_some()))
+}
+
+fn trackers<'a>(context: &Context<'a>, number: u8, table: Option<usize>) -> Option<Value<'a>> {
+    tracked(context, number, |tracked| match table {
+        None => Some(tracked.read(context.now, |entry| entry.trackers)),
+        Some(table) => {
+            let (other, key) = elsewhere(context, tracked, table)?;
+            Some(other.find(&TableKey::Long(&key), context.now, |entry| entry.trackers).unwrap_or(0))
+        }
+    })
+    .map(|trackers| Value::Int(trackers.into()))
+}

@@ -1,0 +1,84 @@
+//! Events of a sliding period in three words: when the period began (milliseconds, wrapping), events in it, events of the
+//! one before. Must never read a clock.
+
+use base::moment::Moment;
+
+/// A moment in the milliseconds of rates.
+#[inline]
+pub(super) fn tick(now: Moment) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+/// Adds events. A period begins with the first event after a pause.
+#[inline]
+pub(super) fn add(words: &mut [u32], now: u32, period: u32, events: u32) {
+    let [begin, current, previous] = words else { return };
+    let passed = now.wrapping_sub(*begin);
+    if passed >= period.saturating_mul(2) || (*current == 0 && *previous == 0) {
+        (*begin, *current, *previous) = (now, 0, 0);
+    } else if passed >= period {
+        (*begin, *previous, *current) = (begin.wrapping_add(period), *current, 0);
+    }
+    *current = current.saturating_add(events);
+}
+
+/// Makes it so many events, now.
+pub(super) fn set(words: &mut [u32], now: u32, events: u32) {
+    if let [begin, current, previous] = words {
+        (*begin, *current, *previous) = (now, events, 0);
+    }
+}
+
+/// Events of the last period: those of this one, and of the one before the share that it still reaches into. One single
+/// event counts until it is over, as in HAProxy, where a rate does not flap around nothing.
+#[inline]
+pub(super) fn read(words: &[u32], now: u32, period: u32) -> u32 {
+    let [begin, current, previous] = words else { return 0 };
+    let passed = now.wrapping_sub(*begin);
+    let (past, events, left) = match passed {
+        _ if passed < period => (*previous, *current, period - passed),
+        _ if passed < period.saturating_mul(2) => (*current, 0, 2 * period - passed),
+        _ => return 0,
+    };
+    if past <= 1 && events == 0 {
+        return past;
+    }
+    let share = u64::from(past) * u64::from(left) / u64::from(period.max(1));
+    events.saturating_add(share as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_fade_over_the_period_behind_theirs() {
+        let mut words = [0; 3];
+        for _ in 0..8 {
+            add(&mut words, 5_000, 2_000, 1);
+        }
+        let course = [(5_000, 8), (6_999, 8), (7_000, 8), (7_500, 6), (8_000, 4), (8_999, 0), (9_000, 0)];
+        for (now, events) in course {
+            assert_eq!(read(&words, now, 2_000), events, "{now}");
+        }
+        add(&mut words, 8_000, 2_000, 2);
+        assert_eq!((read(&words, 8_000, 2_000), read(&words, 8_500, 2_000)), (6, 4));
+    }
+
+    #[test]
+    fn a_single_event_counts_until_it_is_over() {
+        let mut words = [0; 3];
+        add(&mut words, u32::MAX, 1_000, 1);
+        assert_eq!([0, 999, 1_000, 1_998, 1_999].map(|now| read(&words, now, 1_000)), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_pause_begins_a_new_period() {
+        let mut words = [0; 3];
+        add(&mut words, 100, 1_000, 5);
+        add(&mut words, 2_100, 1_000, 1);
+        assert_eq!(words, [2_100, 1, 0]);
+        set(&mut words, 2_200, 7);
+        assert_eq!(read(&words, 3_200, 1_000), 7);
+    }
+}

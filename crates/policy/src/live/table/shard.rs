@@ -1,0 +1,318 @@
+//! A part of a table: its entries in an array, chained by hash, and in a list by when they were refreshed. Everything in
+//! it happens under the lock of its owner. Must never make an entry that nobody asked for, and never drop a tracked one.
+
+use super::key::Keys;
+use base::moment::Moment;
+use config::spec::TableKeySpec;
+
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+/// In the place of a neighbour: the entry is free.
+const FREE: u32 = u32::MAX - 1;
+/// Who tracks an entry; the bit above says that a peer has told of it.
+const TRACKERS: u32 = LEARNED - 1;
+/// A peer has told of it: it is not told on.
+const LEARNED: u32 = 1 << 31;
+/// Buckets that a shard begins with.
+const FIRST_BUCKETS: usize = 8;
+
+/// What every entry has beside its key and its data: 32 bytes.
+#[derive(Debug)]
+struct Slot {
+    /// Of the key.
+    hash: u32,
+    /// The next one in its chain, or the next free one.
+    next: u32,
+    /// The one that was refreshed before it.
+    older: u32,
+    /// The one that was refreshed behind it.
+    newer: u32,
+    /// How many track it ([`TRACKERS`]), and where it is from ([`LEARNED`]).
+    trackers: u32,
+    /// The number of its last refreshment, where their order is told to peers; it wraps.
+    update: u32,
+    /// It is there until then; [`Moment::MAX`]: until there is no room.
+    until: Moment,
+}
+
+/// A part of a table.
+#[derive(Debug)]
+pub(super) struct Shard {
+    slots: Vec<Slot>,
+    keys: Keys,
+    words: Vec<u32>,
+    /// Words of an entry.
+    stride: usize,
+    buckets: Vec<u32>,
+    free: u32,
+    oldest: u32,
+    newest: u32,
+    used: usize,
+}
+
+impl Shard {
+    pub(super) fn new(key: TableKeySpec, stride: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            keys: Keys::new(key),
+            words: Vec::new(),
+            stride,
+            buckets: Vec::new(),
+            free: NONE,
+            oldest: NONE,
+            newest: NONE,
+            used: 0,
+        }
+    }
+
+    /// The entry of a key that is there at that moment. One that is over counts only while somebody tracks it.
+    #[inline]
+    pub(super) fn find(&self, hash: u32, key: &[u8], now: Moment) -> Option<u32> {
+        let at = self.position(hash, key)?;
+        let slot = &self.slots[at as usize];
+        (slot.until > now || slot.trackers & TRACKERS > 0).then_some(at)
+    }
+
+    fn position(&self, hash: u32, key: &[u8]) -> Option<u32> {
+        let mut at = *self.buckets.get(self.bucket(hash))?;
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if slot.hash == hash && self.keys.is(at as usize, key) {
+                return Some(at);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u32) -> usize {
+        hash as usize & self.buckets.len().wrapping_sub(1)
+    }
+
+    /// Makes an entry of a key that has none, as the newest one.
+    pub(super) fn insert(&mut self, hash: u32, key: &[u8], until: Moment) -> u32 {
+        if self.used >= self.buckets.len() {
+            self.grow();
+        }
+        let bucket = self.bucket(hash);
+        let next = self.buckets[bucket];
+        let slot = Slot { hash, next, older: NONE, newer: NONE, trackers: 0, update: 0, until };
+        let at = if self.free == NONE {
+            let at = self.slots.len() as u32;
+            reserve(&mut self.slots, 1);
+            reserve(&mut self.words, self.stride);
+            self.slots.push(slot);
+            self.keys.push(key);
+            self.words.resize(self.words.len() + self.stride, 0);
+            at
+        } else {
+            let at = self.free;
+            self.free = self.slots[at as usize].next;
+            self.slots[at as usize] = slot;
+            self.keys.set(at as usize, key);
+            let start = at as usize * self.stride;
+            self.words[start..start + self.stride].fill(0);
+            at
+        };
+        self.buckets[bucket] = at;
+        self.used += 1;
+        self.append(at);
+        at
+    }
+
+    /// Doubles the buckets.
+    fn grow(&mut self) {
+        let buckets = (self.buckets.len() * 2).max(FIRST_BUCKETS);
+        self.buckets = vec![NONE; buckets];
+        for at in 0..self.slots.len() {
+            if self.slots[at].older == FREE {
+                continue;
+            }
+            let bucket = self.bucket(self.slots[at].hash);
+            self.slots[at].next = std::mem::replace(&mut self.buckets[bucket], at as u32);
+        }
+    }
+
+    /// Takes an entry out.
+    pub(super) fn remove(&mut self, at: u32) {
+        let (hash, next) = (self.slots[at as usize].hash, self.slots[at as usize].next);
+        let bucket = self.bucket(hash);
+        if self.buckets[bucket] == at {
+            self.buckets[bucket] = next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while before != NONE && self.slots[before as usize].next != at {
+                before = self.slots[before as usize].next;
+            }
+            if before != NONE {
+                self.slots[before as usize].next = next;
+            }
+        }
+        self.unlink(at);
+        self.keys.clear(at as usize);
+        let slot = &mut self.slots[at as usize];
+        (slot.next, slot.older) = (self.free, FREE);
+        self.free = at;
+        self.used -= 1;
+    }
+
+    fn append(&mut self, at: u32) {
+        let before = std::mem::replace(&mut self.newest, at);
+        let slot = &mut self.slots[at as usize];
+        (slot.older, slot.newer) = (before, NONE);
+        match self.slots.get_mut(before as usize) {
+            Some(before) => before.newer = at,
+            None => self.oldest = at,
+        }
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let (older, newer) = (self.slots[at as usize].older, self.slots[at as usize].newer);
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// Makes an entry the newest one, there until then.
+    #[inline]
+    pub(super) fn refresh(&mut self, at: u32, until: Moment) {
+        self.slots[at as usize].until = until;
+        if self.newest != at {
+            self.unlink(at);
+            self.append(at);
+        }
+    }
+
+    /// Takes out of the oldest `most` entries those that are over at that moment; how many that were. Tracked ones stay
+    /// until `end` at least.
+    pub(super) fn expire(&mut self, now: Moment, end: Moment, most: usize) -> usize {
+        let mut removed = 0;
+        for _ in 0..most {
+            let at = self.oldest;
+            let Some(slot) = self.slots.get(at as usize).filter(|slot| slot.until <= now) else { break };
+            if slot.trackers & TRACKERS > 0 {
+                self.postpone(at, end);
+            } else {
+                self.remove(at);
+                removed += 1;
+            }
+        }
+        removed
+    }
+
+    /// Puts a tracked entry behind the others, as if it were refreshed; peers are not told.
+    fn postpone(&mut self, at: u32, end: Moment) {
+        self.refresh(at, end);
+        let newest = self.newest;
+        // The order of numbers has to hold.
+        let before = self.slots[newest as usize].older;
+        if let Some(number) = self.slots.get(before as usize).map(|slot| slot.update) {
+            self.note_learned(at, number);
+        }
+    }
+
+    /// Takes the entry of a key out that is over, wherever it stands; how many that were.
+    pub(super) fn forget(&mut self, hash: u32, key: &[u8]) -> usize {
+        let Some(at) = self.position(hash, key) else { return 0 };
+        self.remove(at);
+        1
+    }
+
+    /// The moment at which the oldest entry is over.
+    pub(super) fn next_end(&self) -> Option<Moment> {
+        self.slots.get(self.oldest as usize).map(|slot| slot.until)
+    }
+
+    /// Takes the oldest entry out that nobody tracks, looking at so many; false: there is none.
+    pub(super) fn drop_oldest(&mut self, end: Moment, most: usize) -> bool {
+        for _ in 0..most {
+            let at = self.oldest;
+            let Some(slot) = self.slots.get(at as usize) else { return false };
+            if slot.trackers & TRACKERS == 0 {
+                self.remove(at);
+                return true;
+            }
+            self.postpone(at, end);
+        }
+        false
+    }
+
+    /// The data of an entry.
+    #[inline]
+    pub(super) fn words_mut(&mut self, at: u32) -> &mut [u32] {
+        let start = at as usize * self.stride;
+        &mut self.words[start..start + self.stride]
+    }
+
+    /// The data of an entry, and its key.
+    #[inline]
+    pub(super) fn parts(&self, at: u32) -> (&[u32], &[u8]) {
+        let start = at as usize * self.stride;
+        (&self.words[start..start + self.stride], self.keys.get(at as usize))
+    }
+
+    /// Who tracks it, and until when it is there.
+    #[inline]
+    pub(super) fn standing(&self, at: u32) -> (u32, Moment) {
+        let slot = &self.slots[at as usize];
+        (slot.trackers & TRACKERS, slot.until)
+    }
+
+    /// Changes the number of who tracks it.
+    #[inline]
+    pub(super) fn trackers_mut(&mut self, at: u32) -> &mut u32 {
+        &mut self.slots[at as usize].trackers
+    }
+
+    /// Notes the number of its last refreshment.
+    #[inline]
+    pub(super) fn note_update(&mut self, at: u32, update: u32) {
+        let slot = &mut self.slots[at as usize];
+        (slot.update, slot.trackers) = (update, slot.trackers & TRACKERS);
+    }
+
+    /// Notes that there is nothing to tell of its last refreshment, and after which number that was.
+    pub(super) fn note_learned(&mut self, at: u32, update: u32) {
+        let slot = &mut self.slots[at as usize];
+        (slot.update, slot.trackers) = (update, slot.trackers | LEARNED);
+    }
+
+    /// Entries whose numbers are above `after`, newest first, until `take` says that it has enough (false), or until one
+    /// is not.
+    pub(super) fn each_update(&self, after: u32, mut take: impl FnMut(u32, u32) -> bool) {
+        let mut at = self.newest;
+        while let Some(slot) = self.slots.get(at as usize) {
+            // Numbers wrap.
+            if slot.update.wrapping_sub(after) as i32 <= 0 {
+                return;
+            }
+            if slot.trackers & LEARNED == 0 && !take(at, slot.update) {
+                return;
+            }
+            at = slot.older;
+        }
+    }
+
+    /// Whether there is an entry at that place.
+    pub(super) fn is_used(&self, at: u32) -> bool {
+        self.slots.get(at as usize).is_some_and(|slot| slot.older != FREE)
+    }
+
+    /// Places, free ones included.
+    pub(super) fn places(&self) -> u32 {
+        self.slots.len() as u32
+    }
+}
+
+/// Makes room for `more` by a quarter of what is there, not by doubling: a table has a limit, and its memory is counted.
+fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more.max(list.len() / 4).max(8 * more));
+    }
+}

@@ -1,0 +1,126 @@
+//! Entries that a session or a stream tracks: guards that pin them, and count a connection as long. Must never be held by
+//! another thread than the one that made them.
+
+use super::{EntryMut, EntryRef, EntryView, Table, TableKey};
+use base::moment::Moment;
+use config::spec::DataKind;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A worker's own handle on a table: tracking an entry counts references on one thread alone.
+pub type TableHandle = Rc<Arc<Table>>;
+
+/// A tracked entry. Dropping it ends that.
+#[derive(Debug)]
+pub struct Tracked {
+    table: TableHandle,
+    at: EntryRef,
+    /// Its end was told.
+    over: bool,
+}
+
+impl Tracked {
+    /// Tracks the entry of a key, which is made if there is none: a connection is counted, and what `change` adds.
+    /// `None`: there is no room for it.
+    pub fn new(
+        table: &TableHandle,
+        key: &TableKey<'_>,
+        now: Moment,
+        change: impl FnOnce(&mut EntryMut<'_>),
+    ) -> Option<Self> {
+        let at = table.pin(key, now, |entry| {
+            entry.add(DataKind::ConnCur, 0, 1);
+            entry.add(DataKind::ConnCnt, 0, 1);
+            entry.add(DataKind::ConnRate, 0, 1);
+            change(entry);
+        })?;
+        Some(Self { table: Rc::clone(table), at, over: false })
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Its place.
+    pub fn place(&self) -> EntryRef {
+        self.at
+    }
+
+    /// Changes the entry, which is refreshed.
+    #[inline]
+    pub fn change<T>(&self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> T {
+        self.table.change(self.at, now, change)
+    }
+
+    /// Reads the entry.
+    #[inline]
+    pub fn read<T>(&self, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> T {
+        self.table.read(self.at, now, read)
+    }
+
+    /// Ends the tracking after a last change; the entry is refreshed.
+    pub fn end(mut self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) {
+        self.over = true;
+        let mut shard = self.table.shard(self.at.shard);
+        self.table.touch(&mut shard, self.at.slot, now);
+        *shard.trackers_mut(self.at.slot) -= 1;
+        let mut entry = self.table.lend(&mut shard, self.at.slot, now);
+        entry.decrement(DataKind::ConnCur);
+        change(&mut entry);
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        if !self.over {
+            let mut shard = self.table.shard(self.at.shard);
+            *shard.trackers_mut(self.at.slot) -= 1;
+            self.table.lend(&mut shard, self.at.slot, Moment::ZERO).decrement(DataKind::ConnCur);
+        }
+    }
+}
+
+/// What a session or a stream tracks, by the number of the counter.
+#[derive(Debug, Default)]
+pub struct Tracking(Vec<(u8, Tracked)>);
+
+impl Tracking {
+    /// Whether it tracks nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is tracked under a number.
+    #[inline]
+    pub fn get(&self, number: u8) -> Option<&Tracked> {
+        self.0.iter().find(|(known, _)| *known == number).map(|(_, tracked)| tracked)
+    }
+
+    /// Tracks an entry under a number that is free.
+    pub fn add(&mut self, number: u8, tracked: Tracked) {
+        self.0.push((number, tracked));
+    }
+
+    /// Changes all entries.
+    #[inline]
+    pub fn each(&self, now: Moment, mut change: impl FnMut(&mut EntryMut<'_>, &Table)) {
+        for (_, tracked) in &self.0 {
+            tracked.change(now, |entry| change(entry, tracked.table()));
+        }
+    }
+
+    /// Ends it all and keeps the room.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Ends it all, each after a last change.
+    pub fn end(&mut self, now: Moment, mut change: impl FnMut(&mut EntryMut<'_>, u32)) {
+        for (_, tracked) in self.0.drain(..) {
+            let factor = tracked.table.plan.byte_rate_factor;
+            tracked.end(now, |entry| change(entry, factor));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Actions on stick tables: `track-sc0` and its kin, `sc-inc-gpc` and its kin. Must never look a key up.
+
+use super::{Action, Number, Row, row};
+use crate::expression::Expression;
+use crate::live::table::{Tracked, sample_type};
+use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
+use crate::sample::{Context, cast};
+use crate::stick::Datum;
+use config::keyword::rule::{
+    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
+    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
+};
+use config::spec::DataKind;
+
+const TRACKS: RuleSets =
+    HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT;
+const ALL: RuleSets = TRACKS | HTTP_AFTER_RESPONSE | TCP_RESPONSE_CONTENT;
+
+/// Every action of the family. The number of `track-sc` belongs to its name.
+pub(super) const TABLE: &[Row] = &[
+    row("track-sc", TRACKS, track),
+    row("sc-add-gpc", ALL, |words, parsing| change(words, parsing, Verb::Add)),
+    row("sc-inc-gpc", ALL, |words, parsing| change(words, parsing, Verb::Increment)),
+    row("sc-inc-gpc0", ALL, |words, parsing| increment(words, parsing, DataKind::Gpc0)),
+    row("sc-inc-gpc1", ALL, |words, parsing| increment(words, parsing, DataKind::Gpc1)),
+    row("sc-set-gpt", ALL, |words, parsing| change(words, parsing, Verb::Set)),
+    row("sc-set-gpt0", ALL, set_first),
+];
+
+/// `track-sc`: which entry, and under which number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    /// The number.
+    pub number: u8,
+    /// Index of the table.
+    pub table: usize,
+    /// The key.
+    pub key: Expression,
+}
+
+/// What a change does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Add,
+    Increment,
+    Set,
+}
+
+/// A change of a tracked entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StickChange {
+    /// Under which number it is tracked.
+    pub number: u8,
+    verb: Verb,
+    /// `None`: no table has that.
+    datum: Option<Datum>,
+    by: Number,
+}
+
+impl StickChange {
+    /// By how much, or to what; `None`: nothing happens.
+    pub fn amount(&self, context: &Context<'_>) -> Option<u32> {
+        u32::try_from(self.by.evaluate(context)?).ok()
+    }
+
+    /// Does it.
+    pub fn perform(&self, context: &Context<'_>, tracked: &Tracked, amount: u32) {
+        let Some(datum) = self.datum else { return };
+        tracked.change(context.now, |entry| match self.verb {
+            Verb::Add | Verb::Increment => datum.count(entry, tracked.table(), amount.into()),
+            Verb::Set => datum.set(entry, tracked.table(), amount.into()),
+        });
+    }
+}
+
+fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let action = words.action();
+    let rules = parsing.rules();
+    // What is wrong with rules of TCP is told without saying where they stand.
+    let told = |message: String| if parsing.is_tcp() { format!("'{rules} {action}' : {message}") } else { message };
+    let digits = action.strip_prefix("track-sc").unwrap_or_default();
+    let most = parsing.names.stick_counters();
+    let number = match digits.parse::<u64>() {
+        Ok(number) if number < u64::from(most) => number as u8,
+        Ok(number) => {
+            let last = i32::from(most) - 1;
+            return Err(RuleError::new(told(format!(
+                "{number} track-sc number exceeding {last} (tune.stick-counters-1) value"
+            ))));
+        }
+        Err(_) if digits.is_empty() => 0,
+        Err(_) => return Err(RuleError::new(told(format!("Wrong track-sc number '{digits}'")))),
+    };
+    let key = parsing.key(words).map_err(|error| RuleError { message: told(error.message), ..error })?;
+    let place = words.peek().map_or(words.span(), |word| word.span);
+    let name = if words.peek_text() == "table" {
+        words.take();
+        words.expect(&told("missing table name".to_owned()))?.text.as_str()
+    } else {
+        parsing.names.current_name().unwrap_or_default()
+    };
+    let proxy = &parsing.proxy.name.value;
+    let Some(table) = parsing.names.table(name) else {
+        let message = format!("Proxy '{proxy}': unable to find table '{name}' referenced by {action}.");
+        return Err(RuleError { span: Some(place), ..RuleError::whole(message) });
+    };
+    let fits = |table| cast(key.output(), sample_type(table)).is_some();
+    if !parsing.names.table_plan(table).is_some_and(|plan| fits(plan.key)) {
+        let message =
+            format!("Proxy '{proxy}': stick-table '{name}' uses a type incompatible with the '{action}' rule.");
+        return Err(RuleError { span: Some(place), ..RuleError::whole(message) });
+    }
+    Ok(Action::Track(Box::new(Track { number, table, key })))
+}
+
+/// Says which numbers there are.
+fn check_number(number: u64, parsing: &Parsing<'_>, shown: &str, setting: &str) -> Result<u8, RuleError> {
+    let most = parsing.names.stick_counters();
+    if number < u64::from(most) {
+        return Ok(number as u8);
+    }
+    let last = i32::from(most) - 1;
+    Err(RuleError::new(format!("invalid stick table track ID{shown}. The max allowed ID is {last}{setting}")))
+}
+
+/// `sc-inc-gpc0`, `sc-inc-gpc1`.
+fn increment(words: &mut Words<'_>, parsing: &Parsing<'_>, kind: DataKind) -> Result<Action, RuleError> {
+    let action = words.action();
+    let number = match words.parentheses() {
+        None | Some("") => 0,
+        Some(inside) => leading_integer(inside)
+            .filter(|(_, rest)| rest.is_empty())
+            .map(|(number, _)| number)
+            .ok_or_else(|| RuleError::new(format!("invalid stick table track ID. Expects {action}(<Track ID>)")))?,
+    };
+    let number = check_number(number, parsing, "", " (tune.stick-counters)")?;
+    let change = StickChange { number, verb: Verb::Increment, datum: Some(Datum::first(kind)), by: Number::Fixed(1) };
+    Ok(Action::ChangeTracked(Box::new(change)))
+}
+
+/// `sc-set-gpt0`.
+fn set_first(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let action = words.action();
+    let number = match words.parentheses() {
+        None | Some("") => 0,
+        Some(inside) => {
+            leading_integer(inside).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number).ok_or_else(|| {
+                let why = format!("invalid stick table track ID '{action}'. Expects sc-set-gpt0(<Track ID>)");
+                RuleError::new(why)
+            })?
+        }
+    };
+    let number = check_number(number, parsing, &format!(" '{action}'"), "")?;
+    let datum = Some(Datum::first(DataKind::Gpt0));
+    Ok(Action::ChangeTracked(Box::new(StickChange { number, verb: Verb::Set, datum, by: amount(words, parsing)? })))
+}
+
+/// The actions on arrays.
+fn change(words: &mut Words<'_>, parsing: &Parsing<'_>, verb: Verb) -> Result<Action, RuleError> {
+    let action = words.action();
+    let (name, what, kind) = match verb {
+        Verb::Add => ("sc-add-gpc", "gpc", DataKind::Gpc),
+        Verb::Increment => ("sc-inc-gpc", "gpc", DataKind::Gpc),
+        Verb::Set => ("sc-set-gpt", "gpt", DataKind::Gpt),
+    };
+    let capital = what.to_uppercase();
+    let usage = format!("Expects {name}(<{capital} ID>,<Track ID>)");
+    let Some((_, inside)) = action.split_once('(') else {
+        return Err(RuleError::new(format!("invalid {what} ID '{action}'. {usage}")));
+    };
+    let Some((index, rest)) = leading_integer(inside).and_then(|(index, rest)| Some((index, rest.strip_prefix(',')?)))
+    else {
+        let message = match verb {
+            Verb::Add => format!("Missing gpc ID. Expects {action}(<GPC ID>,<Track ID>)"),
+            _ => format!("Missing {what} ID '{action}'. {usage}"),
+        };
+        return Err(RuleError::new(message));
+    };
+    let number = leading_integer(rest).filter(|(_, rest)| rest.starts_with(')')).map(|(number, _)| number);
+    let number = number.ok_or_else(|| RuleError::new(format!("invalid stick table track ID '{action}'. {usage}")))?;
+    let setting = if verb == Verb::Set { "" } else { " (tune.stick-counters)" };
+    let number = check_number(number, parsing, &format!(" '{action}'"), setting)?;
+    let by = if verb == Verb::Increment { Number::Fixed(1) } else { amount(words, parsing)? };
+    let datum = i64::try_from(index).ok().and_then(|index| Datum::array(kind, index));
+    Ok(Action::ChangeTracked(Box::new(StickChange { number, verb, datum, by })))
+}
+
+/// A number, or the expression of one. HAProxy takes nothing for 0.
+fn amount(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Number, RuleError> {
+    let Some(word) = words.peek() else { return Ok(Number::Fixed(0)) };
+    if let Ok(number) = word.text.parse::<i64>() {
+        words.take();
+        return Ok(Number::Fixed(i64::from(number as u32)));
+    }
+    Ok(Number::Computed(parsing.key(words)?))
+}

@@ -1,0 +1,117 @@
+//! What fetches, converters and actions on stick tables share: which data a name means, and looking a sample up. Must
+//! never know who asks.
+
+use crate::expression::{Argument, Arguments, Checking};
+use crate::live::table::{EntryMut, EntryView, Table, TableKey};
+use crate::program::Layout;
+use crate::sample::{Context, Value};
+use config::spec::DataKind;
+
+/// Elements of the largest array.
+const LARGEST_ARRAY: i64 = 100;
+
+/// A kind of data as a name says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datum {
+    kind: DataKind,
+    element: u32,
+}
+
+impl Datum {
+    /// One of a kind that is no array.
+    pub const fn first(kind: DataKind) -> Self {
+        Self { kind, element: 0 }
+    }
+
+    /// An element of an array; `None`: arrays never have that one.
+    pub fn array(kind: DataKind, index: i64) -> Option<Self> {
+        let element = u32::try_from(index).ok().filter(|_| index < LARGEST_ARRAY)?;
+        Some(Self { kind, element })
+    }
+
+    /// Where a table keeps it: what is an array there has `gpc0` and its kin as its first elements.
+    fn resolve(self, layout: &Layout) -> (DataKind, u32) {
+        let (array, element) = match self.kind {
+            DataKind::Gpc0 => (DataKind::Gpc, 0),
+            DataKind::Gpc1 => (DataKind::Gpc, 1),
+            DataKind::Gpc0Rate => (DataKind::GpcRate, 0),
+            DataKind::Gpc1Rate => (DataKind::GpcRate, 1),
+            DataKind::Gpt0 => (DataKind::Gpt, 0),
+            _ => return (self.kind, self.element),
+        };
+        if layout.has(self.kind) { (self.kind, 0) } else { (array, element) }
+    }
+
+    /// The rate of a counter.
+    fn rate(self) -> Self {
+        let kind = match self.kind {
+            DataKind::Gpc0 => DataKind::Gpc0Rate,
+            DataKind::Gpc1 => DataKind::Gpc1Rate,
+            _ => DataKind::GpcRate,
+        };
+        Self { kind, ..self }
+    }
+
+    /// What an entry holds of it; `None`: it is not stored.
+    #[inline]
+    pub fn read(self, entry: &EntryView<'_>, table: &Table) -> Option<u64> {
+        let (kind, element) = self.resolve(&table.plan.layout);
+        let found = entry.get(kind, element)?;
+        Some(match kind {
+            DataKind::BytesInRate | DataKind::BytesOutRate => found * u64::from(table.plan.byte_rate_factor),
+            _ => found,
+        })
+    }
+
+    /// Adds to a counter and to its rate; what came out, or the rate where there is no counter. `None`: neither is stored.
+    pub fn count(self, entry: &mut EntryMut<'_>, table: &Table, more: u64) -> Option<u64> {
+        let layout = &table.plan.layout;
+        let (kind, element) = self.rate().resolve(layout);
+        let rate = entry.add(kind, element, more);
+        let (kind, element) = self.resolve(layout);
+        entry.add(kind, element, more).or(rate)
+    }
+
+    /// Sets it; what it was. `None`: it is not stored.
+    pub fn set(self, entry: &mut EntryMut<'_>, table: &Table, value: u64) -> Option<u64> {
+        let (kind, element) = self.resolve(&table.plan.layout);
+        entry.set(kind, element, value)
+    }
+}
+
+/// Where no table is written in an argument, it is that of the proxy.
+pub fn default_table(arguments: &mut Arguments, checking: &Checking<'_>, at: usize) -> Result<(), String> {
+    if !arguments.has(at) {
+        let name = checking.names.current_name().unwrap_or_default();
+        let found = checking.names.table(name).ok_or_else(|| format!("unable to find table '{name}'"))?;
+        arguments.set(at, Argument::Table(found));
+    }
+    Ok(())
+}
+
+/// Reads the entry of a sample; `missing` where there is none. `None`: the sample is no key, or what is read is not
+/// stored.
+pub fn look_up<'a, T>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    table: usize,
+    missing: T,
+    read: impl FnOnce(&EntryView<'_>, &Table) -> Option<T>,
+) -> Option<T> {
+    let table = context.live?.tables.get(table)?;
+    let key = TableKey::of_sample(table.plan.key, context, value)?;
+    table.find(&key, context.now, |entry| read(&entry, table)).unwrap_or(Some(missing))
+}
+
+/// Changes the entry of a sample, which is made where there is none. `None`: the sample is no key, there is no room, or
+/// what is changed is not stored.
+pub fn change<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    table: usize,
+    with: impl FnOnce(&mut EntryMut<'_>, &Table) -> Option<u64>,
+) -> Option<u64> {
+    let table = context.live?.tables.get(table)?;
+    let key = TableKey::of_sample(table.plan.key, context, value)?;
+    table.upsert(&key, context.now, |entry| with(entry, table))?
+}
