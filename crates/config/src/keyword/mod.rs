@@ -9,6 +9,7 @@ pub mod anonymous;
 mod argument;
 mod bind;
 pub mod catalogue;
+mod check_method;
 mod elsewhere;
 mod error_page;
 mod filter;

@@ -37,6 +37,10 @@ pub struct ServerCheckSpec {
     pub error_limit: u32,
     /// `on-error`.
     pub on_error: OnError,
+    /// `healthcheck`: the section to check with.
+    pub healthcheck: Option<Spanned<String>>,
+    /// `check-proto`: `h1` or `none`.
+    pub protocol: Option<Spanned<String>>,
     /// `observe`.
     pub observe: Observe,
     /// `track`: another server whose state this one shares.
@@ -96,6 +100,8 @@ impl Default for ServerCheckSpec {
             up_shuts_backups: false,
             error_limit: 10,
             on_error: OnError::default(),
+            healthcheck: None,
+            protocol: None,
             observe: Observe::default(),
             track: None,
             agent: AgentSpec::default(),
@@ -176,4 +182,59 @@ pub enum CheckMethod {
     Tcp,
     /// `option httpchk`: method, target, version and host, as many as were written.
     Http(RuleLineSpec),
+    /// An option that names a protocol.
+    Protocol(ProtocolCheck),
+}
+
+/// Checks that speak the protocol of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProtocolCheck {
+    /// `redis-check`.
+    Redis,
+    /// `smtpchk`.
+    Smtp {
+        /// `HELO` or `EHLO`.
+        hello: String,
+        /// What the client calls itself.
+        domain: String,
+    },
+    /// `pgsql-check`.
+    Postgres {
+        /// Who is said to come.
+        user: String,
+    },
+    /// `ldap-check`.
+    Ldap,
+    /// `mysql-check`.
+    Mysql {
+        /// Who logs in, if anybody.
+        user: Option<(String, MysqlVersion)>,
+    },
+    /// `ssl-hello-chk`.
+    SslHello,
+    /// `spop-check`.
+    Spop,
+}
+
+/// Which server a login is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MysqlVersion {
+    /// Before 4.1.
+    Pre41,
+    /// 4.1 and later.
+    #[default]
+    Post41,
+    /// 8.0 and later, with the plugin of old.
+    Post80,
+}
+
+/// A `healthcheck` section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthcheckSpec {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// What it says; without a type it cannot be used.
+    pub check: CheckSpec,
+    /// There was a `type` line.
+    pub typed: bool,
 }

@@ -30,7 +30,10 @@ mod userlist;
 pub use address::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, HashSpec, ServerBalanceSpec, UriSpec};
 pub use bind::BindSpec;
-pub use check::{AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, InitialState, Observe, OnError, ServerCheckSpec};
+pub use check::{
+    AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, HealthcheckSpec, InitialState, MysqlVersion, Observe, OnError,
+    ProtocolCheck, ServerCheckSpec,
+};
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,
@@ -86,6 +89,8 @@ pub struct SectionsSpec {
     pub rings: Vec<RingSpec>,
     /// `log-forward`.
     pub log_forwards: Vec<LogForwardSpec>,
+    /// `healthcheck`.
+    pub healthchecks: Vec<HealthcheckSpec>,
     /// `userlist`.
     pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.

@@ -6,11 +6,11 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec,
-    HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec,
-    LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec,
-    RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
-    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
-    TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    HealthcheckSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
+    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec,
+    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec,
+    RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
+    SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -51,7 +51,13 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
-    let SectionsSpec { rings, log_forwards, http_errors, userlists, namespaces, log_profiles } = &spec.sections;
+    let SectionsSpec { rings, log_forwards, http_errors, userlists, namespaces, log_profiles, healthchecks } =
+        &spec.sections;
+    for HealthcheckSpec { name, check: rules, typed } in healthchecks {
+        let _ = write!(out, "healthcheck {} typed={typed}", name.value);
+        check(rules, &mut out);
+        out.push('\n');
+    }
     for UserlistSpec { name, users, groups } in userlists {
         let users: Vec<_> = users.iter().map(|user| (&user.name, &user.password, &user.groups)).collect();
         let groups: Vec<_> = groups.iter().map(|group| (&group.0, &group.1)).collect();
@@ -271,14 +277,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         structured_data, error, steps, unique_id, unique_id_header, dontlog_normal, separate_errors, as_soon_as_possible,
     } but {});
     field(out, "log_tag", log_tag, &None);
-    let method = match &check.method {
-        CheckMethod::Http(line) => format!("httpchk {}", words(line)),
-        other => format!("{other:?}"),
-    };
-    field(out, "check", &method, &"Connect".to_owned());
-    field(out, "http_check", &shown(&mut check.http.iter()), &Vec::new());
-    field(out, "tcp_check", &shown(&mut check.tcp.iter()), &Vec::new());
-    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
+    self::check(check, out);
     changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,
     } but {});
@@ -381,13 +380,29 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
         enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
         down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe,
-    } but { address, track, agent });
+    } but { address, track, agent, healthcheck, protocol });
+    let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone());
+    field(out, "healthcheck", &text(&check.healthcheck), &None);
+    field(out, "check_protocol", &text(&check.protocol), &None);
     field(out, "track", &check.track.as_ref().map(|track| track.value.as_str()), &None);
     field(out, "agent", &check.agent.enabled, &false);
     changed!(out, &check.agent, AgentSpec::default(), AgentSpec { interval, port, send } but { enabled, address });
     field(out, "agent_address", &check.agent.address.as_ref().map(|at| address(&at.value)), &None);
     field(out, "check_address", &check.address.as_ref().map(|at| address(&at.value)), &None);
     out.push('\n');
+}
+
+/// What servers are checked with.
+fn check(check: &CheckSpec, out: &mut String) {
+    let shown = |rules: &[RuleLineSpec]| rules.iter().map(words).collect::<Vec<_>>();
+    let method = match &check.method {
+        CheckMethod::Http(line) => format!("httpchk {}", words(line)),
+        other => format!("{other:?}"),
+    };
+    field(out, "check", &method, &"Connect".to_owned());
+    field(out, "http_check", &shown(&check.http), &Vec::new());
+    field(out, "tcp_check", &shown(&check.tcp), &Vec::new());
+    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
 }
 
 fn address(address: &AddressSpec) -> String {

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use policy::check::{Check, CheckStatus, Connect, Expect, Finding, Payload, Port, Report, ServerCheck, Step};
+use policy::check::{
+    Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Port, Report, ServerCheck, Step, Wanted,
+};
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Transaction, Value};
@@ -56,6 +58,8 @@ pub(super) struct Course<'a> {
     step: usize,
     /// The last thing that was waited for has come.
     fulfilled: Option<&'a Expect>,
+    /// What an answer of a known protocol said: the application's code, and words.
+    said: Option<(i64, String)>,
 }
 
 /// How a check ends.
@@ -84,8 +88,8 @@ pub(super) enum Waited<T> {
 impl<'a> Course<'a> {
     /// A check that begins now. `interval` bounds it where `timeout check` does not.
     pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
-        let check = &proxy.backend.as_ref()?.check;
         let own = server.check.as_ref()?;
+        let check = own.script.as_deref().unwrap_or(&proxy.backend.as_ref()?.check);
         let begun = rt::now();
         let bound = check.connect.map_or(interval, |connect| connect.min(interval));
         let bound = if check.timeout.is_some() { bound } else { interval };
@@ -108,6 +112,7 @@ impl<'a> Course<'a> {
             comment: None,
             step: 0,
             fulfilled: None,
+            said: None,
         })
     }
 
@@ -131,13 +136,14 @@ impl<'a> Course<'a> {
             match step {
                 Step::Comment(comment) => self.comment = Some(comment),
                 Step::Variable(action) => self.set_variable(action),
-                Step::Connect(connect) => self.connect(connect, false).await?,
+                Step::Connect(connect) => self.connect(connect, connect.implicit).await?,
                 Step::Send(payload) => self.send(payload).await?,
                 Step::Request(request) => self.send_request(request).await?,
                 Step::Expect(expect) => {
-                    match check.is_http {
-                        true => self.expect_answer(expect).await?,
-                        false => self.expect(expect).await?,
+                    match &expect.wanted {
+                        Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
+                        _ if check.is_http => self.expect_answer(expect).await?,
+                        _ => self.expect(expect).await?,
                     }
                     self.fulfilled = Some(expect);
                 }
@@ -306,6 +312,38 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// Waits for an answer of a known protocol.
+    async fn expect_protocol(&mut self, expect: &'a Expect, answer: Answer) -> Result<(), Outcome> {
+        self.restart_timeout();
+        loop {
+            let complete = self.ended || self.input.len() >= self.worker.shared.program.global.bufsize;
+            match answer.judge(self.input.data(), complete) {
+                Judgement::Wait => {}
+                Judgement::Passed { code, info } => {
+                    let before = self.said.take().map(|said| said.1);
+                    self.said = Some((code, info.or(before).unwrap_or_default()));
+                    return Ok(());
+                }
+                Judgement::Failed { status, code, info } => {
+                    let code = status.is_application().then_some(code);
+                    return Err(Outcome { status, code, info: words::printable(info.as_bytes()) });
+                }
+                Judgement::Nothing => {
+                    let status =
+                        if expect.ok == CheckStatus::L6Ok { CheckStatus::L6Response } else { expect.error_status() };
+                    return Err(Outcome::new(status, words::nothing(self, expect)));
+                }
+            }
+            match self.receive().await {
+                Waited::Done(Ok(())) => {}
+                Waited::Done(Err(error)) => {
+                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                }
+                Waited::Expired => return Err(Outcome::new(expect.timeout, String::new())),
+            }
+        }
+    }
+
     /// What an `expect` that was not fulfilled makes of the check; `info` where it says nothing itself.
     pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
         let status = expect.error_status();
@@ -321,6 +359,10 @@ impl<'a> Course<'a> {
         let Some(expect) = self.fulfilled else {
             return Outcome::new(CheckStatus::L4Ok, String::new());
         };
+        if let Some((code, info)) = &self.said {
+            let code = expect.ok.is_application().then_some(*code);
+            return Outcome { status: expect.ok, code, info: words::printable(info.as_bytes()) };
+        }
         let head = self.head.as_ref();
         let status = match head {
             Some(head) if self.check.disable_on_404 && head.status() == 404 => CheckStatus::L7Conditional,

@@ -1,7 +1,7 @@
 //! What a check waits for, and whether it has come (configuration manual, "tcp-check expect", "http-check expect"). Must
 //! never read a byte by itself.
 
-use super::{CheckStatus, Content};
+use super::{Answer, CheckStatus, Content};
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::pattern::Regex;
@@ -54,6 +54,8 @@ pub enum Wanted {
     },
     /// `string-lf` and `binary-lf`.
     Format(Content),
+    /// An answer of a protocol that is known.
+    Protocol(Answer),
     /// `status`.
     Status(Box<[RangeInclusive<u16>]>),
     /// `rstatus`.
@@ -167,7 +169,7 @@ impl Expect {
                     }),
                 }
             }
-            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) => return None,
+            Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) | Wanted::Protocol(_) => return None,
         };
         Some(holds != self.negated)
     }

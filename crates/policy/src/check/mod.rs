@@ -6,6 +6,7 @@ mod agent;
 mod expect;
 mod health;
 mod parse;
+mod protocol;
 mod status;
 mod symptom;
 
@@ -13,6 +14,8 @@ pub use agent::{AgentAnswer, Word};
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
 pub use health::{Health, Operation, Pace, Report};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
+pub(crate) use protocol::script;
+pub use protocol::{Answer, Judgement};
 pub use status::{CheckStatus, Verdict};
 pub use symptom::Symptom;
 
@@ -22,6 +25,7 @@ use crate::program::ServerAddress;
 use crate::rule::Action;
 use config::spec::{InitialState, OnError};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the servers of a backend are checked with.
@@ -69,6 +73,8 @@ pub struct ServerCheck {
     pub fall: u32,
     /// `init-state`.
     pub initial: InitialState,
+    /// What the server is checked with, if that is not what its backend says (`healthcheck`).
+    pub script: Option<Arc<Check>>,
     /// `observe`; `None`: traffic says nothing about the server.
     pub observed: Option<Observed>,
 }
@@ -129,6 +135,8 @@ pub struct Connect {
     pub linger: bool,
     /// As the server's line says where nothing else is said.
     pub default: bool,
+    /// No line of the configuration says so: messages do not name it.
+    pub implicit: bool,
     /// What is said if it fails.
     pub comment: Option<Box<str>>,
 }

@@ -89,7 +89,7 @@ impl Compiler<'_> {
                 }
             };
         let connecting = self.connecting(names, proxy, written, &address, &head);
-        let check = self.server_check((proxy, check), written, &address, &connecting);
+        let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);
         let place = place(written, &address);
         let log = match proxy.mode {

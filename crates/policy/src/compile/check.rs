@@ -8,9 +8,10 @@ use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
-use config::spec::{CheckMethod, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec};
+use config::spec::{CheckMethod, CheckSpec, GlobalSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec};
 use config::text;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads one rule.
@@ -20,18 +21,29 @@ impl Compiler<'_> {
     /// What the servers of a backend are checked with.
     pub(super) fn check(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Check {
         let names = self.names(spec, Some(index));
-        let rules = &written.check;
+        let bufsize = buffer_size(&spec.global);
+        self.check_of((written, &written.check), &names, Some(&written.name.value), bufsize)
+    }
+
+    /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `backend`: whose
+    /// rules they are, if not a section's.
+    fn check_of(
+        &mut self,
+        (written, rules): (&ProxySpec, &CheckSpec),
+        names: &SpecNames<'_>,
+        backend: Option<&str>,
+        bufsize: usize,
+    ) -> Check {
         let is_http = matches!(rules.method, CheckMethod::Http(_));
         let is_tcp = rules.method == CheckMethod::Tcp;
-        let tcp = self.script(&rules.tcp, written, &names, ("tcp-check", check::tcp_rule));
-        let http = self.script(&rules.http, written, &names, ("http-check", check::http_rule));
+        let tcp = self.script(&rules.tcp, written, names, ("tcp-check", check::tcp_rule));
+        let http = self.script(&rules.http, written, names, ("http-check", check::http_rule));
         for (lines, is_used, kind, option) in
             [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_http, "http-check", "httpchk")]
         {
-            if let Some(line) = lines.iter().find(|line| !line.inherited && !is_used) {
+            if let (Some(line), Some(backend)) = (lines.iter().find(|line| !line.inherited && !is_used), backend) {
                 let text = format!(
-                    "backend '{}' uses {kind} rules without 'option {option}', so the rules are ignored.",
-                    written.name.value
+                    "backend '{backend}' uses {kind} rules without 'option {option}', so the rules are ignored."
                 );
                 self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare));
             }
@@ -41,8 +53,9 @@ impl Compiler<'_> {
         let steps = match &rules.method {
             CheckMethod::Connect => Vec::new(),
             CheckMethod::Tcp => tcp,
+            CheckMethod::Protocol(check) => check::script(check, bufsize),
             CheckMethod::Http(line) => {
-                let line = self.request_line(line, written, &names);
+                let line = self.request_line(line, written, names);
                 let sends = rules.http.iter().filter(|rule| rule.words.first().is_some_and(|word| word.text == "send"));
                 let own: Vec<_> = sends.map(|rule| check::WrittenRequest::of(&rule.words)).collect();
                 check::implicit_steps(http, line, own.first().copied())
@@ -53,7 +66,7 @@ impl Compiler<'_> {
             is_http,
             disable_on_404: rules.disable_on_404,
             send_state: rules.send_state,
-            log: rules.log,
+            log: written.check.log,
             timeout,
             connect: timeout.and(duration(written.timeouts.connect)),
         }
@@ -102,6 +115,7 @@ impl Compiler<'_> {
     /// How a server is checked; `None`: not at all.
     pub(super) fn server_check(
         &mut self,
+        names: &SpecNames<'_>,
         proxy: (&ProxySpec, &Check),
         server: &ServerSpec,
         address: &ServerAddress,
@@ -111,6 +125,8 @@ impl Compiler<'_> {
         if !written.enabled {
             return None;
         }
+        let script = self.section_check(names, proxy.0, server);
+        self.check_protocol(proxy, server, script.as_deref());
         let own = match &written.address {
             Some(own) => self.server_address(&own.value).ok(),
             None => None,
@@ -125,7 +141,8 @@ impl Compiler<'_> {
             Step::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
             _ => None,
         };
-        let named = proxy.1.steps.iter().find_map(connects).unwrap_or(false);
+        let steps = &script.as_deref().unwrap_or(proxy.1).steps;
+        let named = steps.iter().find_map(connects).unwrap_or(false);
         if port.is_none() && !service(address) && !named {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message =
@@ -148,8 +165,40 @@ impl Compiler<'_> {
             rise: written.rise,
             fall: written.fall,
             initial: written.initial,
+            script,
             observed: self.observed(proxy.0, server),
         })
+    }
+
+    /// What the `healthcheck` section says that a server names.
+    fn section_check(&mut self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> Option<Arc<Check>> {
+        let name = server.check.healthcheck.as_ref()?;
+        let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
+        let found = names.spec.sections.healthchecks.iter().find(|section| section.name.value == name.value);
+        let Some(section) = found else {
+            let message = format!("{head}healthcheck section '{}' not found.", name.value);
+            self.alert(name.span, Form::Parsing, message);
+            return None;
+        };
+        if !section.typed {
+            let message = format!("{head}healthcheck section '{}' has no type.", name.value);
+            self.alert(name.span, Form::Parsing, message);
+        }
+        let bufsize = buffer_size(&names.spec.global);
+        Some(Arc::new(self.check_of((proxy, &section.check), names, None, bufsize)))
+    }
+
+    /// `check-proto` has to fit what is checked with.
+    fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
+        let Some(protocol) = &server.check.protocol else { return };
+        if (protocol.value == "h1") != script.unwrap_or(proxy.1).is_http {
+            let (backend, name) = (&proxy.0.name.value, &server.name.value);
+            let message = format!(
+                "config: backend '{backend}': server '{name}' uses an incompatible MUX protocol for the selected check \
+                 type"
+            );
+            self.alert(protocol.span, Form::Bare, message);
+        }
     }
 
     fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<Observed> {
@@ -209,4 +258,9 @@ fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> 
         }
     }
     Ok(step)
+}
+
+/// `tune.bufsize` as it is worked out.
+fn buffer_size(global: &GlobalSpec) -> usize {
+    (global.tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16)
 }

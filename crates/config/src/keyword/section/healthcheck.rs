@@ -1,10 +1,112 @@
-//! A health check that servers refer to.
+//! A health check that servers refer to (section 12.9): the type and the rules that a proxy would have. Must never look at
+//! a server.
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, supported};
+use crate::document::Line;
+use crate::keyword::{check_method, is_name_character};
+use crate::span::Spanned;
+use crate::spec::{CheckSpec, HealthcheckSpec, RuleLineSpec};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("http-check", "<step> [<argument>...]", "A step of an HTTP check."),
-    not_yet("tcp-check", "<step> [<argument>...]", "A step of a TCP check."),
-    not_yet("type", "<type> [<argument>...]", "Kind of check."),
+    supported("http-check", "<step> [<argument>...]", "A step of an HTTP check.", http),
+    supported("tcp-check", "<step> [<argument>...]", "A step of a TCP check.", tcp),
+    supported("type", "<type> [<argument>...]", "Kind of check.", kind),
 ];
+
+/// Opens a section.
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let name = line.text(1);
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in 'healthcheck' name '{name}'.");
+        context.report.alert(line.span(1), message);
+        return false;
+    }
+    if let Some(other) = context.content.healthchecks.iter().find(|other| other.name.value == name) {
+        let place = context.around.place(other.name.span);
+        let message = format!("healthcheck section '{name}' already exists (declared at {place}).");
+        context.report.alert(line.span(1), message);
+        return false;
+    }
+    let name = Spanned::new(name.to_owned(), line.span(1));
+    context.content.healthchecks.push(HealthcheckSpec { name, check: CheckSpec::default(), typed: false });
+    true
+}
+
+fn kind(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(section) = context.content.healthchecks.last_mut() else { return };
+    if std::mem::replace(&mut section.typed, true) {
+        context.report.alert(line.span(0), "healthcheck type already defined.");
+        return;
+    }
+    match check_method::read(line, context.around, &mut context.report) {
+        Some(method) => section.check.method = method,
+        None if is_known(line.text(1)) => {}
+        None => context.report.alert(line.span(1), format!("unknown healthcheck type '{}'.", line.text(1))),
+    }
+}
+
+/// What is wrong with one of these has been said.
+fn is_known(name: &str) -> bool {
+    const KNOWN: [&str; 9] = [
+        "tcp-check",
+        "httpchk",
+        "ssl-hello-chk",
+        "smtpchk",
+        "pgsql-check",
+        "redis-check",
+        "mysql-check",
+        "ldap-check",
+        "spop-check",
+    ];
+    KNOWN.contains(&name)
+}
+
+/// Steps that a script may have; what they say is read where the script is compiled.
+const STEPS: [&str; 10] = [
+    "comment",
+    "connect",
+    "expect",
+    "send",
+    "send-lf",
+    "send-binary",
+    "send-binary-lf",
+    "set-var",
+    "set-var-fmt",
+    "unset-var",
+];
+
+fn rule(context: &mut SectionContext<'_>, line: &Line) -> Option<RuleLineSpec> {
+    let step = line.text(1).split('(').next().unwrap_or_default();
+    let binary = step.starts_with("send-") && line.text(0) == "http-check";
+    if binary || !STEPS.contains(&step) {
+        let message = format!("unknown keyword '{} {}' in healthcheck section.", line.text(0), line.text(1));
+        context.report.alert(line.span(1), message);
+        return None;
+    }
+    Some(context.around.rule_line(line, 1))
+}
+
+fn http(context: &mut SectionContext<'_>, line: &Line) {
+    let flag = line.text(1).to_owned();
+    if matches!(flag.as_str(), "disable-on-404" | "send-state") {
+        if !context.report.too_many(line, 2, "http-check")
+            && let Some(section) = context.content.healthchecks.last_mut()
+        {
+            let check = &mut section.check;
+            *(if flag == "send-state" { &mut check.send_state } else { &mut check.disable_on_404 }) = true;
+        }
+        return;
+    }
+    let rule = rule(context, line);
+    if let Some(section) = context.content.healthchecks.last_mut() {
+        section.check.http.extend(rule);
+    }
+}
+
+fn tcp(context: &mut SectionContext<'_>, line: &Line) {
+    let rule = rule(context, line);
+    if let Some(section) = context.content.healthchecks.last_mut() {
+        section.check.tcp.extend(rule);
+    }
+}

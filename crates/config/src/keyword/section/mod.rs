@@ -100,7 +100,8 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("cache", "<name>", "A cache of small responses.", cache::TABLE),
     section("crt-store", "[<name>]", "Certificates loaded by name.", crt_store::TABLE),
     section("fcgi-app", "<name>", "A FastCGI application.", fcgi_app::TABLE),
-    section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE),
+    section("healthcheck", "<name>", "A health check that servers refer to.", healthcheck::TABLE)
+        .opened(healthcheck::open, None),
     section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE).opened(http_errors::open, None),
     section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE).opened(log_forward::open, None),
     section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE).opened(log_profile::open, None),

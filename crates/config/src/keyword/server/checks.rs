@@ -15,7 +15,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "no-check", "", "Undoes an inherited \"check\".", no_check),
     not_yet(Arity::One, "check-alpn", "<protocols>", "Protocols that checks offer by ALPN."),
     not_yet(Arity::One, "check-pool-conn-name", "<name>", "Name that checks find idle connections by."),
-    not_yet(Arity::One, "check-proto", "<name>", "Protocol of checks."),
+    supported(Arity::One, "check-proto", "<name>", "Protocol of checks.", protocol),
     not_yet(Arity::None, "check-reuse-pool", "", "Checks may use idle connections."),
     supported(Arity::None, "no-check-reuse-pool", "", "Undoes an inherited \"check-reuse-pool\".", no_op),
     supported(Arity::None, "check-send-proxy", "", "Checks send a PROXY header.", send_proxy),
@@ -26,7 +26,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     not_yet(Arity::None, "check-ssl", "", "Checks speak TLS."),
     supported(Arity::None, "no-check-ssl", "", "Undoes an inherited \"check-ssl\".", no_op),
     supported(Arity::None, "check-via-socks4", "", "Checks go through the SOCKS4 proxy.", via_socks4),
-    not_yet(Arity::One, "healthcheck", "<name>", "Healthcheck section to check with."),
+    supported(Arity::One, "healthcheck", "<name>", "Healthcheck section to check with.", healthcheck),
     supported(Arity::One, "addr", "<address>", "Address of checks.", address),
     supported(Arity::One, "port", "<port>", "Port of checks.", port),
     supported(Arity::One, "inter", "<time>", "Time between two checks.", interval),
@@ -178,6 +178,22 @@ fn observe(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
             return context.error(word.span, message);
         }
     };
+}
+
+fn healthcheck(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.check.healthcheck = Some(Spanned::new(word.text.clone(), word.span)),
+        None => context.error(keyword.span, "'healthcheck' expects a healthcheck name as argument."),
+    }
+}
+
+fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else { return context.error(keyword.span, "'check-proto' : missing value") };
+    match word.text.as_str() {
+        "h1" | "none" => context.draft.check.protocol = Some(Spanned::new(word.text.clone(), word.span)),
+        "h2" | "fcgi" | "quic" | "spop" => context.not_yet(format!("check-proto {}", word.text), word.span),
+        other => context.error(word.span, format!("'check-proto' :  unknown MUX protocol '{other}'")),
+    }
 }
 
 /// `track`.

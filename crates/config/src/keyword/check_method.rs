@@ -1,0 +1,70 @@
+//! What servers are checked with, as `option` lines of proxies and `type` lines of `healthcheck` sections name it
+//! (configuration manual, sections 4.2 and 12.9). Must never read a rule of a script.
+
+use super::Surroundings;
+use super::report::Report;
+use crate::document::Line;
+use crate::spec::{CheckMethod, MysqlVersion, ProtocolCheck};
+
+/// Reads the method that the second word names. `None` if something is wrong, which has been said then, or if there is no
+/// such method.
+pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<CheckMethod> {
+    let most = |report: &mut Report<'_>, words| !report.too_many(line, words, &format!("option {}", line.text(1)));
+    let check = match line.text(1) {
+        "httpchk" => return most(report, 6).then(|| CheckMethod::Http(around.rule_line(line, 2))),
+        "tcp-check" => return most(report, 2).then_some(CheckMethod::Tcp),
+        "redis-check" => most(report, 2).then_some(ProtocolCheck::Redis),
+        "ldap-check" => most(report, 2).then_some(ProtocolCheck::Ldap),
+        "ssl-hello-chk" => most(report, 2).then_some(ProtocolCheck::SslHello),
+        "spop-check" => most(report, 2).then_some(ProtocolCheck::Spop),
+        "smtpchk" => most(report, 4).then(|| smtp(line)),
+        "pgsql-check" => postgres(line, report).filter(|_| most(report, 4)),
+        "mysql-check" => mysql(line, report),
+        _ => None,
+    };
+    check.map(CheckMethod::Protocol)
+}
+
+/// Without a domain, or with a greeting that SMTP does not know, it is the default.
+fn smtp(line: &Line) -> ProtocolCheck {
+    let (hello, domain) = match (line.text(2), line.text(3)) {
+        (hello @ ("EHLO" | "HELO"), domain) if !domain.is_empty() => (hello, domain),
+        _ => ("HELO", "localhost"),
+    };
+    ProtocolCheck::Smtp { hello: hello.to_owned(), domain: domain.to_owned() }
+}
+
+fn postgres(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
+    if line.text(2) != "user" || line.text(3).is_empty() {
+        report.alert(line.span(2), "'option pgsql-check' expects 'user <username>' as argument.");
+        return None;
+    }
+    Some(ProtocolCheck::Postgres { user: line.text(3).to_owned() })
+}
+
+fn mysql(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
+    let user = match (line.text(2), line.text(3)) {
+        ("", _) => return Some(ProtocolCheck::Mysql { user: None }),
+        ("user", "") => {
+            report.alert(line.span(3), "'option mysql-check user' expects <username> as argument.");
+            return None;
+        }
+        ("user", user) => user.to_owned(),
+        (other, _) => {
+            let message = format!("'option mysql-check' only supports optional values: 'user' (got '{other}').");
+            report.alert(line.span(2), message);
+            return None;
+        }
+    };
+    let version = match line.text(4) {
+        "" | "post-41" => MysqlVersion::Post41,
+        "pre-41" => MysqlVersion::Pre41,
+        "post-80" => MysqlVersion::Post80,
+        other => {
+            let message = format!("keyword 'user' only supports 'post-41', 'pre-41' and 'post-80' (got '{other}').");
+            report.alert(line.span(4), message);
+            return None;
+        }
+    };
+    (!report.too_many(line, 5, "option mysql-check")).then_some(ProtocolCheck::Mysql { user: Some((user, version)) })
+}

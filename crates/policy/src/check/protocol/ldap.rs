@@ -1,0 +1,58 @@
+//! LDAP: an anonymous bind and its result (RFC 4511, sections 4.1.9 and 4.2). Must never look for anything else.
+
+use super::Judgement;
+
+/// Message 1, version 3, no name, no password.
+pub(super) const BIND: [u8; 14] = [0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00];
+
+/// Why it cannot be read yet, or never.
+enum Broken {
+    Short,
+    Wrong,
+}
+
+/// Reads what a message is made of.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Result<u8, Broken> {
+        let (first, rest) = self.0.split_first().ok_or(Broken::Short)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn expect(&mut self, wanted: &[u8]) -> Result<(), Broken> {
+        wanted.iter().try_for_each(|wanted| match self.byte()? {
+            found if found == *wanted => Ok(()),
+            _ => Err(Broken::Wrong),
+        })
+    }
+
+    /// Lengths are in one byte, or in as many as that says.
+    fn skip_length(&mut self) -> Result<(), Broken> {
+        match self.byte()? {
+            0..=0x7f => Ok(()),
+            long @ 0x81..=0x84 => (0..long & 0x7f).try_for_each(|_| self.byte().map(|_| ())),
+            _ => Err(Broken::Wrong),
+        }
+    }
+
+    fn result(&mut self) -> Result<u8, Broken> {
+        self.expect(&[0x30])?;
+        self.skip_length()?;
+        self.expect(&[0x02, 0x01, 0x01, 0x61])?;
+        self.skip_length()?;
+        self.expect(&[0x0a, 0x01])?;
+        self.byte()
+    }
+}
+
+/// The result of the bind.
+pub(super) fn judge(received: &[u8], complete: bool) -> Judgement {
+    match Reader(received).result() {
+        Ok(0) => Judgement::passed("Success"),
+        Ok(code) => Judgement::wrong(code.into(), "See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9"),
+        Err(Broken::Short) if !complete => Judgement::Wait,
+        Err(_) => Judgement::invalid("Not LDAPv3 protocol"),
+    }
+}

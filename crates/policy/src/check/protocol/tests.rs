@@ -1,0 +1,136 @@
+//! What the checks of protocols send and what they make of answers, as HAProxy shows both.
+
+use super::*;
+use config::spec::MysqlVersion;
+
+fn bytes(digits: &str) -> Vec<u8> {
+    let digits: Vec<u32> = digits.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+fn sent(check: &ProtocolCheck) -> Vec<Vec<u8>> {
+    let steps = script(check, 16_384);
+    let payloads = steps.iter().filter_map(|step| match step {
+        Step::Send(Payload { content: Content::Bytes(bytes), .. }) => Some(bytes.to_vec()),
+        _ => None,
+    });
+    payloads.collect()
+}
+
+#[test]
+fn requests_are_those_of_haproxy() {
+    let mysql = |version| ProtocolCheck::Mysql { user: Some(("user".to_owned(), version)) };
+    let post41 = "2600000100820000008000012100000000000000000000000000000000000000000000007573657200000100000001";
+    let post80 = "3c00000100820800008000012100000000000000000000000000000000000000000000007573657200006d7973716c5f6e\
+                  61746976655f70617373776f7264000100000001";
+    let hello = "0000004e0100000001000012737570706f727465642d76657273696f6e730803322e300e6d61782d6672616d652d73697a65\
+                 03fcf0060c6361706162696c697469657308000b6865616c7468636865636b11";
+    let rows = [
+        (ProtocolCheck::Redis, vec![b"*1\r\n$4\r\nPING\r\n".to_vec()]),
+        (
+            ProtocolCheck::Smtp { hello: "EHLO".to_owned(), domain: "a.b".to_owned() },
+            vec![b"EHLO a.b\r\n".to_vec(), b"QUIT\r\n".to_vec()],
+        ),
+        (
+            ProtocolCheck::Postgres { user: "postgres".to_owned() },
+            vec![bytes("00000017000300007573657200706f7374677265730000")],
+        ),
+        (ProtocolCheck::Ldap, vec![bytes("300c020101600702010304008000")]),
+        (ProtocolCheck::Mysql { user: None }, vec![]),
+        (mysql(MysqlVersion::Pre41), vec![bytes("0b00000100800000017573657200000100000001")]),
+        (mysql(MysqlVersion::Post41), vec![bytes(post41)]),
+        (mysql(MysqlVersion::Post80), vec![bytes(post80)]),
+        (ProtocolCheck::Spop, vec![bytes(hello)]),
+    ];
+    for (check, expected) in rows {
+        assert_eq!(sent(&check), expected, "{check:?}");
+    }
+    let tls = &sent(&ProtocolCheck::SslHello)[0];
+    assert_eq!((tls.len(), &tls[..11]), (126, &bytes("16030000790100007503 00")[..]));
+}
+
+/// How an answer is judged when it ends there.
+fn judged(answer: Answer, received: &[u8]) -> String {
+    match answer.judge(received, true) {
+        Judgement::Wait => "wait".to_owned(),
+        Judgement::Nothing => "nothing".to_owned(),
+        Judgement::Passed { code, info } => format!("passed {code} {}", info.unwrap_or_default()),
+        Judgement::Failed { status, code, info } => format!("{} {code} {info}", status.name()),
+    }
+}
+
+#[test]
+fn answers_mean_what_haproxy_makes_of_them() {
+    let greeting = bytes("150000000a382e302e313900").iter().copied().chain([b'x'; 14]).collect::<Vec<_>>();
+    let refused = [&bytes("0f000000ff6a04")[..], b"Host refused"].concat();
+    let agent = bytes(
+        "00000036 65 00000001 0000 0776657273696F6E 0803322E30 0E6D61782D6672616D652D73697A65 03FCF0 06\
+         0C6361706162696C6974696573 0800",
+    );
+    let left = bytes("0000000b 66 00000001 0000 03616263 00".replace("0000000b", "0000000c").as_str());
+    let rows: &[(Answer, &[u8], &str)] = &[
+        (Answer::Redis, b"+PONG\r\n", "passed 0 Redis server is ok"),
+        (Answer::Redis, b"-ERR max\r\n", "L7STS 0 -ERR max"),
+        (Answer::Redis, b"+PO", "L7STS 0 +PO"),
+        (Answer::SmtpGreeting, b"220 hi\r\n", "passed 220 "),
+        (Answer::SmtpGreeting, b"421 Try again later\r\n", "L7STS 421 Try again later"),
+        (Answer::SmtpGreeting, b"I'm not\r\n", "L7RSP 0 I'm not"),
+        (Answer::SmtpGreeting, b"220-multi\r\n", "L7RSP 0 220-multi"),
+        (Answer::SmtpGreeting, b"", "L7RSP 0 "),
+        (Answer::SmtpReply, b"250-a\r\n250 b\r\n", "passed 250 "),
+        (Answer::SmtpReply, b"502 no\r\n", "L7STS 502 no"),
+        (Answer::SmtpReply, b"25", "L7STS 0 "),
+        (Answer::SmtpLast, b"221 bye\r\n", "passed 221 bye"),
+        (Answer::SmtpLast, b"", "L7STS 0 "),
+        (Answer::Postgres, b"R\0\0\0\x08\0\0\0\0", "passed 0 PostgreSQL server is ok"),
+        (Answer::Postgres, b"R\0\0\0\x17\0\0\0\x0aSCRAM", "passed 0 PostgreSQL server is ok"),
+        (Answer::Postgres, b"E\0\0\0\x5cSFATAL\0C28P01\0", "L7RSP 0 FATAL"),
+        (Answer::Postgres, b"R", "L7STS 0 PostgreSQL unknown error"),
+        (Answer::Ldap, &bytes("300c02010161070a010004000400"), "passed 0 Success"),
+        (Answer::Ldap, &bytes("30840000001002010161840000000 70a010004000400"), "passed 0 Success"),
+        (
+            Answer::Ldap,
+            &bytes("300c02010161070a013104000400"),
+            "L7STS 49 See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9",
+        ),
+        (Answer::Ldap, b"junkjunk", "L7RSP 0 Not LDAPv3 protocol"),
+        (Answer::Ldap, b"", "L7RSP 0 Not LDAPv3 protocol"),
+        (Answer::MysqlGreeting, &greeting, "passed 0 8.0.19"),
+        (Answer::MysqlGreeting, &refused, "L7STS 1130 Host refused"),
+        (Answer::MysqlGreeting, b"\x01", "L7RSP 0 "),
+        (Answer::MysqlGreeting, b"", "nothing"),
+        (Answer::MysqlReply, &bytes("0700000200000002000000"), "passed 0 "),
+        (Answer::MysqlReply, &refused, "L7STS 1130 Host refused"),
+        (Answer::MysqlReply, b"", "L7RSP 0 "),
+        (Answer::Tls, &bytes("1603000005"), "passed 0 "),
+        (Answer::Tls, &bytes("15030000020228"), "passed 0 "),
+        (Answer::Tls, b"HTTP/1.0 400", "L6RSP 0 "),
+        (Answer::Tls, b"", "nothing"),
+        (Answer::Spop, &agent, "passed 0 SPOA server is ok"),
+        (Answer::Spop, &left, "L7RSP 0 version value not found"),
+        (Answer::Spop, b"\0\0\0\x05junkkkk", "L7RSP 0 invalid frame received"),
+        (Answer::Spop, b"", "nothing"),
+    ];
+    for (answer, received, expected) in rows {
+        assert_eq!(judged(*answer, received), *expected, "{answer:?} {received:?}");
+    }
+}
+
+#[test]
+fn half_an_answer_is_waited_for() {
+    let rows: &[(Answer, &[u8])] = &[
+        (Answer::Redis, b"+PONG"),
+        (Answer::SmtpGreeting, b"220 h"),
+        (Answer::SmtpReply, b"250-a\r\n"),
+        (Answer::Postgres, b"R\0\0"),
+        (Answer::Postgres, b"E\0\0\0\x5cSFAT"),
+        (Answer::Ldap, b"0\x84\0"),
+        (Answer::MysqlGreeting, b"\x4a\0\0\0\n8.0"),
+        (Answer::MysqlReply, b"\x07"),
+        (Answer::Tls, b"\x16\x03"),
+        (Answer::Spop, b"\0\0\0\x36\x65"),
+    ];
+    for (answer, received) in rows {
+        assert_eq!(answer.judge(received, false), Judgement::Wait, "{answer:?}");
+    }
+}
