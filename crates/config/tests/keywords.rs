@@ -128,6 +128,7 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 "option" => "option",
                 "bind" => "bind",
                 "filter" => "filter",
+                "cookie" => "cookie",
                 "server" | "default-server" => "server",
                 "stick-table" => "stick-table",
                 rules if rules.starts_with("http-") || rules.starts_with("tcp-re") => "action",

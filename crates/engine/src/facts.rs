@@ -8,6 +8,7 @@ use policy::capture::Captures;
 use policy::live::Counts;
 use policy::live::table::Tracking;
 use policy::log_format::{Endpoint, Timings};
+use policy::persistence::{Persistence, Returned};
 use policy::sample::{LinkFacts, RulePlace};
 use policy::variable::Store;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -102,9 +103,9 @@ impl Outcome {
         Self { cause, phase }
     }
 
-    /// The four characters of the log; the last two tell of persistence cookies.
-    pub const fn letters(self) -> [u8; 4] {
-        [self.cause.letter(), self.phase.letter(), b'-', b'-']
+    /// The first two characters of the log.
+    pub const fn letters(self) -> [u8; 2] {
+        [self.cause.letter(), self.phase.letter()]
     }
 }
 
@@ -155,6 +156,8 @@ pub struct Facts {
     pub backend: Option<usize>,
     /// Index of the server in its backend.
     pub server: Option<usize>,
+    /// What binds it to a server.
+    pub persistence: Persistence,
     /// Where the connection to the server comes from, if the log wants to know.
     pub backend_source: Endpoint,
     /// Connection attempts that failed before the last one.
@@ -234,6 +237,7 @@ impl Facts {
         self.response.clear();
         self.timings.response = None;
         self.server_status = None;
+        self.persistence.returned = Returned::None;
         self.status = -1;
     }
 
@@ -263,6 +267,7 @@ impl Facts {
             start_date,
             backend,
             server,
+            persistence,
             backend_source,
             retries,
             redispatched,
@@ -304,6 +309,7 @@ impl Facts {
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
+        *persistence = Persistence::default();
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
@@ -321,17 +327,17 @@ mod tests {
     #[test]
     fn outcomes_print_as_the_manual_says() {
         for (cause, phase, text) in [
-            (Cause::Normal, Phase::Done, b"----"),
-            (Cause::Server, Phase::Headers, b"SH--"),
-            (Cause::ServerTimeout, Phase::Queue, b"sQ--"),
-            (Cause::ClientTimeout, Phase::Request, b"cR--"),
-            (Cause::Proxy, Phase::Data, b"PD--"),
-            (Cause::Client, Phase::Connect, b"CC--"),
-            (Cause::Proxy, Phase::Tarpit, b"PT--"),
-            (Cause::Local, Phase::Last, b"LL--"),
-            (Cause::Resource, Phase::Connect, b"RC--"),
-            (Cause::Internal, Phase::Done, b"I---"),
-            (Cause::Killed, Phase::Data, b"KD--"),
+            (Cause::Normal, Phase::Done, b"--"),
+            (Cause::Server, Phase::Headers, b"SH"),
+            (Cause::ServerTimeout, Phase::Queue, b"sQ"),
+            (Cause::ClientTimeout, Phase::Request, b"cR"),
+            (Cause::Proxy, Phase::Data, b"PD"),
+            (Cause::Client, Phase::Connect, b"CC"),
+            (Cause::Proxy, Phase::Tarpit, b"PT"),
+            (Cause::Local, Phase::Last, b"LL"),
+            (Cause::Resource, Phase::Connect, b"RC"),
+            (Cause::Internal, Phase::Done, b"I-"),
+            (Cause::Killed, Phase::Data, b"KD"),
         ] {
             assert_eq!(&Outcome::new(cause, phase).letters(), text);
         }

@@ -16,6 +16,7 @@ pub mod key;
 pub mod live;
 pub mod log_format;
 pub mod pattern;
+pub mod persistence;
 pub mod processors;
 pub mod program;
 pub mod rows;

@@ -228,6 +228,23 @@ impl Proxy<'_> {
         }
     }
 
+    /// Cookies are nothing without HTTP.
+    fn warn_of_cookies(&mut self) {
+        let draft = self.draft;
+        let (noun, name) = (self.noun(), self.name().to_owned());
+        if draft.spec.persistence.cookie.is_some() {
+            let message = format!("cookie will be ignored for {noun} '{name}' (needs 'mode http').");
+            self.warn(message);
+        }
+        for server in draft.spec.servers.iter().filter(|server| server.persistence.cookie.is_some()) {
+            let message = format!(
+                "{noun} '{name}' : ignoring cookie for server '{}' as HTTP mode is disabled.",
+                server.name.value
+            );
+            self.report.late(Severity::Warning, server.span, message);
+        }
+    }
+
     fn needs_http(&mut self) {
         let draft = self.draft;
         if draft.spec.mode == Mode::Http || draft.gaps.mode {
@@ -244,6 +261,9 @@ impl Proxy<'_> {
             self.warn(format!(
                 "Layer 7 hash not possible for {noun} '{name}' (needs 'mode http'). Falling back to round robin."
             ));
+        }
+        if draft.spec.kind != ProxyKind::Frontend {
+            self.warn_of_cookies();
         }
         let rules = &draft.spec.rules;
         let has = |set| rules.rules.iter().any(|rule| rule.set == set);

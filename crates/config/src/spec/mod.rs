@@ -15,6 +15,7 @@ mod listening;
 mod log;
 mod log_forward;
 mod machine;
+mod persistence;
 mod processors;
 mod proxy;
 mod rights;
@@ -52,6 +53,7 @@ pub use log::{
 };
 pub use log_forward::{LogForwardSpec, LogHost};
 pub use machine::MachineSpec;
+pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
     CloseMode, ErrorAnswerSpec, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,

@@ -2,8 +2,8 @@
 
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, FiltersSpec, HashSpec, HttpSpec,
-    LogFormatSpec, LogLinesSpec, LogSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec, ServerSpec,
-    TableSpec,
+    LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec,
+    ServerSpec, TableSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -233,4 +233,6 @@ pub struct ProxySpec {
     pub check: CheckSpec,
     /// `stick-table`.
     pub stick_table: Option<TableSpec>,
+    /// What keeps clients on their servers, beside rules.
+    pub persistence: PersistenceSpec,
 }

@@ -1,6 +1,9 @@
 //! A `server` line (configuration manual, section 5.2), with `default-server` already merged.
 
-use super::{AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec};
+use super::{
+    AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
+    ServerPersistenceSpec,
+};
 use crate::span::{Span, Spanned};
 
 /// One server.
@@ -38,6 +41,8 @@ pub struct ServerSpec {
     pub log: ServerLogSpec,
     /// How its health is checked.
     pub check: ServerCheckSpec,
+    /// What leads clients to it.
+    pub persistence: ServerPersistenceSpec,
 }
 
 /// How a server of log lines gets them (section 5.2).

@@ -7,9 +7,9 @@ use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec,
     HealthcheckSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
-    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PortSpec, ProxyHeaderSpec,
-    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec,
-    RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
+    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PersistenceSpec, PortSpec,
+    ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec,
+    RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
     SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
@@ -208,6 +208,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         connecting,
         check,
         stick_table,
+        persistence: kept,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -278,6 +279,18 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     } but {});
     field(out, "log_tag", log_tag, &None);
     self::check(check, out);
+    let method = match &check.method {
+        CheckMethod::Http(line) => format!("httpchk {}", words(line)),
+        other => format!("{other:?}"),
+    };
+    field(out, "check", &method, &"Connect".to_owned());
+    field(out, "http_check", &shown(&mut check.http.iter()), &Vec::new());
+    field(out, "tcp_check", &shown(&mut check.tcp.iter()), &Vec::new());
+    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
+    let PersistenceSpec { cookie, dynamic_key, rdp_cookie } = kept;
+    field(out, "cookie", &cookie.as_ref().map(|cookie| &cookie.value), &None);
+    field(out, "dynamic_key", dynamic_key, &None);
+    field(out, "rdp_cookie", rdp_cookie, &None);
     changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,
     } but {});
@@ -358,6 +371,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         connecting,
         log,
         check,
+        persistence,
     } = server;
     let _ = write!(out, "  server@{} {} id={id} {}", span.line, name.value, address(&at.value));
     field(out, "weight", weight, &1);
@@ -367,6 +381,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, balance, ServerBalanceSpec::default(), ServerBalanceSpec { hash_key, guid, slowstart } but {});
     field(out, "disabled", disabled, &false);
     field(out, "backup", backup, &false);
+    field(out, "cookie", &persistence.cookie, &None);
     field(out, "pool_max_conn", pool_max_conn, &None);
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
     changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {

@@ -11,7 +11,7 @@ use crate::facts::{Cause, Facts};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::View;
-use crate::stream::{observing, tally, tracking};
+use crate::stream::{observing, persistence, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// Ends a stream.
@@ -199,6 +199,8 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         Some((method, target)) => (&**method, &**target),
         None => (facts.request.method(), facts.request.target()),
     };
+    let [cause, phase] = facts.outcome.letters();
+    let [presented, returned] = persistence::letters(backend, &facts.persistence);
     let record = Record {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
@@ -212,7 +214,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         status: facts.status,
         bytes_to_client: facts.bytes_out,
         bytes_from_client: facts.bytes_in,
-        termination: facts.outcome.letters(),
+        termination: [cause, phase, presented, returned],
         method: if facts.has_request { method } else { b"" },
         target: if facts.has_request { target } else { b"" },
         version: facts.request.version_text(),

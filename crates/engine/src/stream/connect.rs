@@ -230,6 +230,7 @@ impl Request<'_> {
     fn note_server(&self, server: usize) {
         let facts = &mut *self.facts.borrow_mut();
         facts.server = Some(server);
+        facts.persistence.meet(facts.server);
         facts.timings.queued.get_or_insert(rt::now());
     }
 
@@ -266,6 +267,7 @@ impl Request<'_> {
     fn count_queued(&self, ticket: &QueueTicket<Local>) {
         let state = self.session.worker.state(self.proxy.index);
         let server = ticket.server();
+        self.facts.borrow_mut().persistence.meet(server);
         let (waiting, at_server) = state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = state.counts(None).beconn;
@@ -311,6 +313,7 @@ impl Request<'_> {
                 self.wait_in_queue(ticket).await
             }
             Assignment::Unavailable => {
+                self.facts.borrow_mut().persistence.meet(None);
                 tally::step(&self.session.worker, self.proxy, None, Step::Failure);
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
@@ -488,16 +491,6 @@ pub fn hash_of_key(view: View<'_>, backend: &Backend, key: &Expression) -> Optio
         let value = cast(value.kind(), Type::Bin)?(context, value)?;
         Some(recogniser.of_key(value.bytes()?))
     })
-}
-
-/// The server that the rules of a backend bind a request to.
-pub fn bind(view: View<'_>, proxy: &Proxy) -> Option<Bound> {
-    let choice = &proxy.backend.as_ref()?.choice;
-    if choice.is_empty() {
-        return None;
-    }
-    let state = view.session.worker.state(proxy.index);
-    view.lend(|context| choice.bind(context, |server| state.is_usable(server)))
 }
 
 /// How a wait ended.

@@ -28,7 +28,9 @@ use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refus
 use crate::stream::request::{Next, head_limits};
 use crate::stream::rules::Progress;
 use crate::stream::screening::{missed, screen, screens};
-use crate::stream::{conclude, content, filter, forwarded, kernel, observing, proving, ruling, tally, tcp};
+use crate::stream::{
+    conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, tally, tcp,
+};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
@@ -118,11 +120,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
         return rt::boxed(refuse(session, client, facts, 400)).await;
     }
-    let bound = {
-        let known = facts.borrow();
-        let view = View::request(session, &client.stream, &known).behind(client.input.data());
-        connect::bind(view, backend_proxy)
-    };
+    let bound = persistence::bind_request(session, client, &facts, backend_proxy, backend);
     let mut held: Option<Slot> = None;
     let (mut fresh, mut exclude) = (false, None);
     loop {

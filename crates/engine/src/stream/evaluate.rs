@@ -286,11 +286,10 @@ impl Probes for StreamProbes<'_> {
 
     fn stream(&self) -> Option<StreamFacts> {
         let facts = self.0.facts;
-        let [cause, phase, ..] = facts.outcome.letters();
         Some(StreamFacts {
             timings: facts.timings,
             start_date: facts.start_date,
-            termination: [cause, phase],
+            termination: facts.outcome.letters(),
             retries: facts.retries,
             redispatched: facts.redispatched,
             priority: (facts.orders.get().class, facts.orders.get().offset),

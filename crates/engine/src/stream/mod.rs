@@ -17,6 +17,7 @@ pub mod http;
 pub mod kernel;
 mod observing;
 pub mod page;
+pub mod persistence;
 pub mod private;
 pub mod proving;
 mod redirect;

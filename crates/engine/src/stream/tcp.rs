@@ -23,7 +23,7 @@ use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::View;
 use crate::stream::private::PrivateLinks;
-use crate::stream::{conclude, content, filter, http, kernel, tally};
+use crate::stream::{conclude, content, filter, http, kernel, persistence, tally};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -113,14 +113,15 @@ pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
 /// is waited for.
 fn recognise(session: &Session, backend: &Proxy, client: &mut Stream, early: &mut Buffer) -> Option<u32> {
     let backend = backend.backend.as_ref()?;
-    let recogniser = backend.recogniser.as_ref()?;
-    if matches!(backend.balance, BalanceSpec::RdpCookie { .. }) {
+    let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
+    if reads {
         if early.capacity() == 0 {
             *early = rt::buffer();
         }
         // An end or an error shows again to whoever reads next.
         let _ = client.try_read(early);
     }
+    let recogniser = backend.recogniser.as_ref()?;
     recogniser.hash(&Subject { source: session.source(), request: None, bytes: early.data() })
 }
 
@@ -172,11 +173,7 @@ async fn connect_and_carry(
             connect::hash_of_key(View { bytes, ..View::request(session, client, &known) }, own, key)
         }
     };
-    let bound = {
-        let known = facts.borrow();
-        let bytes = Bytes { data: early.data(), complete: true, announced: None };
-        connect::bind(View { bytes, ..View::request(session, client, &known) }, backend)
-    };
+    let bound = persistence::bind_session(session, client, facts, backend, &early);
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,

@@ -23,13 +23,15 @@ impl Compiler<'_> {
         let names = &self.names(spec, Some(proxy));
         let servers = servers
             .filter_map(|(index, server)| self.server(names, (written, &check), index, server, bufsize))
-            .collect();
+            .collect::<Vec<_>>();
         if written.kind == ProxyKind::Backend {
             // Only checks ask for it; what is wrong with it is told all the same.
             let _ = self.unique_id(spec, proxy, written);
         }
+        let persistence = self.persistence(written, &servers);
         Backend {
-            servers,
+            servers: servers.into_iter().collect(),
+            persistence,
             log_key: self.log_key(spec, proxy, written),
             hash_key: self.hash_key(spec, proxy, written),
             balance: written.balance.clone(),
@@ -97,6 +99,7 @@ impl Compiler<'_> {
             Mode::Tcp | Mode::Http => None,
         };
         // Zero means "no limit" for both.
+        let is_http = proxy.mode == Mode::Http;
         let limit = |written: Option<u32>| written.filter(|limit| *limit > 0 && log.is_none());
         // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
         let minconn = limit(written.limits.minconn);
@@ -119,6 +122,7 @@ impl Compiler<'_> {
             fixed: false,
             written: self.place(written.span),
             place,
+            cookie: written.persistence.cookie.as_deref().filter(|_| is_http).map(|value| text::to_bytes(value).into()),
             slowstart: written.balance.slowstart.map(Duration::from_millis),
             pool_max_conn: written.pool_max_conn,
             pool_purge_delay: Duration::from_millis(u64::from(written.pool_purge_delay)),

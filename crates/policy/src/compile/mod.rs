@@ -14,6 +14,7 @@ mod limits;
 mod listening;
 mod log;
 mod names;
+mod persistence;
 mod rules;
 mod table;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
 
 mod backend;
+mod cookies;
 pub mod counters;
 mod entrance;
 mod gate;
@@ -21,6 +22,7 @@ mod tests;
 mod warming;
 
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
+pub use cookies::{Change as CookieChange, LiveCookies};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 pub use judging::Checker;
@@ -147,6 +149,8 @@ pub struct ProxyState {
     backend: backend::Backend,
     /// Signs of illness in a row, of each server (`observe`).
     symptoms: Box<[AtomicU32]>,
+    /// What its persistence cookies are worth.
+    pub cookies: LiveCookies,
 }
 
 impl ProxyState {
@@ -158,6 +162,7 @@ impl ProxyState {
             binds: binds.map(|bind| bind.maxconn.map(Gate::new)).collect(),
             backend: backend::Backend::new(proxy),
             symptoms: proxy.backend.iter().flat_map(|backend| &backend.servers).map(|_| AtomicU32::new(0)).collect(),
+            cookies: LiveCookies::new(proxy.backend.as_ref().map(|backend| &backend.persistence)),
         }
     }
 }

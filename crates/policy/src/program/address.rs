@@ -64,6 +64,15 @@ pub enum BindAddress {
 pub const SYSLOG: u16 = 514;
 
 impl ServerAddress {
+    /// The internet address; a port that depends on the client's is what is added to that.
+    pub fn inet(&self) -> Option<SocketAddr> {
+        match *self {
+            Self::Inet { ip, port: ServerPort::Exact(port) } => Some(SocketAddr::new(ip, port)),
+            Self::Inet { ip, port: ServerPort::Offset(offset) } => Some(SocketAddr::new(ip, offset as u16)),
+            _ => None,
+        }
+    }
+
     /// Where a server of log lines listens: at the port of syslog where none is written. `None`: no line can go there.
     pub fn of_syslog(&self) -> Option<SocketAddr> {
         match *self {

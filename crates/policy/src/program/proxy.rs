@@ -10,6 +10,7 @@ use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
 use crate::condition::Condition;
 use crate::expression::{Conversion, Expression};
+use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
 use base::Roster;
@@ -223,6 +224,8 @@ pub struct Backend {
     pub log_key: Option<Conversion>,
     /// What binds requests to servers.
     pub choice: ServerChoice,
+    /// Cookies that bind clients to servers.
+    pub persistence: PersistencePlan,
     /// `option allbackups`: all backup servers share the work, not the first one alone.
     pub allbackups: bool,
     /// `retries`.
@@ -264,6 +267,8 @@ pub struct Server {
     pub strict_maxconn: bool,
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
+    /// `cookie`: the value that leads to it.
+    pub cookie: Option<Box<[u8]>>,
     /// `disabled`: in maintenance from the start.
     pub disabled: bool,
     /// `backup`.

@@ -21,7 +21,7 @@ pub use edit::{Edit, Replacement, Unfit};
 pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, Words};
-pub use server_choice::{Bound, PersistRule, ServerChoice, ServerRule, ServerTarget};
+pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
 pub use switch::{Names as BackendNames, Switch, Target};
 
 use crate::condition::Condition;

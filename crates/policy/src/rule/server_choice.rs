@@ -1,5 +1,5 @@
-//! What binds a request to a server before the balance is asked: `use-server`, `force-persist`, `ignore-persist`, `option
-//! persist` (configuration manual, section 4.2). Must never choose where nothing binds.
+//! Rules that bind a request to a server before the balance is asked: `use-server`, `force-persist`, `ignore-persist`,
+//! `option persist` (configuration manual, section 4.2). Must never choose where nothing binds.
 
 use crate::condition::Condition;
 use crate::log_format::LogFormat;
@@ -46,6 +46,15 @@ pub struct PersistRule {
     pub forces: bool,
 }
 
+/// What a rule about persistence says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersistOrder {
+    /// `force-persist`.
+    Force,
+    /// `ignore-persist`.
+    Ignore,
+}
+
 /// The server that a request is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
@@ -58,18 +67,26 @@ pub struct Bound {
 }
 
 impl ServerChoice {
-    /// Whether nothing ever binds.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+    /// The first rule about persistence that holds.
+    pub fn order(&self, context: &Context<'_>) -> Option<PersistOrder> {
+        let rule = self.persistence.iter().find(|rule| rule.condition.holds(context))?;
+        Some(if rule.forces { PersistOrder::Force } else { PersistOrder::Ignore })
     }
 
-    /// The server that a request is bound to. Rules that name one that is not usable are passed over, unless it is
-    /// forced; a name that is put together and is no server's leaves the choice to the balance.
-    pub fn bind(&self, context: &Context<'_>, is_usable: impl Fn(usize) -> bool) -> Option<Bound> {
-        let persistence = self.persistence.iter().find(|rule| rule.condition.holds(context));
-        let stays = persistence.is_some_and(|rule| rule.forces);
-        let forced = stays || self.persists;
+    /// What binds a request to that server.
+    pub fn bound(&self, server: usize, order: Option<PersistOrder>) -> Bound {
+        let stays = order == Some(PersistOrder::Force);
+        Bound { server, forced: stays || self.persists, stays }
+    }
+
+    /// The server that `use-server` names. Rules that name one that is not usable are passed over, unless it is forced; a
+    /// name that is put together and is no server's leaves the choice to others.
+    pub fn named(
+        &self,
+        context: &Context<'_>,
+        order: Option<PersistOrder>,
+        is_usable: impl Fn(usize) -> bool,
+    ) -> Option<Bound> {
         for rule in self.rules.iter().filter(|rule| rule.condition.holds(context)) {
             let server = match &rule.target {
                 ServerTarget::Server(index) => *index,
@@ -83,8 +100,9 @@ impl ServerChoice {
                     }
                 }
             };
-            if forced || is_usable(server) {
-                return Some(Bound { server, forced, stays });
+            let bound = self.bound(server, order);
+            if bound.forced || is_usable(server) {
+                return Some(bound);
             }
         }
         None

@@ -128,6 +128,19 @@ impl Fields {
         }
     }
 
+    /// Adds a field behind all others whose value is put together of these parts.
+    pub fn append_parts(&mut self, name: &[u8], parts: &[&[u8]]) {
+        self.reserve(name.len() + parts.iter().map(|part| part.len()).sum::<usize>() + 4);
+        let Some(mut field) = self.write_field(name, b"") else { return };
+        self.used = field.end as usize;
+        for part in parts {
+            let Some((_, end)) = self.write_text(part) else { break };
+            field.end = end;
+        }
+        self.write_raw(b"\r\n");
+        self.list.push(field);
+    }
+
     /// Adds a field before all others. The name is lowered.
     pub fn prepend(&mut self, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_field(name, value) {
@@ -208,6 +221,50 @@ impl Fields {
         self.write_raw(b"\r\n");
         self.list[index] =
             Field { start: start as u32, value: (start + name_length + 2) as u32, end: end as u32, name: old.name };
+    }
+
+    /// Puts `with` in the place of the bytes at `range` of the value of the field at `index`. What does not grow stays
+    /// where it is.
+    pub fn splice_value(&mut self, index: usize, range: std::ops::Range<usize>, with: &[u8]) {
+        let Some(field) = self.list.get(index).copied() else { return };
+        let (value, end) = (field.value as usize, field.end as usize);
+        let (from, to) = (value + range.start, value + range.end);
+        if from > to || to > end {
+            return;
+        }
+        if with.len() > to - from {
+            self.grow_value(index, (from, to), with);
+            return;
+        }
+        let behind = from + with.len();
+        self.text[from..behind].copy_from_slice(with);
+        self.text.copy_within(to..end + 2, behind);
+        self.list[index].end = (behind + end - to) as u32;
+    }
+
+    /// The same where the line gets longer: it is written anew behind all text.
+    fn grow_value(&mut self, index: usize, (from, to): (usize, usize), with: &[u8]) {
+        let old = self.list[index];
+        let (line, line_end) = (old.start as usize, old.line_end() as usize);
+        self.reserve(line_end - line + with.len());
+        if self.overflowed {
+            return;
+        }
+        let start = self.used;
+        self.text.copy_within(line..from, start);
+        self.used += from - line;
+        self.write_raw(with);
+        self.text.copy_within(to..line_end, self.used);
+        self.used += line_end - to;
+        let value = start as u32 + (old.value - old.start);
+        self.list[index] = Field { start: start as u32, value, end: self.used as u32 - 2, name: old.name };
+    }
+
+    /// Removes the field at `index`.
+    pub fn remove(&mut self, index: usize) {
+        if index < self.list.len() {
+            self.list.remove(index);
+        }
     }
 
     #[inline]
@@ -334,6 +391,44 @@ fn name_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
 #[inline]
 fn value_text<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
     text.get(field.value as usize..field.end as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod splices {
+    use super::*;
+
+    #[test]
+    fn values_are_changed_in_part() {
+        let rows: &[(std::ops::Range<usize>, &[u8], &[u8])] = &[
+            (0..3, b"", b"defghi"),
+            (3..6, b"", b"abcghi"),
+            (6..9, b"", b"abcdef"),
+            (0..9, b"", b""),
+            (3..6, b"x", b"abcxghi"),
+            (3..6, b"xyz", b"abcxyzghi"),
+            (3..6, b"longer", b"abclongerghi"),
+            (9..9, b"!", b"abcdefghi!"),
+            (0..0, b"!", b"!abcdefghi"),
+            (0..10, b"!", b"abcdefghi"),
+        ];
+        for (range, with, expected) in rows {
+            let mut fields = Fields::new();
+            for (name, value) in [(b"a", b"1"), (b"c", b"2")] {
+                fields.append(name, value);
+                fields.append(b"b", b"abcdefghi");
+            }
+            fields.splice_value(1, range.clone(), with);
+            let found: Vec<_> = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+            let row = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
+            let wanted = [row(b"a", b"1"), row(b"b", expected), row(b"c", b"2"), row(b"b", b"abcdefghi")];
+            assert_eq!(found, wanted, "{range:?}");
+            let line = &fields.list[1];
+            let whole = [b"b: ", *expected, b"\r\n"].concat();
+            assert_eq!(fields.slice(line.start, line.line_end()), whole);
+            fields.remove(1);
+            assert_eq!(fields.first(b"b"), Some(&b"abcdefghi"[..]));
+        }
+    }
 }
 
 #[cfg(test)]

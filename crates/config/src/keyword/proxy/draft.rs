@@ -7,8 +7,8 @@ use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
     BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, FiltersSpec, GlobalSpec,
-    HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec, ProxyKind,
-    ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec, TimeoutsSpec,
+    HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec,
+    PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -110,6 +110,7 @@ impl ProxyDraft {
             connecting: ConnectingDefaultsSpec::default(),
             check: CheckSpec::default(),
             stick_table: None,
+            persistence: PersistenceSpec::default(),
         };
         Self {
             spec,
@@ -174,8 +175,11 @@ impl ProxyDraft {
             self.spec.http = HttpSpec::default();
             self.spec.monitor_uri = None;
         }
-        if self.spec.mode != Mode::Http && self.spec.balance.needs_http() {
-            self.spec.balance = BalanceSpec::RoundRobin;
+        if self.spec.mode != Mode::Http {
+            self.spec.persistence.cookie = None;
+            if self.spec.balance.needs_http() {
+                self.spec.balance = BalanceSpec::RoundRobin;
+            }
         }
         if self.spec.mode != Mode::Log && matches!(self.spec.balance, BalanceSpec::LogHash(_)) {
             self.spec.balance = BalanceSpec::RoundRobin;

@@ -5,6 +5,7 @@ mod balance;
 mod capture;
 mod checks;
 mod connecting;
+mod cookie;
 mod draft;
 mod errors;
 mod general;
@@ -110,6 +111,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Captures", rows: capture::TABLE },
     Family { title: "Rules", rows: rules::TABLE },
     Family { title: "Persistence", rows: persistence::TABLE },
+    Family { title: "Persistence by cookies", rows: cookie::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },
     Family { title: "Statistics page", rows: stats::TABLE },
     Family { title: "Removed", rows: removed::TABLE },
@@ -168,6 +170,9 @@ pub(crate) fn read(
 fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     match find(FAMILIES, line.keyword(), line.text(1), line.text(2)) {
         Found::Row(row, words) => read_row(context, line, row, words),
+        Found::Group if line.keyword() == "persist" && line.words.len() < 2 => {
+            context.report.alert(line.span(1), "missing persist method.");
+        }
         Found::Group => wrong_member(context, line),
         Found::Unknown => {
             let Some(word) = line.words.first() else { return };

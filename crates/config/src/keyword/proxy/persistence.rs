@@ -3,15 +3,13 @@
 use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
 use crate::document::Line;
 use crate::keyword::place::noun;
-use crate::keyword::place::places::{ANY, BACK, BACK_SECTION, STICK_TABLE};
+use crate::keyword::place::places::{ANY, BACK_SECTION, STICK_TABLE};
 use crate::keyword::stick_table;
 use crate::spec::PersistRuleSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    not_yet(BACK, "cookie", "<name> [<option>...]", "Persistence by a cookie."),
-    not_yet(BACK, "dynamic-cookie-key", "<key>", "Secret of dynamic cookies."),
-    not_yet(ANY, "persist rdp-cookie", "[(<name>)]", "Persistence by the cookie of remote desktops."),
+    supported(ANY, "persist rdp-cookie", "[(<name>)]", "Persistence by the cookie of remote desktops.", rdp_cookie),
     supported(
         BACK_SECTION,
         "force-persist",
@@ -67,6 +65,23 @@ fn table(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.not_yet(peers.span, "stick-table ... peers", &place);
     }
     context.draft.spec.stick_table = Some(read);
+}
+
+/// The cookie that terminal servers give.
+const RDP_COOKIE: &str = "msts";
+
+fn rdp_cookie(context: &mut ProxyContext<'_>, line: &Line) {
+    let name = match line.text(1).strip_prefix("rdp-cookie").unwrap_or_default() {
+        "" => RDP_COOKIE,
+        written => match written.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+            Some((name, _)) if !name.is_empty() => name,
+            _ => {
+                let message = "persist rdp-cookie(name)' requires an rdp cookie name.";
+                return context.report.alert(line.span(1), message);
+            }
+        },
+    };
+    context.draft.spec.persistence.rdp_cookie = Some(name.to_owned());
 }
 
 fn force_persist(context: &mut ProxyContext<'_>, line: &Line) {

@@ -39,7 +39,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     supported(Arity::None, "no-backup", "", "Undoes an inherited \"backup\".", no_backup),
     supported(Arity::None, "backup", "", "Used when no other server is up.", backup),
-    not_yet(Arity::One, "cookie", "<value>", "Value of the persistence cookie."),
+    supported(Arity::One, "cookie", "<value>", "Value of the persistence cookie.", cookie),
     supported(Arity::One, "guid", "<text>", "Identifier that stays the same across reloads.", guid),
     supported(
         Arity::One,
@@ -153,6 +153,13 @@ fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match u32::try_from(leading_number(&word.text).0) {
         Ok(id @ 1..) => context.draft.id = Some(id),
         _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295."),
+    }
+}
+
+fn cookie(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.filter(|word| !word.text.is_empty()) {
+        Some(word) => context.draft.persistence.cookie = Some(word.text.clone()),
+        None => context.error(keyword.span, "'cookie' expects <value> as argument.."),
     }
 }
 

@@ -22,7 +22,8 @@ use crate::document::{Line, Word};
 use crate::environment::Environment;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerLogSpec, ServerSpec,
+    AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerLogSpec,
+    ServerPersistenceSpec, ServerSpec,
 };
 use crate::suggest;
 
@@ -46,6 +47,7 @@ pub(crate) struct ServerDraft {
     pub(crate) log: ServerLogSpec,
     pub(crate) connecting: ConnectingSpec,
     pub(crate) check: ServerCheckSpec,
+    pub(crate) persistence: ServerPersistenceSpec,
 }
 
 impl Default for ServerDraft {
@@ -64,6 +66,7 @@ impl Default for ServerDraft {
             log: ServerLogSpec::default(),
             connecting: ConnectingSpec::default(),
             check: ServerCheckSpec::default(),
+            persistence: ServerPersistenceSpec::default(),
         }
     }
 }
@@ -215,6 +218,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         connecting,
         log,
         check,
+        persistence,
     } = draft;
     let id = id.unwrap_or(0);
     ServerSpec {
@@ -234,6 +238,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         connecting,
         log,
         check,
+        persistence,
     }
 }
 

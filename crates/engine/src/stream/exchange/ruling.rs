@@ -12,6 +12,7 @@ use super::Exchange;
 use crate::stream::answer::{Ending, ending};
 use crate::stream::buffering::{Coming, grow, make_room};
 use crate::stream::evaluate::View;
+use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, run_after, run_response};
 
 /// An answer that waits for a rule.
@@ -65,6 +66,7 @@ impl Exchange<'_> {
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
+            persistence::answer_in_place(session, &mut self.facts.borrow_mut());
             return Ruled::Passes;
         }
         let mut from = None;
@@ -140,10 +142,11 @@ impl Exchange<'_> {
         }
     }
 
-    /// The `http-after-response` rules of both sides.
+    /// What persistence wants of the answer, then the `http-after-response` rules of both sides.
     fn rule_last(&self) -> Ruled {
         let facts = &mut *self.facts.borrow_mut();
         let mut head = std::mem::take(&mut facts.response);
+        persistence::answer(self.session, facts, &mut head);
         let ended = run_after(self.session, facts, &mut head).map(|ended| {
             let view = View::response(self.session, Some(&self.client.stream), facts, &head);
             Self::end(view, ended)

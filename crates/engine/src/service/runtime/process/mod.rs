@@ -2,6 +2,7 @@
 //! commands. Must never open anything.
 
 mod activity;
+mod cookies;
 mod debug;
 mod environment;
 mod evaluation;
@@ -43,6 +44,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     debug::TABLE,
     stat::TABLE,
     servers::TABLE,
+    cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
     frontends::TABLE,

@@ -253,7 +253,7 @@ fn set_server(call: &mut Call<'_, Worker>) {
     const NOT_YET: [&str; 3] = ["fqdn", "name", "ssl"];
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
-        ("addr", _) => address::change(call, server),
+        ("addr", _) => address::change(call, (proxy, server)),
         ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
         ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
         ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use policy::program::{Server, ServerAddress, ServerPort};
+use policy::live::CookieChange;
+use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::super::Call;
+use crate::stream::persistence::change_cookies;
 use crate::worker::Worker;
 
 /// What a change is, or why there is none.
@@ -16,7 +18,7 @@ enum Change {
 }
 
 /// `addr <ip> [port <port>]`: connections that are made from now on go there, idle ones are closed, others go on.
-pub(super) fn change(call: &mut Call<'_, Worker>, server: &Server) {
+pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
     let shared = &call.state.shared;
     let port = (call.word(5) == "port").then(|| call.word(6));
     let follows = server.connecting.varies;
@@ -29,6 +31,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, server: &Server) {
                 shared.log_targets.move_server(server, address);
             }
             shared.outgoing.set_address(server, address);
+            change_cookies(shared, proxy, CookieChange::Servers);
             shared.pool.forget(server.serial);
             call.inform(&told);
         }

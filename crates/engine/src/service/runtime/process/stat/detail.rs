@@ -160,7 +160,7 @@ pub(super) const COLUMNS: &[Column] = &[
         Where::both(L | S),
         |o| o.address(),
     ),
-    column("cookie", "CNSV", "Backend's cookie name or Server's cookie value", Where::both(0), |_| Value::None),
+    column("cookie", "CNSV", "Backend's cookie name or Server's cookie value", Where::both(S | B), |o| o.cookie()),
     column("mode", "CGSV", "'mode' setting (tcp/http/health/cli/spop)", Where::both(F | L | S | B), |o| {
         Value::text(o.mode())
     }),

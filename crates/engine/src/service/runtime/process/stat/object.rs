@@ -516,6 +516,19 @@ impl<'a> Object<'a> {
         }
     }
 
+    pub(super) fn cookie(&self) -> Value {
+        let Some(plan) = self.proxy.backend.as_ref().map(|backend| &backend.persistence) else { return Value::None };
+        let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
+        match self.kind {
+            Kind::Backend => plan.cookie.as_ref().map_or(Value::None, |cookie| text(&cookie.name)),
+            Kind::Server(server) => {
+                let state = &self.worker.shared.live.proxies[self.proxy.index];
+                state.cookies.with_values(plan, |values| values.of(server.index).map_or(Value::None, text))
+            }
+            _ => Value::None,
+        }
+    }
+
     pub(super) fn algorithm(&self) -> Value {
         let Some(backend) = &self.proxy.backend else { return Value::None };
         Value::text(match &backend.balance {

@@ -1,0 +1,181 @@
+//! What binds a stream to a server: rules, cookies, tokens; and what the client gets so that it comes back there. Must never
+//! wait, nor take a server's slot.
+
+use std::net::SocketAddr;
+
+use base::buffer::Buffer;
+use policy::live::{CookieChange, ProxyState};
+use policy::persistence::{Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, rdp_server};
+use policy::program::{Backend, Proxy};
+use policy::rule::{Bound, PersistOrder};
+use policy::sample::Bytes;
+use rt::net::Stream;
+use wire::http::Head;
+
+use crate::facts::Facts;
+use crate::session::Session;
+use crate::stream::evaluate::View;
+use crate::stream::http::Client;
+use crate::worker::{Shared, SharedFacts};
+
+/// What binds a request to a server. Servers do not see what is meant for the proxy alone.
+pub fn bind_request(
+    session: &Session,
+    client: &Client,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+    backend: &Backend,
+) -> Option<Bound> {
+    let (choice, plan) = (&backend.choice, &backend.persistence);
+    if choice.rules.is_empty() && plan.cookie.is_none() {
+        return None;
+    }
+    let order = match choice.persistence.is_empty() {
+        true => None,
+        false => View::request(session, &client.stream, &facts.borrow())
+            .behind(client.input.data())
+            .lend(|context| choice.order(context)),
+    };
+    let mut kept = Persistence::default();
+    if let Some(cookie) = &plan.cookie {
+        let forced = choice.persists || order == Some(PersistOrder::Force);
+        kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
+    }
+    let known = facts.borrow();
+    let view = View::request(session, &client.stream, &known).behind(client.input.data());
+    let named = name(view, proxy, backend, order);
+    if let Some(bound) = named {
+        kept.overrule(bound.server);
+    }
+    drop(known);
+    facts.borrow_mut().persistence = kept;
+    named.or_else(|| kept.server.map(|server| choice.bound(server, order)))
+}
+
+/// What binds a session in TCP mode to a server.
+pub fn bind_session(
+    session: &Session,
+    client: &Stream,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+    early: &Buffer,
+) -> Option<Bound> {
+    let backend = proxy.backend.as_ref()?;
+    let (choice, plan) = (&backend.choice, &backend.persistence);
+    if choice.rules.is_empty() && plan.rdp_cookie.is_none() {
+        return None;
+    }
+    let known = facts.borrow();
+    let bytes = Bytes { data: early.data(), complete: true, announced: None };
+    let view = View { bytes, ..View::request(session, client, &known) };
+    let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
+    name(view, proxy, backend, order).or_else(|| {
+        let token = wire::rdp::cookie(early.data(), plan.rdp_cookie.as_deref()?)?;
+        let bound = choice.bound(find_address(session, backend, rdp_server(token)?)?, order);
+        (bound.forced || session.worker.state(proxy.index).is_usable(bound.server)).then_some(bound)
+    })
+}
+
+/// The server that `use-server` names.
+fn name(view: View<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
+    if backend.choice.rules.is_empty() {
+        return None;
+    }
+    let state = view.session.worker.state(proxy.index);
+    view.lend(|context| backend.choice.named(context, order, |server| state.is_usable(server)))
+}
+
+/// The server at that address.
+fn find_address(session: &Session, backend: &Backend, wanted: SocketAddr) -> Option<usize> {
+    let outgoing = &session.worker.shared.outgoing;
+    let found = backend.servers.iter().find(|server| outgoing.address(server).inet() == Some(wanted))?;
+    Some(found.index)
+}
+
+fn read_cookies(
+    session: &Session,
+    facts: &SharedFacts,
+    proxy: &Proxy,
+    (cookie, plan): (&Cookie, &PersistencePlan),
+    (order, forced): (Option<PersistOrder>, bool),
+) -> Persistence {
+    let ignored = order == Some(PersistOrder::Ignore);
+    let servers = Servers { state: session.worker.state(proxy.index), plan, forced };
+    cookie.read(&mut facts.borrow_mut().request, seconds(), ignored, &servers)
+}
+
+/// The servers of a backend as cookies see them.
+struct Servers<'a> {
+    state: &'a ProxyState,
+    plan: &'a PersistencePlan,
+    forced: bool,
+}
+
+impl Lookup for Servers<'_> {
+    fn find(&self, value: &[u8]) -> Found {
+        self.state.cookies.with_values(self.plan, |values| match values.servers(value) {
+            [] => Found::Unknown,
+            // Whether that one is down shows when its place is asked for.
+            [only] if !self.forced => Found::Server(*only),
+            several => match several.iter().find(|server| self.state.is_usable(**server)) {
+                Some(server) => Found::Server(*server),
+                None if self.forced => Found::Forced(several[0]),
+                None => Found::Down,
+            },
+        })
+    }
+
+    fn is_usable(&self, server: usize) -> bool {
+        self.forced || self.state.is_usable(server)
+    }
+}
+
+/// Does to the head of the answer what its backend's cookie asks for.
+#[inline]
+pub fn answer_in_place(session: &Session, facts: &mut Facts) {
+    if plan_of(session, facts).is_some_and(|(_, plan)| plan.cookie.is_some()) {
+        let mut head = std::mem::take(&mut facts.response);
+        answer(session, facts, &mut head);
+        facts.response = head;
+    }
+}
+
+fn plan_of<'s>(session: &'s Session, facts: &Facts) -> Option<(&'s Proxy, &'s PersistencePlan)> {
+    let proxy = session.worker.proxy(facts.backend?);
+    proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
+}
+
+/// The same for a head that the facts do not hold at the moment.
+pub fn answer(session: &Session, facts: &mut Facts, head: &mut Head) {
+    let Some((proxy, plan)) = plan_of(session, facts) else { return };
+    let (Some(cookie), Some(server)) = (&plan.cookie, facts.server) else { return };
+    let (kept, method) = (&mut facts.persistence, facts.request.known_method());
+    session.worker.state(proxy.index).cookies.with_values(plan, |values| {
+        let answering = Answering { value: values.of(server), method, now: seconds() };
+        cookie.answer(head, kept, &answering);
+    });
+}
+
+/// Changes what cookies are worth: after a change of servers, or by order.
+pub fn change_cookies(shared: &Shared, proxy: &Proxy, change: CookieChange<'_>) {
+    let servers = proxy.servers().map(|server| Placed {
+        server: server.index,
+        own: server.cookie.as_deref(),
+        address: shared.outgoing.address(server).inet(),
+    });
+    shared.live.proxies[proxy.index].cookies.change(change, servers);
+}
+
+/// The last two letters of a termination state.
+pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
+    let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
+    match cookie.is_some_and(Cookie::is_told) {
+        true => [kept.presented.letter(), kept.returned.letter()],
+        false => *b"--",
+    }
+}
+
+/// Seconds since 1970.
+fn seconds() -> u64 {
+    u64::try_from(rt::wall().seconds).unwrap_or_default()
+}

@@ -1,0 +1,213 @@
+//! The cookies of a request: each one of the name is judged, prefixes are cut off, and what servers must not see is taken
+//! out. Must never touch another cookie, except for spaces around its sign of equality.
+
+use super::{Cookie, Found, Lookup, Persistence, Presented, date};
+use config::spec::CookieMode;
+use wire::http::{Fields, Head};
+
+/// Dates so far in the future are not believed, in seconds.
+const FUTURE: u64 = 86_400;
+
+const FIELD: &[u8] = b"cookie";
+
+/// A cookie in a field's value: where it begins, where its name ends, where its value is, and where the next delimiter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) start: usize,
+    pub(super) name_end: usize,
+    pub(super) value: usize,
+    pub(super) value_end: usize,
+    /// The value's end, or the delimiter behind it.
+    pub(super) end: usize,
+    /// There is a sign of equality.
+    pub(super) is_pair: bool,
+}
+
+impl Pair {
+    /// The cookie that stands at `at` or behind spaces there. Semicolons and commas end it, but not within double quotes of
+    /// its value.
+    pub(super) fn at(list: &[u8], at: usize) -> Self {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let start = at + list[at..].iter().take_while(|byte| blank(byte)).count();
+        let is_end = |byte: &u8| matches!(byte, b';' | b',');
+        let stop = list[start..].iter().position(|byte| *byte == b'=' || is_end(byte));
+        let stop = stop.map_or(list.len(), |place| start + place);
+        let trimmed = |from: usize, to: usize| to - list[from..to].iter().rev().take_while(|byte| blank(byte)).count();
+        let name_end = trimmed(start, stop);
+        if list.get(stop) != Some(&b'=') {
+            return Self { start, name_end, value: stop, value_end: stop, end: stop, is_pair: false };
+        }
+        let value = stop + 1 + list[stop + 1..].iter().take_while(|byte| blank(byte)).count();
+        let (mut quoted, mut escaped) = (false, false);
+        let end = list[value..].iter().position(|byte| {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if quoted => escaped = true,
+                b'"' => quoted = !quoted,
+                _ => return !quoted && is_end(byte),
+            }
+            false
+        });
+        let end = end.map_or(list.len(), |place| value + place);
+        Self { start, name_end, value, value_end: trimmed(value, end), end, is_pair: true }
+    }
+
+    /// Takes spaces around the sign of equality out of the field.
+    pub(super) fn close_up(&mut self, fields: &mut Fields, index: usize) {
+        let surplus = self.value.saturating_sub(self.name_end + 1);
+        if self.is_pair && surplus > 0 {
+            fields.splice_value(index, self.name_end..self.value, b"=");
+            (self.value, self.value_end, self.end) =
+                (self.value - surplus, self.value_end - surplus, self.end - surplus);
+        }
+    }
+}
+
+impl Cookie {
+    /// Reads what a request brings, `now` being in seconds since 1970. `lookup` tells where a value leads.
+    pub fn read(&self, head: &mut Head, now: u64, ignored: bool, lookup: &dyn Lookup) -> Persistence {
+        let mut state = Persistence { ignored, ..Persistence::default() };
+        let mut index = 0;
+        while index < head.fields.len() {
+            if head.fields.value_if(index, FIELD).is_some() && self.read_field(head, index, &mut state, (now, lookup)) {
+                head.fields.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        state
+    }
+
+    /// Reads one field. True: nothing of it is left.
+    fn read_field(
+        &self,
+        head: &mut Head,
+        index: usize,
+        state: &mut Persistence,
+        (now, lookup): (u64, &dyn Lookup),
+    ) -> bool {
+        let hides = self.indirect && self.mode == Some(CookieMode::Insert);
+        let fields = &mut head.fields;
+        // The delimiter in front of what is read; 0: there is none.
+        let (mut before, mut at) = (0, 0);
+        let mut hidden: Option<usize> = None;
+        let mut keeps = false;
+        loop {
+            let list = fields.value_if(index, FIELD).unwrap_or_default();
+            let mut pair = Pair::at(list, at);
+            pair.close_up(fields, index);
+            let list = fields.value_if(index, FIELD).unwrap_or_default();
+            let name = &list[pair.start..pair.name_end];
+            if pair.is_pair && name == &*self.name {
+                let value = &list[pair.value..pair.value_end];
+                let prefix = self.judge(value, state, now, lookup);
+                if hides {
+                    hidden.get_or_insert(before);
+                } else {
+                    fields.splice_value(index, pair.value..pair.value + prefix, b"");
+                    pair.end -= prefix;
+                    keeps = true;
+                }
+            } else if !pair.is_pair || !name.starts_with(b"$") {
+                keeps = true;
+                if let Some(from) = hidden.take() {
+                    pair.end -= cut(fields, index, from, before);
+                }
+            }
+            (before, at) = (pair.end, pair.end + 1);
+            if at > fields.value_if(index, FIELD).map_or(0, <[u8]>::len) {
+                break;
+            }
+        }
+        match hidden {
+            Some(_) if !keeps => return true,
+            Some(from) => cut_tail(fields, index, from),
+            None => {}
+        }
+        false
+    }
+
+    /// Judges one value. Returns how long a prefix is that goes.
+    fn judge(&self, value: &[u8], state: &mut Persistence, now: u64, lookup: &dyn Lookup) -> usize {
+        let (mut id, mut prefix) = (value, 0);
+        if self.is_dated()
+            && let Some(end) = value.iter().position(|byte| *byte == b'|')
+        {
+            id = &value[..end];
+            if let Some(late) = self.read_dates(&value[end + 1..], state, now) {
+                state.presented = late;
+                return 0;
+            }
+        } else if self.mode == Some(CookieMode::Prefix)
+            && let Some(end) = value.iter().position(|byte| *byte == b'~')
+        {
+            (id, prefix) = (&value[..end], end + 1);
+        }
+        match state.server {
+            Some(server) if lookup.is_usable(server) => return prefix,
+            // What had been found is not worth more than what is here.
+            Some(_) => state.leave_server(),
+            None => {}
+        }
+        if state.ignored {
+            state.presented = Presented::Unused;
+            return prefix;
+        }
+        match lookup.find(id) {
+            Found::Server(server) => {
+                (state.presented, state.server, state.direct) = (Presented::Valid, Some(server), true);
+            }
+            Found::Forced(server) => {
+                (state.presented, state.server, state.direct) = (Presented::Down, Some(server), true);
+            }
+            Found::Down if matches!(state.presented, Presented::None | Presented::Invalid) => {
+                state.presented = Presented::Down;
+            }
+            Found::Unknown if state.presented == Presented::None => state.presented = Presented::Invalid,
+            Found::Down | Found::Unknown => {}
+        }
+        prefix
+    }
+
+    /// Reads the dates behind a value. What is late is told, and its dates do not count.
+    fn read_dates(&self, dates: &[u8], state: &mut Persistence, now: u64) -> Option<Presented> {
+        state.last = date::decode(dates);
+        let first = dates.iter().position(|byte| *byte == b'|');
+        state.first = first.and_then(|place| date::decode(&dates[place + 1..]));
+        let is_over = |date: Option<u64>, limit: Option<u64>| match (date, limit) {
+            (Some(date), Some(limit)) => now.saturating_sub(date) > limit || date.saturating_sub(now) > FUTURE,
+            _ => false,
+        };
+        let late = match () {
+            () if is_over(state.first, self.max_life) => Presented::Old,
+            () if is_over(state.last, self.max_idle) => Presented::Expired,
+            () => return None,
+        };
+        (state.last, state.first) = (None, None);
+        Some(late)
+    }
+}
+
+/// Cuts out what lies between two delimiters: the one at `from` (0: the front) and the one at `to`. Returns by how much the
+/// value got shorter.
+fn cut(fields: &mut Fields, index: usize, from: usize, to: usize) -> usize {
+    let list = fields.value_if(index, FIELD).unwrap_or_default();
+    let length = list.len();
+    let rest = to + 1 + list[to + 1..].iter().take_while(|byte| **byte == b' ').count();
+    if from == 0 {
+        fields.splice_value(index, 0..rest, b"");
+    } else {
+        let delimiter = list[from];
+        let start = from - list[..from].iter().rev().take_while(|byte| **byte == b' ').count();
+        fields.splice_value(index, start..rest, &[delimiter, b' ']);
+    }
+    length - fields.value_if(index, FIELD).map_or(0, <[u8]>::len)
+}
+
+/// Cuts off what stands behind the delimiter at `from`, and that itself.
+fn cut_tail(fields: &mut Fields, index: usize, from: usize) {
+    let list = fields.value_if(index, FIELD).unwrap_or_default();
+    let start = from - list[..from].iter().rev().take_while(|byte| **byte == b' ').count();
+    let length = list.len();
+    fields.splice_value(index, start..length, b"");
+}
