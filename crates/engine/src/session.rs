@@ -37,8 +37,9 @@ struct Ends {
     destination: Option<Option<SocketAddr>>,
     /// Client and destination before a rule of the stream changed them.
     original: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
-    /// Client and destination before rules of the session could change them, where some do.
-    connection: Option<(Option<SocketAddr>, Option<SocketAddr>)>,
+    /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
+    /// `None`: nobody has asked the connection.
+    connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
 }
 
 /// What few sessions have.
@@ -125,8 +126,11 @@ impl Session {
 
     /// A balancer in front has told who the client is and where it connected to: that counts from now on.
     pub fn replace_addresses(&self, client: SocketAddr, destination: SocketAddr) {
-        self.client.set(Some(client));
-        self.change(|ends| ends.destination = Some(Some(destination)));
+        let before = self.client.replace(Some(client));
+        self.change(|ends| {
+            ends.connection.get_or_insert((before, ends.destination));
+            ends.destination = Some(Some(destination));
+        });
     }
 
     fn ends(&self) -> Ends {
@@ -157,8 +161,10 @@ impl Session {
 
     /// Rules of the session may change what its connection's ends are from here on.
     fn keep_ends(&self, stream: &Stream) {
-        let ends = (self.client(), self.destination(stream));
-        self.change(|known| known.connection = Some(ends));
+        let ends = (self.client(), Some(self.destination(stream)));
+        self.change(|known| {
+            known.connection.get_or_insert(ends);
+        });
     }
 
     /// The client, whatever rules of the session and of the stream have said.
@@ -168,12 +174,17 @@ impl Session {
         of_connection.or(ends.original.map(|(client, _)| client)).unwrap_or(self.client())
     }
 
-    /// Where it connected to before rules of the stream have changed that; `None`: they have not, or nobody knew.
-    pub fn original_destination(&self) -> Option<SocketAddr> {
+    /// Where it connected to, whatever a balancer in front and rules of the session and of the stream have said.
+    pub fn original_destination(&self, stream: Option<&Stream>) -> Option<SocketAddr> {
         let ends = self.ends();
         match ends.connection {
-            Some((_, destination)) => destination,
-            None => ends.original.and_then(|(_, destination)| destination.flatten()),
+            Some((_, Some(destination))) => destination,
+            Some((_, None)) => stream.and_then(socket_destination),
+            None => match ends.original {
+                Some((_, Some(destination))) => destination,
+                Some((_, None)) => stream.and_then(socket_destination),
+                None => stream.map_or_else(|| self.known_destination(), |stream| self.destination(stream)),
+            },
         }
     }
 
@@ -194,17 +205,10 @@ impl Session {
 
     /// The address that the client connected to. A system call the first time.
     pub fn destination(&self, stream: &Stream) -> Option<SocketAddr> {
-        let ask = || {
-            let address = stream.local_address().ok()?.inet()?;
-            // Only the packet filter knows where a connection went that it redirected. An IPv4 address in the form of
-            // IPv6 is looked for as nothing: the kernel keeps the two apart.
-            let before = stream.original_destination(address.is_ipv6()).ok();
-            Some(before.and_then(|before| before.inet()).unwrap_or(address))
-        };
         if let Some(known) = self.ends().destination {
             return known;
         }
-        let found = ask();
+        let found = socket_destination(stream);
         self.change(|ends| ends.destination = Some(found));
         found
     }
@@ -320,6 +324,15 @@ impl Session {
     pub fn release(&self) {
         self.slots.take();
     }
+}
+
+/// The address that a client connected to.
+fn socket_destination(stream: &Stream) -> Option<SocketAddr> {
+    let address = stream.local_address().ok()?.inet()?;
+    // Only the packet filter knows where a connection went that it redirected. An IPv4 address in the form of IPv6 is looked
+    // for as nothing: the kernel keeps the two apart.
+    let before = stream.original_destination(address.is_ipv6()).ok();
+    Some(before.and_then(|before| before.inet()).unwrap_or(address))
 }
 
 /// Starts the session of an accepted connection on this worker.

@@ -1,7 +1,7 @@
 //! What proxies and the process do to HTTP messages and connections (configuration manual, sections 3.1 and 4): the
 //! options that have no other home. Must never say what a message holds.
 
-use super::ErrorFileSpec;
+use super::{ErrorFileSpec, RuleLineSpec};
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
 
@@ -27,6 +27,31 @@ pub struct ForwardedSpec {
     pub for_port: bool,
 }
 
+/// A parameter of `option forwarded` that an expression may give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ForwardedPart {
+    Host,
+    By,
+    ByPort,
+    For,
+    ForPort,
+}
+
+impl ForwardedPart {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+}
+
+/// `option forwarded … by-expr` and its kin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardedExpressionSpec {
+    /// What it gives.
+    pub part: ForwardedPart,
+    /// Its one word.
+    pub line: RuleLineSpec,
+}
+
 /// `option http-restrict-req-hdr-names`: what happens to requests whose header names hold something else than letters,
 /// digits and dashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +72,8 @@ pub struct HttpSpec {
     pub originalto: Option<OriginalToSpec>,
     /// `option forwarded`.
     pub forwarded: Option<ForwardedSpec>,
+    /// Expressions in it, in order.
+    pub forwarded_expressions: Vec<ForwardedExpressionSpec>,
     /// `http-send-name-header`.
     pub send_name_header: Option<String>,
     /// `option http-restrict-req-hdr-names`.

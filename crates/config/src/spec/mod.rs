@@ -41,7 +41,10 @@ pub use connecting::{
 };
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, TraceSpec};
 pub use global::{GlobalSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
-pub use http::{ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec, RestrictNames, StatusCodes};
+pub use http::{
+    ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
+    RestrictNames, StatusCodes,
+};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{

@@ -268,7 +268,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "close_mode", close_mode, &Default::default());
     field(out, "forwardfor", forwardfor, &None);
     changed!(out, http, HttpSpec::default(), HttpSpec {
-        originalto, forwarded, send_name_header, restrict_names, buffer_request, drop_request_trailers,
+        originalto, forwarded, forwarded_expressions, send_name_header, restrict_names, buffer_request, drop_request_trailers,
         drop_response_trailers, ignore_probes, no_delay, accept_unsafe_request, accept_unsafe_response, use_proxy_header,
         pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
     } but {});

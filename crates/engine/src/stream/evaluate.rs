@@ -313,8 +313,7 @@ impl Probes for StreamProbes<'_> {
 impl StreamProbes<'_> {
     /// Where the client really connected to.
     fn original_destination(&self) -> Option<SocketAddr> {
-        let session = self.0.session;
-        session.original_destination().or_else(|| self.destination())
+        self.0.session.original_destination(self.0.client)
     }
 
     fn server_source(&self) -> Option<SocketAddr> {

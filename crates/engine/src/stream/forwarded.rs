@@ -1,11 +1,13 @@
 //! Fields that tell servers where a request came from and went to, and what it is called: `option forwarded` (RFC 7239),
 //! `option forwardfor`, `option originalto`, `unique-id-header`. Must never look at other fields than those.
 
-use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::spec::ForwardedSpec;
+use config::spec::{ForwardedPart, ForwardedSpec};
+use policy::expression::Expression;
 use policy::program::{AddressField, Proxy};
+use policy::sample::Value;
 use rt::net::Stream;
 use wire::http::{Head, forwarded};
 
@@ -23,7 +25,13 @@ pub fn add(session: &Session, client: &Stream, backend: &Proxy, facts: &SharedFa
     }
     if let Some(parameters) = &back.forwarded {
         let destination = if parameters.by { session.destination(client) } else { None };
-        add_forwarded(parameters, session.client(), destination, &mut facts.borrow_mut().request);
+        let own = if back.forwarded_expressions.is_empty() {
+            Own::default()
+        } else {
+            let facts = facts.borrow();
+            View::request(session, client, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+        };
+        add_forwarded(parameters, (session.client(), destination), &own, &mut facts.borrow_mut().request);
     }
     if front.forwardfor.is_some() || back.forwardfor.is_some() {
         let source = session.source();
@@ -73,11 +81,11 @@ fn is_excepted(rule: &AddressField, address: IpAddr) -> bool {
 /// of its own.
 fn add_forwarded(
     parameters: &ForwardedSpec,
-    source: Option<SocketAddr>,
-    destination: Option<SocketAddr>,
+    ends: (Option<SocketAddr>, Option<SocketAddr>),
+    own: &Own,
     request: &mut Head,
 ) {
-    let element = element(parameters, source, destination, request.host());
+    let element = element(parameters, ends, own, request.host());
     let all_valid = request.all(b"forwarded").all(forwarded::is_valid);
     if all_valid && request.contains(b"forwarded") {
         request.fields.extend_last(b"forwarded", format!(",{element}").as_bytes());
@@ -86,10 +94,70 @@ fn add_forwarded(
     }
 }
 
+/// What expressions give for parts of an element; `None`: there is no expression. Inside: it gives nothing of use.
+#[derive(Default)]
+struct Own {
+    parts: [Option<Option<String>>; ForwardedPart::COUNT],
+}
+
+impl Own {
+    fn evaluate(expressions: &[(ForwardedPart, Expression)], context: &policy::sample::Context<'_>) -> Self {
+        let mut own = Self::default();
+        for (part, expression) in expressions {
+            let value = expression.evaluate(context);
+            let name = match value {
+                Some(Value::Ipv4(ip)) if *part != ForwardedPart::Host => Some(ip.to_string()),
+                Some(Value::Ipv6(ip)) if *part != ForwardedPart::Host => Some(format!("[{ip}]")),
+                Some(value) => {
+                    let text = value.bytes().or_else(|| context.as_text(value));
+                    text.and_then(|text| std::str::from_utf8(text).ok()).map(str::to_owned)
+                }
+                None => None,
+            };
+            own.parts[*part as usize] = Some(name.and_then(|name| match part {
+                ForwardedPart::Host => Some(name).filter(|name| forwarded::is_host(name.as_bytes())),
+                ForwardedPart::By | ForwardedPart::For => node_name(name),
+                ForwardedPart::ByPort | ForwardedPart::ForPort => node_port(name),
+            }));
+        }
+        own
+    }
+
+    fn get(&self, part: ForwardedPart) -> Option<Option<&str>> {
+        self.parts[part as usize].as_ref().map(Option::as_deref)
+    }
+}
+
+/// What hides a name or a port (RFC 7239, section 6.3), without the underscore in front.
+fn is_hidden(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// A text as what hides something, unless it is that already. `None`: it cannot be.
+fn hidden(text: String) -> Option<String> {
+    match text.strip_prefix('_') {
+        Some(rest) if is_hidden(rest) => Some(text),
+        _ => is_hidden(&text).then(|| format!("_{text}")),
+    }
+}
+
+/// A text as the name of a node.
+fn node_name(text: String) -> Option<String> {
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = text.parse::<Ipv4Addr>().is_ok() || bracketed.is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
+    if is_address || text == UNKNOWN { Some(text) } else { hidden(text) }
+}
+
+/// A text as the port of a node.
+fn node_port(text: String) -> Option<String> {
+    let digits = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits && text.parse::<u16>().is_ok_and(|port| port > 0) { Some(text) } else { hidden(text) }
+}
+
 fn element(
     parameters: &ForwardedSpec,
-    source: Option<SocketAddr>,
-    destination: Option<SocketAddr>,
+    (source, destination): (Option<SocketAddr>, Option<SocketAddr>),
+    own: &Own,
     host: Option<&[u8]>,
 ) -> String {
     let mut parts = Vec::with_capacity(4);
@@ -97,30 +165,45 @@ fn element(
         parts.push("proto=http".to_owned());
     }
     if parameters.host {
-        let host = host.filter(|host| forwarded::is_host(host)).unwrap_or_default();
-        parts.push(format!("host=\"{}\"", String::from_utf8_lossy(host)));
+        let host = match own.get(ForwardedPart::Host) {
+            Some(host) => host.unwrap_or_default().into(),
+            None => String::from_utf8_lossy(host.filter(|host| forwarded::is_host(host)).unwrap_or_default()),
+        };
+        parts.push(format!("host=\"{host}\""));
     }
     if parameters.by {
-        parts.push(format!("by={}", node(destination, parameters.by_port)));
+        let port = parameters.by_port.then(|| own.get(ForwardedPart::ByPort));
+        parts.push(format!("by={}", node(destination, own.get(ForwardedPart::By), port)));
     }
     if parameters.r#for {
-        parts.push(format!("for={}", node(source, parameters.for_port)));
+        let port = parameters.for_port.then(|| own.get(ForwardedPart::ForPort));
+        parts.push(format!("for={}", node(source, own.get(ForwardedPart::For), port)));
     }
     parts.join(";")
 }
 
-/// RFC 7239, section 6: quotes around whatever has a colon in it, or might have.
-fn node(address: Option<SocketAddr>, with_port: bool) -> String {
-    let Some(address) = address else { return if with_port { "\"unknown\"" } else { "unknown" }.to_owned() };
-    let mut text = String::with_capacity(56);
-    // Writing to a string cannot fail.
-    let _ = match (address.ip(), with_port) {
-        (IpAddr::V4(ip), false) => write!(text, "{ip}"),
-        (IpAddr::V4(ip), true) => write!(text, "\"{ip}:{}\"", address.port()),
-        (IpAddr::V6(ip), false) => write!(text, "\"[{ip}]\""),
-        (IpAddr::V6(ip), true) => write!(text, "\"[{ip}]:{}\"", address.port()),
+/// The name of a node that nobody knows.
+const UNKNOWN: &str = "unknown";
+
+/// RFC 7239, section 6: quotes around whatever has a colon in it, or might have. A name and a port of their own come before
+/// the address'.
+fn node(address: Option<SocketAddr>, name: Option<Option<&str>>, port: Option<Option<Option<&str>>>) -> String {
+    let name: Cow<'_, str> = match (name, address.map(|address| address.ip())) {
+        (Some(name), _) => name.unwrap_or(UNKNOWN).into(),
+        (None, Some(IpAddr::V4(ip))) => ip.to_string().into(),
+        (None, Some(IpAddr::V6(ip))) => format!("[{ip}]").into(),
+        (None, None) => UNKNOWN.into(),
     };
-    text
+    let port: Option<Option<Cow<'_, str>>> = port.map(|own| match own {
+        Some(own) => own.map(Cow::from),
+        None => address.map(|address| address.port().to_string().into()),
+    });
+    match port {
+        Some(Some(port)) => format!("\"{name}:{port}\""),
+        Some(None) => format!("\"{name}\""),
+        None if name.starts_with('[') => format!("\"{name}\""),
+        None => name.into_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -172,7 +255,8 @@ mod tests {
         for (parameters, source, destination, host, expected) in rows {
             let address = |text: Option<&str>| text.map(|text| text.parse().expect("address"));
             let host = host.map(str::as_bytes);
-            assert_eq!(element(parameters, address(*source), address(*destination), host), *expected);
+            let ends = (address(*source), address(*destination));
+            assert_eq!(element(parameters, ends, &Own::default(), host), *expected);
         }
     }
 
@@ -189,9 +273,43 @@ mod tests {
         for (before, after) in rows {
             let mut request = Head::new();
             before.iter().for_each(|value| request.append(b"forwarded", value.as_bytes()));
-            add_forwarded(&usual, None, None, &mut request);
+            add_forwarded(&usual, (None, None), &Own::default(), &mut request);
             let found: Vec<&[u8]> = request.all(b"forwarded").collect();
             assert_eq!(found, after.iter().map(|value| value.as_bytes()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn names_and_ports_of_nodes_are_hidden_where_they_are_none() {
+        for (text, name) in [
+            ("1.2.3.4", Some("1.2.3.4")),
+            ("[::1]", Some("[::1]")),
+            ("::1", None),
+            ("_abc", Some("_abc")),
+            ("abc.d-e_f", Some("_abc.d-e_f")),
+            ("unknown", Some("unknown")),
+            ("UNKNOWN", Some("_UNKNOWN")),
+            ("_", Some("__")),
+            ("1.2.3", Some("_1.2.3")),
+            ("a b", None),
+            ("1.2.3.4:5", None),
+            ("", None),
+        ] {
+            assert_eq!(node_name(text.to_owned()).as_deref(), name, "{text}");
+        }
+        for (text, port) in [
+            ("80", Some("80")),
+            ("080", Some("080")),
+            ("65535", Some("65535")),
+            ("65536", Some("_65536")),
+            ("0", Some("_0")),
+            ("-1", Some("_-1")),
+            ("_p", Some("_p")),
+            ("p", Some("_p")),
+            ("a b", None),
+            ("", None),
+        ] {
+            assert_eq!(node_port(text.to_owned()).as_deref(), port, "{text}");
         }
     }
 }

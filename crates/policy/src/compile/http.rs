@@ -1,7 +1,8 @@
 //! A proxy's options about HTTP. Must never look at a message.
 
+use crate::expression::Expression;
 use crate::program::{AddressField, GlobalHttp, Http};
-use config::spec::{GlobalSpec, ProxySpec, StatusCodes};
+use config::spec::{ForwardedPart, GlobalSpec, ProxySpec, StatusCodes};
 use config::text;
 use std::sync::Arc;
 use wire::h1::Spelling;
@@ -17,7 +18,11 @@ pub(super) fn spelling(global: &GlobalSpec) -> Option<Arc<Spelling>> {
 }
 
 /// One proxy's.
-pub(super) fn http(written: &ProxySpec, spelling: Option<&Arc<Spelling>>) -> Http {
+pub(super) fn http(
+    written: &ProxySpec,
+    spelling: Option<&Arc<Spelling>>,
+    forwarded_expressions: Vec<(ForwardedPart, Expression)>,
+) -> Http {
     let name = |written: Option<&String>, usual: &str| -> Box<str> {
         written.map_or(usual, |name| name).to_ascii_lowercase().into()
     };
@@ -34,6 +39,7 @@ pub(super) fn http(written: &ProxySpec, spelling: Option<&Arc<Spelling>>) -> Htt
             if_none: false,
         }),
         forwarded: http.forwarded,
+        forwarded_expressions: forwarded_expressions.into(),
         send_name_header: http.send_name_header.as_ref().map(|name| name.to_ascii_lowercase().into_bytes().into()),
         restrict_names: http.restrict_names,
         buffer_request: http.buffer_request,
@@ -74,7 +80,7 @@ mod tests {
         written.forwardfor = Some(ForwardForSpec { except: None, header: None, if_none: true });
         written.http.originalto = Some(OriginalToSpec { except: None, header: Some("X-To".to_owned()) });
         written.http.send_name_header = Some("X-Server".to_owned());
-        let compiled = http(&written, None);
+        let compiled = http(&written, None, Vec::new());
         assert_eq!(
             compiled.forwardfor.map(|field| (field.header, field.if_none)),
             Some(("x-forwarded-for".into(), true))
@@ -90,9 +96,9 @@ mod tests {
         global.http.case_adjust = vec![("host".to_owned(), "Host".to_owned())];
         let names = spelling(&global);
         let mut written = frontend("f");
-        assert!(http(&written, names.as_ref()).client_spelling.is_none());
+        assert!(http(&written, names.as_ref(), Vec::new()).client_spelling.is_none());
         written.http.adjust_case_client = true;
-        let compiled = http(&written, names.as_ref());
+        let compiled = http(&written, names.as_ref(), Vec::new());
         assert!(compiled.client_spelling.is_some() && compiled.server_spelling.is_none());
     }
 

@@ -8,6 +8,7 @@ mod check;
 mod connecting;
 mod errors;
 mod filter;
+mod forwarded;
 mod frontend;
 mod http;
 mod limits;
@@ -203,6 +204,7 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     for (index, proxy) in spec.proxies.iter().enumerate() {
         let _ = compiler.rules(spec, index, proxy);
         let _ = compiler.pages(spec, index, proxy);
+        let _ = compiler.forwarded(spec, index, proxy);
         let _ = compiler.check(spec, index, proxy);
         let _ = compiler.log_lines(spec, index, proxy);
         let _ = compiler.unique_id(spec, index, proxy);
@@ -369,7 +371,7 @@ impl<'a> Compiler<'a> {
             timeouts: timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,
-            http: http::http(written, spelling),
+            http: http::http(written, spelling, self.forwarded(spec, index, written)),
             monitor_uri: written.monitor_uri.as_ref().map(|uri| text::to_bytes(uri).into()),
             monitor_fail: compiled.monitor_fail.into(),
             errors: self.pages(spec, index, written),

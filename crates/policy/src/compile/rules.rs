@@ -462,7 +462,7 @@ fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
 }
 
 /// As messages call a proxy.
-fn owner(written: &ProxySpec) -> String {
+pub(super) fn owner(written: &ProxySpec) -> String {
     let kind = match written.kind {
         ProxyKind::Frontend => "frontend",
         ProxyKind::Backend => "backend",

@@ -1,7 +1,8 @@
 //! What a proxy and the process do to HTTP messages (configuration manual, section 4), ready to be done: names are lower
 //! case, spellings are looked up. Must never know a message.
 
-use config::spec::{ForwardedSpec, RestrictNames, StatusCodes};
+use crate::expression::Expression;
+use config::spec::{ForwardedPart, ForwardedSpec, RestrictNames, StatusCodes};
 use std::net::IpAddr;
 use std::sync::Arc;
 use wire::h1::Spelling;
@@ -20,7 +21,7 @@ pub struct AddressField {
 
 /// A proxy's options about HTTP. Those of the client's side count in the frontend, those of the server's side in the
 /// backend.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Http {
     /// `option forwardfor`.
     pub forwardfor: Option<AddressField>,
@@ -28,6 +29,8 @@ pub struct Http {
     pub originalto: Option<AddressField>,
     /// `option forwarded`, of the backend.
     pub forwarded: Option<ForwardedSpec>,
+    /// Expressions that give parts of it.
+    pub forwarded_expressions: Box<[(ForwardedPart, Expression)]>,
     /// `http-send-name-header`, of the backend; lower case.
     pub send_name_header: Option<Box<[u8]>>,
     /// `option http-restrict-req-hdr-names`.

@@ -2,10 +2,11 @@
 //! arguments; must never read another option's.
 
 use super::switched;
+use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Word};
 use crate::keyword::negation::Negation;
 use crate::keyword::proxy::ProxyContext;
-use crate::spec::{ForwardForSpec, ForwardedSpec, OriginalToSpec};
+use crate::spec::{ForwardForSpec, ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, OriginalToSpec};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// `option forwardfor`.
@@ -85,6 +86,7 @@ fn header(context: &mut ProxyContext<'_>, line: &Line, at: usize, option: &str) 
 
 /// `option forwarded`: without arguments it is `proto for`.
 pub(super) fn forwarded(context: &mut ProxyContext<'_>, line: &Line) {
+    context.draft.spec.http.forwarded_expressions.clear();
     if context.negation == Negation::No {
         context.draft.spec.http.forwarded = None;
         return;
@@ -111,8 +113,8 @@ pub(super) fn forwarded(context: &mut ProxyContext<'_>, line: &Line) {
         };
         *parameter = true;
         at += 1;
-        if word.text.ends_with("-expr") {
-            if !expression(context, line, word, at) {
+        if let Some(part) = word.text.strip_suffix("-expr") {
+            if !expression(context, line, (word, part), at) {
                 return;
             }
             at += 1;
@@ -133,14 +135,26 @@ pub(super) fn forwarded(context: &mut ProxyContext<'_>, line: &Line) {
 const UNKNOWN_PARAMETER: &str = "'option forwarded' only supports optional values: 'proto', 'host', 'host-expr', 'by', \
      'by-expr', 'by_port', 'by_port-expr', 'for', 'for-expr', 'for_port' and 'for_port-expr'.";
 
-/// The expression at `at`, behind `word`. False: there is none.
-fn expression(context: &mut ProxyContext<'_>, line: &Line, word: &Word, at: usize) -> bool {
+/// The expression at `at`, behind the word for that part. False: there is none.
+fn expression(context: &mut ProxyContext<'_>, line: &Line, (word, part): (&Word, &str), at: usize) -> bool {
     if line.words.get(at).is_none() {
-        context.report.alert(line.span(at), format!("'{}' expects <expr> as argument.", word.text));
+        let message = format!("'{}' expects <expr> as argument.", word.text);
+        context.report.push(Diagnostic::alert(line.span(at), message).with_form(Form::ParsingTight));
         return false;
     }
-    let place = context.holder.describe();
-    context.report.not_yet(word.span, &format!("option forwarded {}", word.text), &place);
+    let part = match part {
+        "host" => ForwardedPart::Host,
+        "by" => ForwardedPart::By,
+        "by_port" => ForwardedPart::ByPort,
+        "for" => ForwardedPart::For,
+        _ => ForwardedPart::ForPort,
+    };
+    let mut line = context.around.rule_line(line, at);
+    line.words.truncate(1);
+    let expressions = &mut context.draft.spec.http.forwarded_expressions;
+    // The last word about a part counts.
+    expressions.retain(|known| known.part != part);
+    expressions.push(ForwardedExpressionSpec { part, line });
     true
 }
 
