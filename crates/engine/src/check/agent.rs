@@ -40,13 +40,19 @@ pub(super) fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// Asks the agent of a server until the process stops.
+/// Begins to ask the agent of a server that was added.
+pub(super) fn add(worker: &Rc<Worker>, proxy: &Arc<Proxy>, server: usize) {
+    let task = watch(Rc::clone(worker), Arc::clone(proxy), server, Duration::ZERO);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
+}
+
+/// Asks the agent of a server until the process stops, or the server is removed.
 async fn watch(worker: Rc<Worker>, proxy: Arc<Proxy>, server: usize, offset: Duration) {
     rt::sleep(offset).await;
     let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
     let Some(agent) = &server.agent else { return };
     let state = &worker.shared.live.proxies[proxy.index];
-    while !worker.shared.is_stopping() {
+    while !worker.shared.is_stopping() && state.health(server.index, Checker::Agent).is_some() {
         let begun = rt::now();
         if state.begin_check(server.index, Checker::Agent) {
             let answer = Question::new(&worker, &proxy, server, agent, begun).ask().await;

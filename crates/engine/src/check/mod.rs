@@ -19,7 +19,7 @@ use policy::live::{Checker, ServerStatus, Transition};
 use policy::program::{Proxy, Server};
 
 use crate::service::transitions::{self, Cause, Online};
-use crate::worker::Worker;
+use crate::worker::{Shared, Worker};
 use run::Course;
 pub use targets::{Orders, Targets};
 
@@ -45,7 +45,25 @@ pub fn start(worker: &Rc<Worker>) {
     agent::start(worker);
 }
 
-/// Checks a server until the process stops.
+/// Has a server that was added checked by the worker whose turn it is, once somebody enables that.
+pub(crate) fn add(shared: &Shared, proxy: usize, server: &Server) {
+    let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
+    if !has_check && !has_agent {
+        return;
+    }
+    let job = move |worker: &Rc<Worker>| {
+        if has_check {
+            let task = watch(Rc::clone(worker), proxy, place, Duration::ZERO);
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
+        }
+        if has_agent {
+            agent::add(worker, &worker.shared.program.proxies[proxy], place);
+        }
+    };
+    rt::post((server.serial % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
+}
+
+/// Checks a server until the process stops, or the server is removed.
 async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
     rt::sleep(offset).await;
     let proxy = std::sync::Arc::clone(&worker.shared.program.proxies[proxy]);

@@ -46,6 +46,9 @@ pub fn add_server(
     let (written_proxy, compiled) =
         (spec.proxies.get(proxy).ok_or_else(missing)?, program.proxies.get(proxy).ok_or_else(missing)?);
     let backend = compiled.backend.as_ref().ok_or_else(missing)?;
+    if written.check.track.is_some() {
+        return Err("'track' in a dynamic server is not supported yet by Weir.".to_owned());
+    }
     written.id = number(program, proxy, &written)?;
     if let Some(guid) = &written.balance.guid {
         let owner = guid_owner(spec, program, guid);

@@ -154,6 +154,13 @@ pub fn compile(
     }
     backend::fill_in_fullconn(spec, &mut proxies);
     compiler.link_tracking(spec, &mut proxies);
+    for backend in proxies.iter_mut().filter_map(|proxy| proxy.backend.as_mut()) {
+        for place in 0..backend.servers.places() {
+            if let Some(server) = backend.servers.get_mut(place) {
+                server.fixed |= !server.tracking.followers.is_empty();
+            }
+        }
+    }
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
     for (proxy, list) in compiler.shared.asked.take() {

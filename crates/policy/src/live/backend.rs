@@ -13,7 +13,7 @@ use crate::program::{Proxy, Server};
 use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -288,7 +288,7 @@ impl ProxyState {
 
     /// Adds a server, in maintenance: the one whose place is the next one. False: it is not.
     pub fn add_server(&self, server: &Server, now: Moment) -> bool {
-        self.backend.lock().add(server, now)
+        self.symptoms.push(|_| AtomicU32::new(0)) == Ok(server.index) && self.backend.lock().add(server, now)
     }
 
     /// Whether a server may be removed.

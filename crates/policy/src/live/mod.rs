@@ -148,7 +148,7 @@ pub struct ProxyState {
     binds: Vec<Option<Gate>>,
     backend: backend::Backend,
     /// Signs of illness in a row, of each server (`observe`).
-    symptoms: Box<[AtomicU32]>,
+    symptoms: Roster<AtomicU32>,
     /// What its persistence cookies are worth.
     pub cookies: LiveCookies,
 }

@@ -1,9 +1,10 @@
 //! Servers that come and go while requests flow. Must never give a place to another server, and never remove one that has
 //! something to do.
 
-use super::{ServerState, Servers};
+use super::Servers;
 use crate::balance::Loads;
 use crate::live::ramp::Ramps;
+use crate::live::server::ServerState;
 use crate::live::{Admin, Removal};
 use crate::program;
 use base::moment::Moment;
@@ -28,6 +29,10 @@ impl Servers {
         enter(server, index, &mut self.loads, &mut self.ramps);
         let mut state = ServerState::new(server);
         state.forced = Admin::Maintenance;
+        // Its checks wait until somebody enables them.
+        for health in state.health.iter_mut().chain(&mut state.agent) {
+            health.enable(false);
+        }
         state.changed = Some(now);
         self.servers.push(state);
         self.set_limits();
@@ -52,6 +57,7 @@ impl Servers {
         if removal == Removal::Possible {
             let state = &mut self.servers[server];
             (state.removed, state.health, state.agent) = (true, None, None);
+            state.watcher = None;
             self.ramps.remove(server);
             self.set_limits();
             self.rebuild();

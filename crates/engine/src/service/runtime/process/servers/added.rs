@@ -49,18 +49,13 @@ fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), name: &str, words: 
     let read = read_added_server(&proxy.name, name, words)?;
     // What is wrong is found with any number.
     let mut server = compile::add_server((written, &shared.program), proxy.index, read, 0)?;
-    if server.check.is_some() {
-        return Err("'check' in a dynamic server is not supported yet by Weir.".to_owned());
-    }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
     if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &shared.program.global) {
         return Err(FULL.to_owned());
     }
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
     let state = &shared.live.proxies[proxy.index];
-    if backend.servers.get(place).is_some_and(|server| state.add_server(server, rt::now())) {
-        Ok(())
-    } else {
-        Err(FULL.to_owned())
-    }
+    let server = backend.servers.get(place).filter(|server| state.add_server(server, rt::now())).ok_or(FULL)?;
+    crate::check::add(shared, proxy.index, server);
+    Ok(())
 }
