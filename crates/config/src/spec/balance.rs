@@ -42,6 +42,11 @@ pub enum BalanceSpec {
     LogHash(Spanned<String>),
     /// `hash`: the expression.
     Hash(Spanned<String>),
+    /// `ewma` or `ewma(time)`, Weir's own.
+    Ewma {
+        /// Milliseconds over which a slow answer is forgotten; default 10 s.
+        decay: u64,
+    },
     /// `random` or `random(draws)`; default 2 draws. Also what no `balance` line means.
     Random {
         /// Servers drawn, of which the least loaded is taken.

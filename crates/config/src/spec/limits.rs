@@ -1,6 +1,8 @@
 //! Limits, queues and retries: what of `global`, a proxy and a server says how much at once, how much a second, how often
 //! again. Must never count anything.
 
+use super::{OutlierSpec, RetryBudgetSpec};
+
 /// Failures after which a request is sent again (configuration manual, "retry-on").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetryOn(u32);
@@ -104,6 +106,10 @@ pub struct ProxyLimitsSpec {
     pub max_keep_alive_queue: Option<u32>,
     /// `retry-on`.
     pub retry_on: RetryOn,
+    /// `eject-outliers`.
+    pub outliers: Option<OutlierSpec>,
+    /// `retry-budget`.
+    pub retry_budget: Option<RetryBudgetSpec>,
 }
 
 impl Default for ProxyLimitsSpec {
@@ -114,6 +120,8 @@ impl Default for ProxyLimitsSpec {
             prefer_last_server: false,
             max_keep_alive_queue: None,
             retry_on: RetryOn::default(),
+            outliers: None,
+            retry_budget: None,
         }
     }
 }

@@ -18,6 +18,7 @@ mod machine;
 mod persistence;
 mod processors;
 mod proxy;
+mod reliability;
 mod rights;
 mod ring;
 mod rules;
@@ -62,6 +63,7 @@ pub use proxy::{
     CloseMode, ErrorAnswerSpec, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
     SpliceSpec, TimeoutsSpec,
 };
+pub use reliability::{OutlierSpec, RetryBudgetSpec};
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};

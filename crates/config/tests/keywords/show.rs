@@ -217,7 +217,8 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "backlog", backlog, &None);
     field(out, "fullconn", fullconn, &None);
     changed!(out, limits, ProxyLimitsSpec::default(), ProxyLimitsSpec {
-        rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on,
+        rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on, outliers,
+        retry_budget,
     } but {});
     field(out, "balance", balance, &Default::default());
     changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});

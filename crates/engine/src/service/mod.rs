@@ -1,6 +1,7 @@
 //! What the engine does beside traffic: logs, the runtime API. Must never be needed for a request to be served.
 
 mod bare;
+pub(crate) mod ejections;
 pub mod log;
 pub mod runtime;
 pub(crate) mod shutting;

@@ -23,6 +23,7 @@ use wire::http::Method;
 
 use crate::check::{Sign, observe};
 use crate::facts::{Cause, Facts, Outcome, Phase};
+use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
 use crate::stream::evaluate::View;
@@ -109,6 +110,9 @@ impl Request<'_> {
     /// # Errors
     /// It takes more: [`Request::obtain`] goes on from there.
     pub fn begin(&mut self, held: Option<Slot>) -> Result<Target, Begun> {
+        if held.is_none() && self.exclude.is_none() {
+            self.session.worker.state(self.proxy.index).note_request(rt::now());
+        }
         let slot = match held {
             Some(slot) => slot,
             None => match self.choose(self.exclude) {
@@ -171,9 +175,13 @@ impl Request<'_> {
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
             self.sign(server, Sign::Ill(Symptom::Connection));
+            if !matches!(attempt, Attempt::Unable) {
+                ejections::observe(&self.session.worker, self.proxy, slot.server(), || ejections::FAILED);
+            }
             let retry = self.facts.borrow().retries + 1;
             if retry > retries(backend, &self.facts.borrow())
                 || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
+                || !self.session.worker.state(self.proxy.index).may_retry(rt::now())
             {
                 self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));

@@ -18,6 +18,7 @@ use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::Orders;
+use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
@@ -188,7 +189,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Answered => {
                 let link = Leftover { slot, link, reusable: remains.link_is_reusable, close_server };
-                return answered(session, client, backend, facts, link, remains.client_goes_on);
+                return answered(session, client, backend_proxy, facts, link, remains.client_goes_on);
             }
             End::Tunnel => {
                 let behind = tunnelled.unwrap_or_default();
@@ -196,6 +197,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Failed { outcome, status, page } => {
                 drop(link);
+                if ejections::is_servers_fault(outcome) {
+                    ejections::observe(&session.worker, backend_proxy, slot.server(), || ejections::FAILED);
+                }
                 facts.borrow_mut().counts = Some(slot.release());
                 facts.borrow_mut().outcome = outcome;
                 if remains.nothing_sent && status > 0 {
@@ -290,6 +294,7 @@ fn again(
     facts.forget_answer();
     facts.retries += 1;
     count(tally::Step::Retry);
+    ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     if bad_answer {
         count(tally::Step::BadAnswer);
     }
@@ -313,12 +318,14 @@ struct Leftover {
 fn answered(
     session: &Session,
     client: &mut Client,
-    backend: &Backend,
+    proxy: &Proxy,
     facts: SharedFacts,
     leftover: Leftover,
     keep: bool,
 ) -> Next {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
+    let Some(backend) = &proxy.backend else { return Next::Close };
+    ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&facts.borrow()));
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
     kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
@@ -449,6 +456,7 @@ fn terms(
             false => RetryOn::NONE,
         },
         replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
+        backend: backend_proxy.index,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: h1::Limits {

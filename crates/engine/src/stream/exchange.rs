@@ -96,6 +96,8 @@ pub struct Terms {
     pub has_body: bool,
     /// Failures after which it may be sent again.
     pub retry_on: RetryOn,
+    /// Index of the backend.
+    pub backend: usize,
     /// Limits of a response's head.
     pub limits: h1::Limits,
 }
@@ -345,7 +347,15 @@ impl<'a> Exchange<'a> {
 
     /// Whether the request is to be sent again after this failure.
     fn retries(&self, failure: RetryOn) -> bool {
-        self.terms.retry_on.contains(failure) && !self.interim && (self.up.is_recorded() || !self.terms.has_body)
+        self.terms.retry_on.contains(failure)
+            && !self.interim
+            && (self.up.is_recorded() || !self.terms.has_body)
+            && self.budget_allows()
+    }
+
+    /// `retry-budget`: what is asked counts, so that it has to be the last question.
+    fn budget_allows(&self) -> bool {
+        self.session.worker.state(self.terms.backend).may_retry(rt::now())
     }
 
     /// It fails like this, for want of an answer that makes sense, where it is not to be sent again.

@@ -10,6 +10,7 @@ use config::spec::{BalanceSpec, Mode};
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use policy::balance::Subject;
+use policy::live::Seen;
 use policy::log_format::Origin;
 use policy::program::{Frontend, Proxy};
 use policy::sample::{Bytes, Direction};
@@ -17,6 +18,7 @@ use rt::net::Stream;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::{Orders, OwnTimeouts};
+use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
@@ -227,6 +229,11 @@ async fn connect_and_carry(
     };
     kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
     drop(link);
+    ejections::observe(&session.worker, backend, slot.server(), || {
+        let timings = &facts.borrow().timings;
+        let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
+        Seen { took, failed: ejections::is_servers_fault(outcome) }
+    });
     facts.borrow_mut().counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
 }

@@ -13,6 +13,7 @@ mod bodies;
 mod chaos;
 mod checks;
 mod connecting;
+mod ejections;
 mod filters;
 mod half_close;
 mod http_options;

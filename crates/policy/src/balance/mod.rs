@@ -6,6 +6,7 @@
 
 mod board;
 mod bound;
+mod ewma;
 mod first;
 mod hashed;
 mod key;
@@ -15,6 +16,8 @@ mod map;
 mod random;
 mod ring;
 mod roundrobin;
+#[cfg(test)]
+mod simulation;
 mod static_rr;
 mod sticky;
 #[cfg(test)]
@@ -23,7 +26,9 @@ mod tests;
 pub use key::{Recogniser, Subject};
 pub use loads::{Load, Loads};
 
+use base::moment::Moment;
 use config::spec::{BalanceSpec, HashMethod, HashSpec};
+use std::time::Duration;
 
 /// A server that takes part in the balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub struct Pick {
     pub requests: u32,
     /// The server to leave out while another one will do.
     pub avoid: Option<usize>,
+    /// When it is.
+    pub now: Moment,
 }
 
 /// One algorithm.
@@ -89,6 +96,7 @@ pub const TABLE: &[Row] = &[
     hashed::EXPRESSION,
     hashed::HEADER,
     random::ROW,
+    ewma::ROW,
     hashed::RDP_COOKIE,
     hashed::LOG_HASH,
     sticky::ROW,
@@ -140,6 +148,13 @@ impl State {
     /// may be chosen too: then it waits in that server's.
     pub fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         dispatch!(self, algorithm => algorithm.pick(pick, loads))
+    }
+
+    /// Hears how long a server took to answer, where that matters.
+    pub fn on_answer(&mut self, server: usize, took: Duration, now: Moment) {
+        if let Self::Random(random) = self {
+            random.note(server, took, now);
+        }
     }
 
     /// Hears of a change of the load of a server that takes part.

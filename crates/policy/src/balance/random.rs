@@ -1,8 +1,12 @@
 //! `balance random`: the least loaded of a few servers drawn by lot.
 
 use super::bound::Bound;
+use super::ewma::Waits;
 use super::{Candidate, Change, Load, Loads, Pick, Row, State};
+use base::moment::Moment;
 use config::spec::BalanceSpec;
+use std::cmp::Ordering;
+use std::time::Duration;
 
 pub(super) const ROW: Row = Row {
     name: "random",
@@ -40,12 +44,28 @@ struct Tables {
     lots: Lots,
     /// `hash-balance-factor`.
     bound: Option<Bound>,
+    /// `balance ewma`: how long servers take; the less loaded server is the one where that is less.
+    waits: Option<Waits>,
 }
 
 impl Random {
     fn new(draws: u32, factor: Option<u32>) -> Self {
         let tables = Box::new(Tables { bound: factor.map(Bound::new), ..Tables::default() });
         Self { draws: draws.clamp(1, MOST_DRAWS), picks: 0, tables }
+    }
+
+    /// `balance ewma`.
+    pub(super) fn by_wait(waits: Waits, factor: Option<u32>) -> Self {
+        let mut random = Self::new(2, factor);
+        random.tables.waits = Some(waits);
+        random
+    }
+
+    /// A server took so long to answer.
+    pub(super) fn note(&mut self, server: usize, took: Duration, now: Moment) {
+        if let Some(waits) = &mut self.tables.waits {
+            waits.note(server, took, now);
+        }
     }
 
     pub(super) fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
@@ -56,6 +76,9 @@ impl Random {
         self.tables.lots = Lots::new(count);
         if let Some(bound) = &mut self.tables.bound {
             bound.rebuild(candidates, count);
+        }
+        if let Some(waits) = &mut self.tables.waits {
+            waits.resize(count);
         }
         let mut picked = super::roomy(count);
         picked.extend(self.tables.picked.iter().copied().chain(std::iter::repeat(0)).take(count));
@@ -82,25 +105,33 @@ impl Random {
 
     fn draw(&self, pick: &Pick, loads: &Loads) -> Option<usize> {
         let numbers = &mut Numbers(pick.random);
-        let Some(bound) = &self.tables.bound else { return self.draw_freely(numbers, loads) };
-        let mut drawn = self.draw_freely(numbers, loads)?;
+        let Some(bound) = &self.tables.bound else { return self.draw_freely(numbers, pick.now, loads) };
+        let mut drawn = self.draw_freely(numbers, pick.now, loads)?;
         for _ in 0..DRAWS_WITHIN_BOUND {
             if bound.admits(drawn, pick.requests, loads) {
                 break;
             }
-            drawn = self.draw_freely(numbers, loads)?;
+            drawn = self.draw_freely(numbers, pick.now, loads)?;
         }
         Some(drawn)
     }
 
-    fn draw_freely(&self, numbers: &mut Numbers, loads: &Loads) -> Option<usize> {
+    fn draw_freely(&self, numbers: &mut Numbers, now: Moment, loads: &Loads) -> Option<usize> {
         if self.tables.weights.len() == 1 {
             return (self.tables.lots.total() > 0).then_some(0);
         }
-        let mut best = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
+        let lots = &self.tables.lots;
+        let (mut best, start) = lots.find(numbers.below(lots.total())?)?;
+        if self.tables.waits.is_some() {
+            // Two different ones: a slow server is never taken for want of another.
+            let own = u64::from(self.tables.weights[best]);
+            let Some(point) = numbers.below(lots.total() - own) else { return Some(best) };
+            let (other, _) = lots.find(if point < start { point } else { point + own })?;
+            return Some(if self.is_better(other, best, now, loads) { other } else { best });
+        }
         for _ in 1..self.draws {
-            let other = self.tables.lots.find(numbers.below(self.tables.lots.total())?)?;
-            if self.is_better(other, best, loads) {
+            let (other, _) = lots.find(numbers.below(lots.total())?)?;
+            if self.is_better(other, best, now, loads) {
                 best = other;
             }
         }
@@ -108,10 +139,18 @@ impl Random {
     }
 
     /// Fewer requests for its weight; with as many, the one that is more overdue.
-    fn is_better(&self, server: usize, than: usize, loads: &Loads) -> bool {
+    fn is_better(&self, server: usize, than: usize, now: Moment, loads: &Loads) -> bool {
         let weight = |server: usize| u64::from(self.tables.weights[server]);
         let load = |load: Load, other: usize| u64::from(load.in_flight()) * weight(other);
         let overdue = |server: usize| (self.picks + 1 - self.tables.picked[server]).saturating_mul(weight(server));
+        if let Some(waits) = &self.tables.waits {
+            let cost = |server: usize| waits.cost(server, loads[server].in_flight(), self.tables.weights[server], now);
+            match cost(server).total_cmp(&cost(than)) {
+                Ordering::Less => return true,
+                Ordering::Greater => return false,
+                Ordering::Equal => {}
+            }
+        }
         (load(loads[server], than), overdue(than)) < (load(loads[than], server), overdue(server))
     }
 
@@ -152,8 +191,9 @@ impl Lots {
         }
     }
 
-    /// The server whose share of the line from 0 to the total holds `point`.
-    fn find(&self, mut point: u64) -> Option<usize> {
+    /// The server whose share of the line from 0 to the total holds `point`, and where that share begins.
+    fn find(&self, point: u64) -> Option<(usize, u64)> {
+        let (all, mut point) = (point, point);
         let mut index = 0;
         let mut step = self.sums.len().next_power_of_two();
         while step > 0 {
@@ -165,7 +205,7 @@ impl Lots {
             }
             step /= 2;
         }
-        (index + 1 < self.sums.len()).then_some(index)
+        (index + 1 < self.sums.len()).then_some((index, all - point))
     }
 }
 

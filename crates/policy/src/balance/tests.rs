@@ -231,6 +231,7 @@ const SPECS: &[BalanceSpec] = &[
     BalanceSpec::RdpCookie { name: String::new() },
     BalanceSpec::Random { draws: 1 },
     BalanceSpec::Random { draws: 2 },
+    BalanceSpec::Ewma { decay: 10_000 },
     BalanceSpec::Random { draws: 5 },
     BalanceSpec::LogHash(Spanned { value: String::new(), span: Span { file: 0, line: 0, start: 0, end: 0 } }),
     BalanceSpec::Hash(Spanned { value: String::new(), span: Span { file: 0, line: 0, start: 0, end: 0 } }),
@@ -271,7 +272,7 @@ fn shares(farm: &mut Farm, spec: &BalanceSpec, count: u32) -> Vec<u32> {
     let mut shares = vec![0; farm.weights.len()];
     for number in 0..count {
         let pick = if find(spec, &HashSpec::default()).0.hashes { client(number) } else { Pick::default() };
-        let stays = matches!(spec, BalanceSpec::LeastConn | BalanceSpec::Random { .. });
+        let stays = matches!(spec, BalanceSpec::LeastConn | BalanceSpec::Random { .. } | BalanceSpec::Ewma { .. });
         let server = if stays { farm.hold(pick) } else { farm.pass(pick) };
         shares[server.unwrap()] += 1;
     }
@@ -293,11 +294,8 @@ fn shares_follow_the_weights() {
             for (server, weight) in weights.iter().enumerate() {
                 let due = weight * 400;
                 // Chance and hashes spread; the rest may differ by rounding.
-                let slack = if find(spec, &HashSpec::default()).0.hashes || matches!(spec, BalanceSpec::Random { .. }) {
-                    due / 4 + 20
-                } else {
-                    4
-                };
+                let by_lot = matches!(spec, BalanceSpec::Random { .. } | BalanceSpec::Ewma { .. });
+                let slack = if find(spec, &HashSpec::default()).0.hashes || by_lot { due / 4 + 20 } else { 4 };
                 let slack = if *weight == 0 { 0 } else { slack };
                 assert!(
                     found[server].abs_diff(due) <= slack,

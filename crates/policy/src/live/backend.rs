@@ -5,7 +5,8 @@ use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
 use super::{
-    Admin, Counts, PickContext, ProxyState, QueuePositions, Removal, ServerStatus, Setting, Standing, Transition,
+    Admin, Counts, Ejection, PickContext, ProxyState, QueuePositions, Removal, Seen, ServerStatus, Setting, Standing,
+    Transition,
 };
 use crate::balance::Load;
 use crate::check::{Health, Operation, Report, Symptom};
@@ -299,6 +300,34 @@ impl ProxyState {
     /// Removes a server if that is possible. Nothing is sent there any more, whoever asks for it.
     pub fn remove_server(&self, server: usize) -> Removal {
         self.backend.lock().remove(server)
+    }
+
+    /// A server has answered, or failed to. Of use where [`heeds_answers`](crate::program::Backend::heeds_answers) says so.
+    pub fn heed(&self, server: usize, seen: Seen, now: Moment) -> Option<Ejection> {
+        let (ejection, wakers) = self.backend.lock().heed(server, seen, now);
+        wakers.into_iter().for_each(Waker::wake);
+        ejection
+    }
+
+    /// The ejection of a server that was to end at that moment is over. False: it was before.
+    pub fn end_ejection(&self, server: usize, until: Moment, now: Moment) -> bool {
+        let (ended, wakers) = self.backend.lock().end_ejection(server, until, now);
+        wakers.into_iter().for_each(Waker::wake);
+        ended
+    }
+
+    /// A request begins (`retry-budget`).
+    #[inline]
+    pub fn note_request(&self, now: Moment) {
+        if let Some(budget) = &self.budget {
+            budget.note_request(now);
+        }
+    }
+
+    /// Whether the budget allows that one more request is sent again; it counts then.
+    #[inline]
+    pub fn may_retry(&self, now: Moment) -> bool {
+        self.budget.as_ref().is_none_or(|budget| budget.take(now))
     }
 
     /// Everything about a server.

@@ -30,7 +30,13 @@ impl Servers {
     }
 
     pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> Outcome {
-        self.turn(server, now, |state| state.forced = admin)
+        let is_pardoned = admin == Admin::Ready;
+        if is_pardoned {
+            self.pardon(server);
+        }
+        self.turn(server, now, |state| {
+            (state.forced, state.ejected) = (admin, state.ejected && !is_pardoned);
+        })
     }
 
     /// The server that this one tracks stands like that.

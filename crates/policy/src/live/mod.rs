@@ -2,12 +2,14 @@
 //! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
 
 mod backend;
+mod budget;
 mod cookies;
 pub mod counters;
 mod entrance;
 mod gate;
 mod judging;
 mod lists;
+mod observing;
 mod outages;
 mod passwords;
 mod queue;
@@ -27,6 +29,7 @@ pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
 pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
+pub use observing::{Ejection, Reason, Seen};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
 pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
@@ -151,6 +154,8 @@ pub struct ProxyState {
     symptoms: Roster<AtomicU32>,
     /// What its persistence cookies are worth.
     pub cookies: LiveCookies,
+    /// `retry-budget`.
+    budget: Option<budget::Budget>,
 }
 
 impl ProxyState {
@@ -163,6 +168,7 @@ impl ProxyState {
             backend: backend::Backend::new(proxy),
             symptoms: proxy.backend.iter().flat_map(|backend| &backend.servers).map(|_| AtomicU32::new(0)).collect(),
             cookies: LiveCookies::new(proxy.backend.as_ref().map(|backend| &backend.persistence)),
+            budget: proxy.backend.as_ref().and_then(|own| own.limits.retry_budget).map(budget::Budget::new),
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct ServerState {
     pub(super) candidate: bool,
     /// The runtime API has removed it: nothing brings it back.
     pub(super) removed: bool,
+    /// It fails too often (`eject-outliers`).
+    pub(super) ejected: bool,
 }
 
 impl ServerState {
@@ -82,6 +84,7 @@ impl ServerState {
             backup: server.backup,
             candidate: false,
             removed: false,
+            ejected: false,
         }
     }
 
@@ -96,12 +99,17 @@ impl ServerState {
 
     /// Whether requests that are bound to it may go there.
     pub(super) fn is_usable(&self) -> bool {
-        self.operation != Operation::Down && self.admin() != Admin::Maintenance && !self.removed
+        self.operation != Operation::Down && self.admin() != Admin::Maintenance && !self.is_out()
     }
 
     /// Whether the balance may give it requests.
     pub(super) fn is_balanced(&self) -> bool {
-        self.operation == Operation::Up && self.admin() == Admin::Ready && self.weight > 0 && !self.removed
+        self.operation == Operation::Up && self.admin() == Admin::Ready && self.weight > 0 && !self.is_out()
+    }
+
+    /// Whether it gets nothing whatever its checks and its administrator say.
+    fn is_out(&self) -> bool {
+        self.removed || self.ejected
     }
 
     /// Does what checks, agents or orders want, unless another one of them objects.

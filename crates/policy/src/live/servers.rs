@@ -6,6 +6,8 @@
 //! - no server has a free slot while a request waits in its own queue.
 
 mod arrivals;
+mod outliers;
+mod warmth;
 
 use super::outages::Outages;
 use super::queue::{Place, Queue, WaiterId, Waiters};
@@ -53,6 +55,7 @@ pub(super) struct Servers {
     waiters: Waiters,
     queue: Queue,
     outages: Outages,
+    outliers: Option<Box<outliers::Outliers>>,
 }
 
 impl Servers {
@@ -85,6 +88,7 @@ impl Servers {
             waiters: Waiters::new(),
             queue: Queue::EMPTY,
             outages: Outages::default(),
+            outliers: backend.and_then(|own| own.limits.outliers).map(|own| Box::new(outliers::Outliers::new(own))),
         };
         state.rebuild();
         state.set_limits();
@@ -168,7 +172,7 @@ impl Servers {
 
     fn pick_for(&self, request: &PickContext) -> Pick {
         let hash = request.hash.filter(|_| self.row.hashes);
-        Pick { hash, random: request.random, requests: self.held, avoid: request.exclude }
+        Pick { hash, random: request.random, requests: self.held, avoid: request.exclude, now: request.priority.now }
     }
 
     /// The server in whose queue a request would have to wait.
@@ -389,22 +393,6 @@ impl Servers {
         self.fill_free_slots()
     }
 
-    /// Servers that warm up get what is due by now. When the next step is due, if one is.
-    pub(super) fn advance(&mut self, now: Moment) -> (Option<Moment>, Vec<Waker>) {
-        let mut changed = false;
-        for server in 0..self.servers.len() {
-            if self.servers[server].warming.advance(now) {
-                changed = true;
-                self.set_server_limit(server, self.servers[server].limit);
-            }
-        }
-        if changed && self.heeds_weights {
-            self.rebuild();
-        }
-        let next = self.servers.iter().filter_map(|server| server.warming.next()).min();
-        (next, if changed { self.fill_free_slots() } else { Vec::new() })
-    }
-
     pub(super) fn status(&self, server: usize) -> Option<ServerStatus> {
         let state = self.servers.get(server)?;
         Some(ServerStatus {
@@ -414,6 +402,7 @@ impl Servers {
             up: state.operation != Operation::Down,
             stopping: state.operation == Operation::Stopping,
             downs: state.downs,
+            ejected: state.ejected,
             changed: state.changed,
             weight: state.weight,
             initial_weight: state.initial_weight,

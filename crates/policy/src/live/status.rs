@@ -75,6 +75,8 @@ pub struct ServerStatus {
     pub stopping: bool,
     /// How often it ceased to be usable.
     pub downs: u64,
+    /// It gets nothing because it fails too often (`eject-outliers`).
+    pub ejected: bool,
     /// When it last began or ceased to be usable; `None`: never since the start.
     pub changed: Option<Moment>,
     /// Its weight, without regard to `slowstart`.

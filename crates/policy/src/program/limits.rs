@@ -1,6 +1,6 @@
 //! Limits a second, and when a request is sent again, ready to run. Must never count anything.
 
-use config::spec::{Mode, ProxyLimitsSpec, RetryOn};
+use config::spec::{Mode, OutlierSpec, ProxyLimitsSpec, RetryBudgetSpec, RetryOn};
 
 /// What a backend does about failures and kept connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +13,10 @@ pub struct BackendLimits {
     pub prefer_last_server: bool,
     /// `max-keep-alive-queue`: a server with so many waiting is not preferred any more.
     pub max_keep_alive_queue: u32,
+    /// `eject-outliers`.
+    pub outliers: Option<OutlierSpec>,
+    /// `retry-budget`.
+    pub retry_budget: Option<RetryBudgetSpec>,
 }
 
 impl BackendLimits {
@@ -23,6 +27,8 @@ impl BackendLimits {
             never_retry: retry_on == RetryOn::NONE,
             prefer_last_server: written.prefer_last_server,
             max_keep_alive_queue: written.max_keep_alive_queue.unwrap_or(u32::MAX),
+            outliers: written.outliers,
+            retry_budget: written.retry_budget,
         }
     }
 }

@@ -312,6 +312,14 @@ pub struct Server {
 /// No server.
 static NONE: std::sync::LazyLock<Roster<Server>> = std::sync::LazyLock::new(Roster::default);
 
+impl Backend {
+    /// Whether anything depends on what becomes of requests at its servers.
+    #[inline]
+    pub fn heeds_answers(&self) -> bool {
+        self.limits.outliers.is_some() || matches!(self.balance, BalanceSpec::Ewma { .. })
+    }
+}
+
 impl Proxy {
     /// Its servers that were not removed; none where it is no backend.
     pub fn servers(&self) -> Iter<'_, Server> {

@@ -8,6 +8,7 @@ use crate::keyword::place::places::{BACK, BACK_SECTION};
 use crate::span::Spanned;
 use crate::spec::{BalanceSpec, HttpReuse, UriSpec};
 use crate::suggest;
+use crate::units;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -52,6 +53,9 @@ fn balance(context: &mut ProxyContext<'_>, line: &Line) {
         "rdp-cookie" => Ok(BalanceSpec::RdpCookie { name: "mstshash".to_owned() }),
         _ if name == "random" || name.starts_with("random(") => {
             draws(name).map(|draws| BalanceSpec::Random { draws }).map_err(|message| (1, message))
+        }
+        _ if name == "ewma" || name.starts_with("ewma(") => {
+            decay(name).map(|decay| BalanceSpec::Ewma { decay }).map_err(|message| (1, message))
         }
         _ if name.starts_with("hdr(") => header(line),
         _ if name.starts_with("rdp-cookie(") => {
@@ -160,6 +164,7 @@ fn unknown_algorithm(context: &mut ProxyContext<'_>, line: &Line, name: &str) {
         "first",
         "source",
         "random",
+        "ewma",
         "uri",
         "url_param",
         "hdr",
@@ -194,6 +199,18 @@ fn draws(text: &str) -> Result<u32, String> {
             let found = number.chars().find(|found| !found.is_ascii_digit()).unwrap_or(')');
             Err(format!("balance random : unexpected character '{found}' after argument."))
         }
+    }
+}
+
+/// Milliseconds in `ewma(<time>)`.
+fn decay(text: &str) -> Result<u64, String> {
+    let Some(rest) = text.strip_prefix("ewma(") else { return Ok(10_000) };
+    let Some((time, "")) = rest.split_once(')') else {
+        return Err("balance ewma : missing closing parenthesis.".into());
+    };
+    match units::milliseconds(time) {
+        Ok(time) if time.value > 0 => Ok(time.value),
+        _ => Err(format!("balance ewma : '{time}' is no time to forget slow answers in.")),
     }
 }
 
@@ -232,7 +249,7 @@ fn http_reuse(context: &mut ProxyContext<'_>, line: &Line) {
 
 #[cfg(test)]
 mod tests {
-    use super::draws;
+    use super::{decay, draws};
 
     #[test]
     fn draws_of_random() {
@@ -246,6 +263,21 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(draws(text), expected.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn decay_of_ewma() {
+        let rows = [
+            ("ewma", Ok(10_000)),
+            ("ewma(500ms)", Ok(500)),
+            ("ewma(5s)", Ok(5_000)),
+            ("ewma(0)", Err("balance ewma : '0' is no time to forget slow answers in.")),
+            ("ewma(x)", Err("balance ewma : 'x' is no time to forget slow answers in.")),
+            ("ewma(3s", Err("balance ewma : missing closing parenthesis.")),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(decay(text), expected.map_err(str::to_owned), "{text}");
         }
     }
 }

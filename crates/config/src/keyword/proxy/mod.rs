@@ -15,6 +15,7 @@ mod limits;
 mod listening;
 mod logs;
 mod persistence;
+mod reliability;
 mod removed;
 mod rules;
 mod stats;
@@ -104,6 +105,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Choice of a server", rows: balance::TABLE },
     Family { title: "Hashes", rows: hash::TABLE },
     Family { title: "Queues, rates and retries", rows: limits::TABLE },
+    Family { title: "Servers that fail", rows: reliability::TABLE },
     Family { title: "Choice of a backend", rows: switching::TABLE },
     Family { title: "Timeouts", rows: timeouts::TABLE },
     Family { title: "Errors and monitoring", rows: errors::TABLE },

@@ -5,6 +5,7 @@ mod arrivals;
 mod gates;
 mod lists;
 mod model;
+mod outliers;
 mod scenarios;
 mod states;
 mod threads;

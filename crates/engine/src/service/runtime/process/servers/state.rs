@@ -78,7 +78,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         server.name,
         match status.admin {
             Admin::Maintenance => STOPPED,
-            _ if !status.up => STOPPED,
+            _ if !status.up || status.ejected => STOPPED,
             _ if status.stopping => STOPPING,
             _ => RUNNING,
         },

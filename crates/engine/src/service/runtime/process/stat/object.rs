@@ -436,6 +436,9 @@ impl<'a> Object<'a> {
             let leader = self.leader(server).filter(|_| status.inherited.maintenance);
             return leader.map_or_else(|| "MAINT".to_owned(), |leader| format!("MAINT (via {leader})"));
         }
+        if status.ejected {
+            return "EJECTED".to_owned();
+        }
         let mut checked = server;
         while let Some(leader) = checked.tracking.leader.and_then(|at| self.worker.shared.program.server_at(at)) {
             checked = leader;
@@ -543,6 +546,7 @@ impl<'a> Object<'a> {
             BalanceSpec::RdpCookie { .. } => "rdp-cookie",
             BalanceSpec::Hash(_) => "hash",
             BalanceSpec::Random { .. } => "random",
+            BalanceSpec::Ewma { .. } => "ewma",
             // HAProxy has no name for them here.
             BalanceSpec::Sticky | BalanceSpec::LogHash(_) => "unknown",
         })

@@ -1,0 +1,81 @@
+//! Tells the balance what becomes of requests at servers, says in the log who is ejected for that (`eject-outliers`), and
+//! lets them come back. Must never decide what a failure is.
+
+use config::spec::LogLevel;
+use policy::live::{Ejection, Reason, Seen};
+use policy::program::{Proxy, Server};
+
+use crate::facts::{Cause, Facts, Outcome};
+use crate::worker::Worker;
+
+use super::warm_up;
+
+/// What an answer shows of the server that gave it: how long it took to begin, and whether its status says that the server
+/// failed.
+pub fn of_answer(facts: &Facts) -> Seen {
+    // That a server does not know a method or a version is no failure of its own.
+    let failed = matches!(facts.status, 500 | 502..=504 | 506..=599);
+    // What an attempt elsewhere took is not this server's doing.
+    let begun = if facts.retries > 0 { facts.timings.connected } else { facts.timings.queued };
+    let took = begun.zip(facts.timings.response).map(|(begun, answered)| answered.saturating_since(begun));
+    Seen { took, failed }
+}
+
+/// A failure without an answer.
+pub const FAILED: Seen = Seen { took: None, failed: true };
+
+/// Whether a stream ended by its server's fault.
+pub fn is_servers_fault(outcome: Outcome) -> bool {
+    matches!(outcome.cause, Cause::Server | Cause::ServerTimeout)
+}
+
+/// Something was seen of a server.
+#[inline]
+pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce() -> Seen) {
+    if proxy.backend.as_ref().is_some_and(|backend| backend.heeds_answers()) {
+        note(worker, proxy, server, seen());
+    }
+}
+
+fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Seen) {
+    let state = &worker.shared.live.proxies[proxy.index];
+    let Some(ejection) = state.heed(server, seen, rt::now()) else { return };
+    if let Some(server) = proxy.server(server) {
+        let text = sentence(proxy, server, &ejection, state.queued(None).0);
+        worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+    }
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, come_back(proxy.index, server, ejection));
+}
+
+fn sentence(proxy: &Proxy, server: &Server, ejection: &Ejection, waiting: u32) -> String {
+    let reason = match ejection.reason {
+        Reason::Errors { failed, of } => format!("{failed} of its last {of} requests failed"),
+        Reason::Latency { mean, others } => {
+            format!("its answers take {}ms, those of the others {}ms", mean.as_millis(), others.as_millis())
+        }
+    };
+    format!(
+        "Server {}/{} is ejected for {}s: {reason}. {} servers ejected, {} left. {waiting} remaining in queue.",
+        proxy.name,
+        server.name,
+        ejection.period.as_secs_f64(),
+        ejection.ejected,
+        ejection.left,
+    )
+}
+
+/// Waits for the end of an ejection.
+async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
+    rt::sleep_until(ejection.until).await;
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let state = &worker.shared.live.proxies[proxy];
+    if !state.end_ejection(server, ejection.until, rt::now()) {
+        return;
+    }
+    let named = worker.proxy(proxy);
+    if let Some(server) = named.server(server) {
+        let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
+        worker.logger.message(Some(proxy), LogLevel::Notice, &text);
+    }
+    warm_up::watch(std::sync::Arc::clone(state));
+}

@@ -1,0 +1,123 @@
+//! `balance ewma`, Weir's own: the server with the lowest expected wait of a few drawn by lot. How long a server takes is a
+//! moving average that follows every slow answer at once and forgets it slowly ("peak EWMA"). Must never measure time.
+
+use super::random::Random;
+use super::{Row, State};
+use base::moment::Moment;
+use config::spec::BalanceSpec;
+use std::time::Duration;
+
+pub(super) const ROW: Row = Row {
+    name: "ewma",
+    doc: "Weir's own. Draws two servers by lot, each as likely as its weight says, and takes the one with the lower \
+          expected wait: how long its answers take to begin, times the requests that it would have, by its weight. A \
+          slow answer counts at once, and less and less over the time in parentheses (10 s).",
+    dynamic: true,
+    hashes: false,
+    make: |spec, hash| match spec {
+        BalanceSpec::Ewma { decay } => {
+            Some(State::Random(Random::by_wait(Waits::new(Duration::from_millis(*decay)), hash.balance_factor)))
+        }
+        _ => None,
+    },
+};
+
+/// How long servers take.
+#[derive(Debug)]
+pub(super) struct Waits {
+    /// Nanoseconds after which what was noted counts about a third.
+    decay: f64,
+    /// By server: nanoseconds, and when that was.
+    by_server: Vec<(f64, Moment)>,
+}
+
+impl Waits {
+    pub(super) fn new(decay: Duration) -> Self {
+        Self { decay: (decay.as_nanos() as f64).max(1.0), by_server: Vec::new() }
+    }
+
+    /// Room for so many servers; what is known of them stays.
+    pub(super) fn resize(&mut self, count: usize) {
+        self.by_server.resize(count.max(self.by_server.len()), (0.0, Moment::ZERO));
+    }
+
+    /// What a server's average is worth by now.
+    fn at(&self, server: usize, now: Moment) -> f64 {
+        let Some((wait, then)) = self.by_server.get(server) else { return 0.0 };
+        let age = now.saturating_since(*then).as_nanos() as f64;
+        wait * (-age / self.decay).exp()
+    }
+
+    /// A server took so long.
+    pub(super) fn note(&mut self, server: usize, took: Duration, now: Moment) {
+        let took = took.as_nanos() as f64;
+        let known = self.at(server, now);
+        let Some(entry) = self.by_server.get_mut(server) else { return };
+        // What is slower counts whole; what is faster as much as time has passed.
+        let wait = if took >= known {
+            took
+        } else {
+            let age = now.saturating_since(entry.1).as_nanos() as f64;
+            known + took * (1.0 - (-age / self.decay).exp())
+        };
+        *entry = (wait, now.max(entry.1));
+    }
+
+    /// What one more request is expected to wait there, where `in_flight` are being served; of a server that has never
+    /// answered yet as if it had not answered since long, once it has something to do.
+    pub(super) fn cost(&self, server: usize, in_flight: u32, weight: u32, now: Moment) -> f64 {
+        const UNKNOWN: f64 = 1e12;
+        let wait = self.at(server, now);
+        let requests = f64::from(in_flight) + 1.0;
+        let wait = if wait < 1.0 && in_flight > 0 { UNKNOWN } else { wait };
+        wait * requests / f64::from(weight.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Moment {
+        Moment::from_nanos(millis * 1_000_000)
+    }
+
+    fn waits() -> Waits {
+        let mut waits = Waits::new(Duration::from_secs(10));
+        waits.resize(2);
+        waits
+    }
+
+    #[test]
+    fn slow_answers_count_at_once_and_are_forgotten_slowly() {
+        let mut waits = waits();
+        waits.note(0, Duration::from_millis(10), at(0));
+        waits.note(0, Duration::from_millis(500), at(100));
+        assert_eq!(waits.at(0, at(100)), 500e6);
+        for quick in 0..10 {
+            waits.note(0, Duration::from_millis(10), at(110 + 10 * quick));
+        }
+        assert!(waits.at(0, at(200)) > 490e6, "ten quick answers in a moment prove little");
+        let third = waits.at(0, at(10_100));
+        assert!((170e6..190e6).contains(&third), "{third}");
+        assert!(waits.at(0, at(100_000)) < 1e6);
+    }
+
+    #[test]
+    fn steady_answers_are_what_they_are() {
+        let mut waits = waits();
+        for step in 0..1_000 {
+            waits.note(0, Duration::from_millis(20), at(step * 50));
+        }
+        let known = waits.at(0, at(49_950));
+        assert!((19.9e6..20.1e6).contains(&known), "{known}");
+    }
+
+    #[test]
+    fn who_never_answered_is_tried_with_one_request_at_a_time() {
+        let mut waits = waits();
+        waits.note(0, Duration::from_millis(20), at(0));
+        assert!(waits.cost(1, 0, 1, at(1)) < waits.cost(0, 0, 1, at(1)));
+        assert!(waits.cost(1, 1, 1, at(1)) > waits.cost(0, 9, 1, at(1)));
+    }
+}
