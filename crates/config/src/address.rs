@@ -67,7 +67,9 @@ impl AddressRules {
     };
     /// `dgram-bind`.
     pub const DGRAM_BIND: Self = Self { stream: false, datagram: true, kind: SocketKind::Datagram, ..Self::BIND };
-    /// `log` and `nameserver`.
+    /// `nameserver`.
+    pub const NAMESERVER: Self = Self { port_required: true, descriptor: false, ..Self::LOG };
+    /// `log`.
     pub const LOG: Self = Self {
         port_required: false,
         port_range: false,

@@ -9,6 +9,7 @@ pub mod listener;
 pub mod orders;
 pub mod outgoing;
 pub(crate) mod probes;
+pub mod resolve;
 pub mod service;
 pub mod session;
 pub mod sockets;
@@ -136,6 +137,7 @@ pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     }
     drop(accepting);
     check::start(&worker);
+    resolve::start(&worker);
     rt::spawn(rt::Class::Normal, u64::MAX, reap(Rc::clone(&worker)));
     rt::spawn(rt::Class::Normal, u64::MAX, purge(Rc::clone(&worker)));
 }

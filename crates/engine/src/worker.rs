@@ -2,6 +2,7 @@
 //! thread; what workers share is reached through the generation.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,6 +24,7 @@ use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
 use crate::listener::Listening;
 use crate::outgoing::Outgoing;
+use crate::resolve::{Resolving, Section};
 use crate::service::log::{Logger, Targets};
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
@@ -49,6 +51,8 @@ pub struct Shared {
     pub outgoing: Outgoing,
     /// Where checks go since somebody ordered it.
     pub probing: crate::check::Targets,
+    /// Names that are followed, and what is counted of those who are asked.
+    pub resolving: Resolving,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -106,6 +110,7 @@ impl Shared {
         Self {
             outgoing: Outgoing::new(&program),
             probing: crate::check::Targets::default(),
+            resolving: Resolving::new(&program),
             program,
             counters,
             live,
@@ -256,6 +261,8 @@ pub struct Worker {
     pub links: WorkerLinks,
     /// Where lines go.
     pub logger: Logger,
+    /// The sections of name servers that it serves, by index.
+    pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
     sessions: RefCell<Slab<Rc<Session>>>,
     facts: RefCell<Vec<SharedFacts>>,
     /// Tasks that want to know of a stop.
@@ -286,6 +293,7 @@ impl Worker {
             tables,
             links: WorkerLinks::new(id),
             logger,
+            sections: RefCell::default(),
             sessions: RefCell::default(),
             facts: RefCell::default(),
             watchers: RefCell::default(),

@@ -19,6 +19,7 @@ pub mod pattern;
 pub mod persistence;
 pub mod processors;
 pub mod program;
+pub mod resolve;
 pub mod rows;
 pub mod rule;
 pub mod sample;

@@ -5,6 +5,7 @@
 pub mod client_hello;
 pub mod client_ip;
 pub mod date;
+pub mod dns;
 pub mod h1;
 pub mod http;
 pub mod proxy_protocol;

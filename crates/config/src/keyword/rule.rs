@@ -141,7 +141,7 @@ pub(crate) const TABLE: &[Action] = &[
         "[profile <name>]",
         "Writes a log line now.",
     ),
-    action(
+    works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "do-resolve",
         "(<variable>,<resolvers>[,<option>...]) <expression>",
@@ -500,7 +500,9 @@ fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
 /// Whether that action works in that rule set.
 fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
     let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
-    matches!(action.status, Status::Supported(()) | Status::Tuning)
+    // The sessions of TCP do not wait for names yet.
+    let waits = action.name == "do-resolve" && set != HTTP_REQUEST;
+    matches!(action.status, Status::Supported(()) | Status::Tuning) && !waits
 }
 
 /// Reads a rule whose action is the word at `at`.

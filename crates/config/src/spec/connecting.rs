@@ -1,7 +1,7 @@
 //! How connections to servers are made: the part of `server` and `default-server` lines, and the `source` and
 //! `srvtcpka-*` lines of a backend, that says it (configuration manual, sections 4.2 and 5.2).
 
-use super::{AddressSpec, KeepAliveSpec};
+use super::{AddressSpec, KeepAliveSpec, ResolvingSpec};
 use crate::span::Spanned;
 
 /// What a `server` line says about connections to its server.
@@ -31,6 +31,8 @@ pub struct ConnectingSpec {
     pub redirect: Option<String>,
     /// `init-addr`; empty where none was written.
     pub initial_address: Vec<InitialAddress>,
+    /// How its name is resolved while it serves.
+    pub resolving: ResolvingSpec,
 }
 
 /// `source <address>[:<port>[-<port>]] [usesrc …] [interface …]`.

@@ -3,8 +3,8 @@
 use crate::document::Word;
 
 use super::{
-    GlobalChecksSpec, GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec, ProcessorsSpec, RatesSpec,
-    RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec,
+    ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -62,6 +62,8 @@ pub struct GlobalSpec {
     pub node: Option<String>,
     /// `nosplice`.
     pub nosplice: bool,
+    /// `dns-accept-family`.
+    pub dns_families: DnsFamilies,
     /// `unix-bind`.
     pub unix_bind: UnixBindSpec,
     /// `expose-deprecated-directives`.

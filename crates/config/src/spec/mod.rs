@@ -19,6 +19,7 @@ mod persistence;
 mod processors;
 mod proxy;
 mod reliability;
+mod resolvers;
 mod rights;
 mod ring;
 mod rules;
@@ -64,6 +65,7 @@ pub use proxy::{
     SpliceSpec, TimeoutsSpec,
 };
 pub use reliability::{OutlierSpec, RetryBudgetSpec};
+pub use resolvers::{DnsFamilies, HoldSpec, NameserverSpec, ResolversSpec, ResolvingSpec};
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};
@@ -98,6 +100,8 @@ pub struct SectionsSpec {
     pub log_forwards: Vec<LogForwardSpec>,
     /// `healthcheck`.
     pub healthchecks: Vec<HealthcheckSpec>,
+    /// `resolvers`.
+    pub resolvers: Vec<ResolversSpec>,
     /// `userlist`.
     pub userlists: Vec<UserlistSpec>,
     /// `namespace_list`: the namespaces that PROXY headers may name.

@@ -6,11 +6,12 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec,
-    HealthcheckSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
-    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, OptionsSpec, PersistenceSpec, PortSpec,
-    ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, RingServerSpec, RingSpec, RuleLineSpec,
-    RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
-    SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
+    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, NameserverSpec, OptionsSpec,
+    PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec,
+    RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec,
+    ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec,
+    UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -51,8 +52,16 @@ pub fn spec(spec: &Spec) -> String {
         spec.global.logs.iter().for_each(|one| log(one, &mut out));
         sockets.iter().for_each(|one| bind(one, &mut out));
     }
-    let SectionsSpec { rings, log_forwards, http_errors, userlists, namespaces, log_profiles, healthchecks } =
-        &spec.sections;
+    let SectionsSpec {
+        rings,
+        log_forwards,
+        http_errors,
+        userlists,
+        namespaces,
+        log_profiles,
+        healthchecks,
+        resolvers: asked,
+    } = &spec.sections;
     for HealthcheckSpec { name, check: rules, typed } in healthchecks {
         let _ = write!(out, "healthcheck {} typed={typed}", name.value);
         check(rules, &mut out);
@@ -72,6 +81,7 @@ pub fn spec(spec: &Spec) -> String {
             let _ = writeln!(out, "  errorfile {status} {path} {} bytes", content.len());
         }
     }
+    asked.iter().for_each(|one| resolvers(one, &mut out));
     rings.iter().for_each(|one| ring(one, &mut out));
     log_forwards.iter().for_each(|one| log_forward(one, &mut out));
     for LogProfileSpec { span, name, tag, steps } in log_profiles {
@@ -85,6 +95,27 @@ pub fn spec(spec: &Spec) -> String {
     }
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
+}
+
+fn resolvers(section: &ResolversSpec, out: &mut String) {
+    let ResolversSpec { span, name, nameservers, payload, retries, timeout_resolve, timeout_retry, hold } = section;
+    let _ = write!(out, "resolvers {} @{}", name.value, span.line);
+    field(out, "payload", payload, &512);
+    field(out, "retries", retries, &3);
+    field(out, "resolve", timeout_resolve, &1_000);
+    field(out, "retry", timeout_retry, &1_000);
+    changed!(out, hold, HoldSpec::default(), HoldSpec { valid, obsolete, nx, refused, timeout, other } but {});
+    out.push('\n');
+    for one in nameservers {
+        match one {
+            NameserverSpec::Named { name, address: at } => {
+                let _ = writeln!(out, "  nameserver@{} {} {}", at.span.line, name.value, address(&at.value));
+            }
+            NameserverSpec::OfSystem(span) => {
+                let _ = writeln!(out, "  of the system@{}", span.line);
+            }
+        }
+    }
 }
 
 fn ring(ring: &RingSpec, out: &mut String) {
@@ -104,7 +135,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     changed!(out, global, default, GlobalSpec {
         maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
-        expose_experimental, maxpipes, processors, rights, machine, tokens, checks,
+        expose_experimental, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables });
     for SetVariableSpec { name, is_format, value } in &global.variables {
         let value: Vec<&str> = value.iter().map(|word| word.text.as_str()).collect();
@@ -387,7 +418,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
     changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {
         source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
-        redirect, initial_address,
+        redirect, initial_address, resolving,
     } but { proxy_header });
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
         v1, v2, checksum, unique_id, fields,

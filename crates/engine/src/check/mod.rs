@@ -116,6 +116,10 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: Report) {
     let state = &worker.shared.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
+    if report.status == CheckStatus::L4Timeout {
+        // It may have moved.
+        crate::resolve::suspect(worker, server);
+    }
     let (told, transition) = state.end_check(server.index, checker, report.clone(), rt::now());
     announce(worker, (proxy, server), checker, &report, (told, transition, online));
 }

@@ -517,7 +517,7 @@ fn address_of(address: &ServerAddress) -> Option<Address> {
         ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
         ServerAddress::Unix(path) => Address::Unix(path.clone()),
         ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) => return None,
+        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
     })
 }
 

@@ -48,6 +48,8 @@ pub enum Cause<'a> {
     Order,
     /// It tracks this server.
     Leader(&'a str),
+    /// Its name was resolved, or for this reason not.
+    Name(&'a str),
 }
 
 /// Changes something about a server, and sees to what follows. `change` says what it did, if anything.

@@ -377,7 +377,7 @@ fn fixed_address(address: &ServerAddress) -> Option<Address> {
         ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
         ServerAddress::Unix(path) => Address::Unix(path.clone()),
         ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) => return None,
+        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
     })
 }
 

@@ -250,7 +250,10 @@ fn server_address(session: &Session, server: &Server) -> Endpoint {
             let destination = session.known_destination().map_or(0, |address| address.port());
             Endpoint::Inet((*ip, port.resolve(destination)).into())
         }
-        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => Endpoint::Unix(0),
+        ServerAddress::Unix(_)
+        | ServerAddress::Abstract(_)
+        | ServerAddress::Descriptor(_)
+        | ServerAddress::Unresolved { .. } => Endpoint::Unix(0),
     }
 }
 

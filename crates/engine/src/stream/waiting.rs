@@ -5,10 +5,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::program::Proxy;
-use policy::rule::{BodyWait, Wait};
+use policy::rule::{BodyWait, NameLookup, Wait};
 use wire::http::{Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering::{self, Missing};
 use crate::stream::evaluate::View;
@@ -39,6 +40,11 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
             let deadline = Some(rt::now() + *limit);
             let large = session.worker.shared.program.global.large_bufsize.filter(|_| *large);
             buffering::wait_until(session, client, facts, deadline, (*least, large)).await
+        }
+        Wait::Lookup(lookup) => {
+            look_up(session, client, facts, lookup).await;
+            facts.borrow_mut().timings.request = Some(rt::now());
+            Ok(())
         }
         Wait::Hint(name, format) => {
             let hint = {
@@ -74,6 +80,22 @@ fn hint(name: &[u8], value: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(b"\r\n");
     out
+}
+
+/// `do-resolve`: the variable is set where an address is found.
+async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
+    let name = {
+        let facts = facts.borrow();
+        View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| lookup.name(context))
+    };
+    let (Some(name), Some(section)) = (name, lookup.section) else { return };
+    let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4).await;
+    if let Some(ip) = ip {
+        let facts = facts.borrow();
+        View::request(session, &client.stream, &facts)
+            .behind(client.input.data())
+            .lend(|context| lookup.store(context, ip));
+    }
 }
 
 async fn pass(client: &mut Client, period: Duration) {

@@ -24,6 +24,7 @@ mod panics;
 mod private;
 mod queueing;
 mod rates;
+mod resolving;
 mod retries;
 mod retry_on;
 mod reuse;

@@ -58,7 +58,7 @@ pub fn add_server(
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
-    let server = compiler.server(&names, (written_proxy, &backend.check), index, &written, spec.global.tune.bufsize);
+    let server = compiler.server(spec, &names, (written_proxy, &backend.check), index, &written);
     let lists = compiler.shared.lists.take().finish();
     if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
         let head = format!("'server {}/{}' : ", compiled.name, written.name.value);

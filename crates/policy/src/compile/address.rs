@@ -20,33 +20,42 @@ impl Compiler<'_> {
         }
     }
 
-    /// A server's address by the methods of `init-addr`, and whether it is one. The error is what to say.
+    /// A server's address by the methods of `init-addr`. `is_followed`: it will be resolved while it serves. The error is
+    /// what to say.
     pub(super) fn initial_address(
         &mut self,
         written: &AddressSpec,
         methods: &[InitialAddress],
-    ) -> Result<(ServerAddress, bool), String> {
+        is_followed: bool,
+    ) -> Result<ServerAddress, String> {
         let AddressSpec::Inet { host: HostSpec::Name(name), family, port, kind } = written else {
-            return match self.server_address(written) {
-                Ok(address) => Ok((address, true)),
-                Err(host) => Err(format!("could not resolve address '{host}'.")),
-            };
+            return self.server_address(written).map_err(|host| format!("could not resolve address '{host}'."));
         };
         let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind };
         // There is no state file, so nothing is known of earlier addresses.
-        let methods = if methods.is_empty() { &[InitialAddress::Libc] } else { methods };
+        let methods = match methods {
+            // Whoever is followed may begin without an address.
+            [] if is_followed => &[InitialAddress::Libc, InitialAddress::None],
+            [] => &[InitialAddress::Libc][..],
+            methods => methods,
+        };
+        let is_service = name.starts_with('_');
         for method in methods {
-            let (host, resolved) = match method {
+            let host = match method {
                 InitialAddress::Last => continue,
-                InitialAddress::Libc => (HostSpec::Name(name.clone()), true),
-                InitialAddress::None => (HostSpec::Any, false),
-                InitialAddress::Address(ip) => (HostSpec::Ip(*ip), true),
+                // The system's resolver knows no services.
+                InitialAddress::Libc if is_service => continue,
+                InitialAddress::Libc => HostSpec::Name(name.clone()),
+                InitialAddress::None => {
+                    return Ok(ServerAddress::Unresolved { port: unresolved_port(*port, is_service) });
+                }
+                InitialAddress::Address(ip) => HostSpec::Ip(*ip),
             };
             if let Ok(address) = self.server_address(&with(host)) {
-                return Ok((address, resolved));
+                return Ok(address);
             }
         }
-        Err(if methods.contains(&InitialAddress::Libc) {
+        Err(if methods.contains(&InitialAddress::Libc) && !is_service {
             format!("could not resolve address '{name}'.")
         } else {
             format!("no method found to resolve address '{name}'.")
@@ -89,6 +98,16 @@ impl Compiler<'_> {
             AddressSpec::Abstract { name, unpadded, .. } => LogAddress::Abstract(abstract_name(name, *unpadded)),
             AddressSpec::Descriptor { fd, .. } => LogAddress::Descriptor(*fd),
         })
+    }
+}
+
+/// The port of a server that has no address yet. A service brings its own.
+fn unresolved_port(port: PortSpec, is_service: bool) -> ServerPort {
+    match port {
+        PortSpec::Exact(port) | PortSpec::Range(port, _) => ServerPort::Exact(port),
+        PortSpec::None if is_service => ServerPort::Exact(0),
+        PortSpec::None => ServerPort::Offset(0),
+        PortSpec::Offset(offset) => ServerPort::Offset(offset),
     }
 }
 

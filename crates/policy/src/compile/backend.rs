@@ -10,7 +10,7 @@ use crate::rule::ServerChoice;
 use crate::sample::Place;
 use base::hash::{avalanche, xxh32};
 use config::diagnostic::Form;
-use config::spec::{BalanceSpec, HashKey, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
+use config::spec::{AddressSpec, BalanceSpec, HashKey, HostSpec, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
 use config::text;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,10 +19,9 @@ impl Compiler<'_> {
     pub(super) fn backend(&mut self, spec: &Spec, proxy: usize, written: &ProxySpec, choice: ServerChoice) -> Backend {
         let check = self.check(spec, proxy, written);
         let servers = written.servers.iter().enumerate();
-        let bufsize = spec.global.tune.bufsize;
         let names = &self.names(spec, Some(proxy));
         let servers = servers
-            .filter_map(|(index, server)| self.server(names, (written, &check), index, server, bufsize))
+            .filter_map(|(index, server)| self.server(spec, names, (written, &check), index, server))
             .collect::<Vec<_>>();
         if written.kind == ProxyKind::Backend {
             // Only checks ask for it; what is wrong with it is told all the same.
@@ -75,27 +74,28 @@ impl Compiler<'_> {
 
     pub(super) fn server(
         &mut self,
+        spec: &Spec,
         names: &SpecNames<'_>,
         (proxy, check): (&ProxySpec, &Check),
         index: usize,
         written: &ServerSpec,
-        bufsize: Option<u32>,
     ) -> Option<Server> {
         let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
-        let (address, resolved) =
-            match self.initial_address(&written.address.value, &written.connecting.initial_address) {
-                Ok(address) => address,
-                Err(message) => {
-                    self.alert(written.address.span, Form::Parsing, format!("{head}{message}"));
-                    return None;
-                }
-            };
+        let resolving = self.resolving(spec, proxy, written).map(Box::new);
+        let methods = &written.connecting.initial_address;
+        let address = match self.initial_address(&written.address.value, methods, resolving.is_some()) {
+            Ok(address) => address,
+            Err(message) => {
+                self.alert(written.address.span, Form::Parsing, format!("{head}{message}"));
+                return None;
+            }
+        };
         let connecting = self.connecting(names, proxy, written, &address, &head);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);
         let place = place(written, &address);
         let log = match proxy.mode {
-            Mode::Log => Some(self.log_server(proxy, written, &address, bufsize)?),
+            Mode::Log => Some(self.log_server(proxy, written, &address, spec.global.tune.bufsize)?),
             Mode::Tcp | Mode::Http => None,
         };
         // Zero means "no limit" for both.
@@ -109,14 +109,18 @@ impl Compiler<'_> {
             serial: 0,
             name: written.name.value.as_str().into(),
             id: written.id,
+            host: match &written.address.value {
+                AddressSpec::Inet { host: HostSpec::Name(name), .. } => Some(name.as_str().into()),
+                _ => None,
+            },
+            resolving,
             address,
             weight: written.weight.min(256),
             maxconn,
             minconn: minconn.filter(|minconn| Some(*minconn) < maxconn),
             strict_maxconn: written.limits.strict_maxconn,
             maxqueue: limit(written.maxqueue),
-            // Nothing can be sent to a server without an address.
-            disabled: written.disabled || !resolved,
+            disabled: written.disabled,
             backup: written.backup,
             guid: written.balance.guid.as_deref().map(Into::into),
             fixed: false,

@@ -152,6 +152,9 @@ impl Compiler<'_> {
 
 /// Whether the address to connect to depends on the one that the client connected to.
 fn follows_the_client(address: &ServerAddress) -> bool {
-    matches!(address, ServerAddress::Inet { ip, port }
-        if ip.is_unspecified() || matches!(port, ServerPort::Offset(_)))
+    match address {
+        ServerAddress::Inet { ip, port } => ip.is_unspecified() || matches!(port, ServerPort::Offset(_)),
+        ServerAddress::Unresolved { port } => matches!(port, ServerPort::Offset(_)),
+        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => false,
+    }
 }

@@ -16,6 +16,7 @@ mod listening;
 mod log;
 mod names;
 mod persistence;
+mod resolvers;
 mod rules;
 mod table;
 #[cfg(test)]
@@ -162,6 +163,7 @@ pub fn compile(
         }
     }
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
+    let resolvers = compiler.resolvers(spec);
     let userlists = compiler.userlists(spec);
     for (proxy, list) in compiler.shared.asked.take() {
         if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
@@ -186,6 +188,7 @@ pub fn compile(
         rings,
         log_forwards,
         profiles,
+        resolvers,
         userlists,
         namespaces,
         servers,
@@ -359,6 +362,7 @@ impl<'a> Compiler<'a> {
         spelling: Option<&Arc<Spelling>>,
     ) -> Proxy {
         let compiled = self.rules(spec, index, written);
+        self.check_lookups(&written.name.value, &compiled.rules);
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
         Proxy {

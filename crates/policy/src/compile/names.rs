@@ -216,6 +216,13 @@ impl Names for SpecNames<'_> {
         (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
     }
 
+    fn resolvers(&self, name: &str) -> Option<usize> {
+        let sections = &self.spec.sections.resolvers;
+        let written = sections.iter().position(|section| section.name.value == name);
+        // The one that is always there stands behind those that are written.
+        written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
+    }
+
     fn declare(&self, variable: &Variable) {
         self.shared.known.borrow_mut().add(variable);
     }

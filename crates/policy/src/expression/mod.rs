@@ -43,6 +43,11 @@ pub trait Names {
         let _ = name;
         None
     }
+    /// A `resolvers` section's index.
+    fn resolvers(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
     /// A stick table's index.

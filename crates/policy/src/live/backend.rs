@@ -217,6 +217,11 @@ impl ProxyState {
         self.backend.lock().enable(server, checker, enabled)
     }
 
+    /// Whether a server has an address. Without one it is in maintenance.
+    pub fn set_resolved(&self, server: usize, resolved: bool, now: Moment) -> Option<Transition> {
+        wake(self.backend.lock().set_resolved(server, resolved, now))
+    }
+
     /// Gives servers that warm up (`slowstart`) what is due by now. When the next step is due; `None`: all are warm.
     pub fn advance(&self, now: Moment) -> Option<Moment> {
         let (next, wakers) = self.backend.lock().advance(now);

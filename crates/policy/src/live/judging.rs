@@ -39,6 +39,11 @@ impl Servers {
         })
     }
 
+    /// It has an address now, or none any more.
+    pub(super) fn set_resolved(&mut self, server: usize, resolved: bool, now: Moment) -> Outcome {
+        self.turn(server, now, |state| state.resolved = resolved)
+    }
+
     /// The server that this one tracks stands like that.
     pub(super) fn follow(&mut self, server: usize, leader: Standing, now: Moment) -> Outcome {
         self.turn(server, now, |state| {

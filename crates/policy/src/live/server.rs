@@ -5,7 +5,7 @@ use super::queue::Queue;
 use super::warming::Warming;
 use super::{Admin, Inherited};
 use crate::check::{Health, Operation};
-use crate::program;
+use crate::program::{self, ServerAddress};
 use base::moment::Moment;
 use config::spec::InitialState;
 use std::task::Waker;
@@ -25,6 +25,8 @@ pub(super) struct ServerState {
     pub(super) forced: Admin,
     /// What it has of the server that it tracks.
     pub(super) inherited: Inherited,
+    /// It has an address.
+    pub(super) resolved: bool,
     /// What it does.
     pub(super) operation: Operation,
     /// It tracks another server: what that one does, it does.
@@ -70,6 +72,7 @@ impl ServerState {
             place: server.place,
             forced: if server.disabled { Admin::Maintenance } else { Admin::Ready },
             inherited: Inherited::default(),
+            resolved: !matches!(server.address, ServerAddress::Unresolved { .. }),
             operation: if up { Operation::Up } else { Operation::Down },
             follows: server.tracking.leader.is_some(),
             initial: check.map_or(InitialState::None, |check| check.initial),
@@ -88,9 +91,10 @@ impl ServerState {
         }
     }
 
-    /// What is wanted of it, by whomever.
+    /// What is wanted of it, by whomever; without an address it is in maintenance.
     pub(super) fn admin(&self) -> Admin {
         match (self.forced, self.inherited) {
+            _ if !self.resolved => Admin::Maintenance,
             (Admin::Maintenance, _) | (_, Inherited { maintenance: true, .. }) => Admin::Maintenance,
             (Admin::Drain, _) | (_, Inherited { drain: true, .. }) => Admin::Drain,
             (Admin::Ready, _) => Admin::Ready,

@@ -131,7 +131,9 @@ impl Servers {
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
         let is_enabled = |server: &usize| {
-            self.servers.get(*server).is_some_and(|server| (request.forced && !server.removed) || server.is_usable())
+            self.servers
+                .get(*server)
+                .is_some_and(|server| (request.forced && server.resolved && !server.removed) || server.is_usable())
         };
         request.server.filter(is_enabled).or(self.backup)
     }
@@ -398,6 +400,7 @@ impl Servers {
         Some(ServerStatus {
             admin: state.admin(),
             forced: state.forced,
+            resolved: state.resolved,
             inherited: state.inherited,
             up: state.operation != Operation::Down,
             stopping: state.operation == Operation::Stopping,

@@ -69,6 +69,8 @@ pub struct ServerStatus {
     pub forced: Admin,
     /// What it has of the server that it tracks.
     pub inherited: Inherited,
+    /// It has an address; false while its name cannot be resolved.
+    pub resolved: bool,
     /// What its checks say; true without any.
     pub up: bool,
     /// Its checks say that it wants no new clients.

@@ -34,6 +34,11 @@ pub enum ServerAddress {
         /// The port.
         port: ServerPort,
     },
+    /// Nowhere yet: its name has not been resolved.
+    Unresolved {
+        /// The port, once it has an address.
+        port: ServerPort,
+    },
     /// A UNIX socket.
     Unix(PathBuf),
     /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.

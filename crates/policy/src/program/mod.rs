@@ -14,6 +14,7 @@ mod listening;
 mod log;
 mod log_forward;
 mod proxy;
+mod resolvers;
 mod runtime;
 mod table;
 mod tokens;
@@ -34,6 +35,7 @@ pub use log::{
 };
 pub use log_forward::LogForward;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
+pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
 pub use table::{Layout, StickTable};
 pub use tokens::TokenLimits;
@@ -60,6 +62,8 @@ pub struct Program {
     pub log_forwards: Vec<LogForward>,
     /// `log-profile` sections.
     pub profiles: Box<[LogProfile]>,
+    /// Name servers, by section.
+    pub resolvers: Vec<Resolvers>,
     /// Users, by list.
     pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.

@@ -3,7 +3,7 @@
 use super::Tracking;
 use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
-    LogTarget, Reception, ServerAddress, UniqueId,
+    LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
 use crate::balance::Recogniser;
 use crate::capture::CapturePlan;
@@ -255,6 +255,10 @@ pub struct Server {
     pub name: Box<str>,
     /// `id`, else its position counted from 1.
     pub id: u32,
+    /// The name that its address was written by, if it was one.
+    pub host: Option<Box<str>>,
+    /// How that is followed while it serves; `None`: not at all.
+    pub resolving: Option<Box<Resolving>>,
     /// Where it listens.
     pub address: ServerAddress,
     /// `weight`, 0 to 256.

@@ -4,7 +4,7 @@ use super::{GlobalContext, GlobalKeyword, lifetime, not_yet, removed, supported,
 use crate::document::Line;
 use crate::keyword::argument::{milliseconds, only};
 use crate::keyword::paths::default_path;
-use crate::spec::SetVariableSpec;
+use crate::spec::{DnsFamilies, SetVariableSpec};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -53,7 +53,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\"."),
     not_yet("shm-stats-file", "<name>", "Shared memory that keeps the counters across reloads."),
     not_yet("shm-stats-file-max-objects", "<number>", "Objects that fit into the shared counters."),
-    not_yet("dns-accept-family", "<family>[,...]", "Address families that a resolver's answer may have."),
+    supported(
+        "dns-accept-family",
+        "{ auto | <family>[,<family>] }",
+        "Address families that a resolver's answer may have.",
+        dns_accept_family,
+    ),
     not_yet("anonkey", "<key>", "Key that hides names and addresses in dumps."),
     not_yet("cluster-secret", "<secret>", "Secret that instances of a cluster share, for keys derived from it."),
     supported("presetenv", "<name> <value>", "Sets an environment variable unless it is set already.", environment),
@@ -99,6 +104,33 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
 
 fn flag(context: &mut GlobalContext<'_>, line: &Line) -> bool {
     !context.report.too_many(line, 1, line.keyword())
+}
+
+fn dns_accept_family(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "dns-accept-family";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let (mut ipv4, mut ipv6, mut auto) = (false, false, false);
+    for family in line.text(1).split(',') {
+        match family {
+            "ipv4" => ipv4 = true,
+            "ipv6" => ipv6 = true,
+            "auto" => auto = true,
+            _ => {
+                let message =
+                    format!("'{NAME}' expects a comma-delimited list of 'ipv4' and 'ipv6' but got '{family}'.");
+                return context.report.alert(line.span(1), message);
+            }
+        }
+    }
+    context.spec.dns_families = match (ipv4, ipv6) {
+        (true, true) => DnsFamilies::Both,
+        (true, false) if !auto => DnsFamilies::Ipv4,
+        (false, true) if !auto => DnsFamilies::Ipv6,
+        (_, true) => DnsFamilies::Both,
+        (_, false) => DnsFamilies::Auto,
+    };
 }
 
 fn daemon(context: &mut GlobalContext<'_>, line: &Line) {

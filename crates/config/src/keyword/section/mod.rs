@@ -59,6 +59,10 @@ const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> 
     Keyword::new((), name, usage, doc, Status::NotYet)
 }
 
+const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sentence: &'static str) -> SectionKeyword {
+    Keyword::new((), name, usage, doc, Status::Removed(sentence))
+}
+
 /// A section, or a list of names inside one.
 #[derive(Debug)]
 pub(crate) struct SectionRow {
@@ -108,7 +112,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("mailers", "<name>", "Mail servers.", mailers::TABLE),
     section("namespace_list", "", "Network namespaces.", namespace_list::TABLE).opened(namespace_list::open, None),
     section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
-    section("resolvers", "<name>", "Name servers.", resolvers::TABLE),
+    section("resolvers", "<name>", "Name servers.", resolvers::TABLE).opened(resolvers::open, None),
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
         .opened(ring::open, Some("unknown statement")),
     section("traces", "", "Developers' traces.", traces::TABLE),
@@ -214,6 +218,12 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
             let second = line.text(1);
             let message = match word.text.as_str() {
                 "option" => format!("unknown option '{second}' in {} section.", row.name),
+                "timeout" if row.name == "resolvers" && second.is_empty() => {
+                    "'timeout' expects 'retry' or 'resolve' and <time> as arguments.".to_owned()
+                }
+                "timeout" if row.name == "resolvers" => {
+                    format!("'timeout' expects 'retry' or 'resolve' and <time> as arguments got '{second}'.")
+                }
                 first => format!("unknown keyword '{first} {second}' in {} section.", row.name),
             };
             let seconds = row.rows.iter().filter_map(|row| row.name.split_once(' ')).filter(|name| name.0 == word.text);

@@ -34,3 +34,13 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
         log_protocol: draft.log.protocol,
     })
 }
+
+/// Reads the options of a name server that is asked over TCP: those of servers.
+pub(crate) fn read_nameserver(line: &Line, environment: &Environment, report: &mut Report<'_>) {
+    let Some(name) = line.words.get(1) else { return };
+    let mut draft = ServerDraft::default();
+    let mut server = ServerContext::new(&mut draft, Some(&name.text), environment);
+    let unread = read_options(&mut server, line, 3);
+    let problems = server.problems;
+    tell(report, &format!("'server (null)/{}' : ", name.text), "", problems, &unread);
+}

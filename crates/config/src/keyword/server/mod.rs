@@ -27,7 +27,7 @@ use crate::spec::{
 };
 use crate::suggest;
 
-pub(crate) use detached::{Detached, read as read_detached};
+pub(crate) use detached::{Detached, read as read_detached, read_nameserver};
 pub(crate) use template::read_template;
 
 /// What the options of a line say; `default-server` sets where the next lines start from.

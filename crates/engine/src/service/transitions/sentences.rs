@@ -43,6 +43,7 @@ impl Scene<'_> {
     fn via(&self) -> String {
         match self.cause {
             Cause::Leader(leader) => format!(" via {leader}"),
+            Cause::Name(reason) => format!(" ({reason})"),
             _ => String::new(),
         }
     }
@@ -90,7 +91,11 @@ impl Scene<'_> {
         let forced = if before.forced == Admin::Maintenance { "forced " } else { "" };
         let doing = if after.up { "UP" } else { "DOWN" };
         let ready = if after.admin == Admin::Drain { "DRAIN" } else { "READY" };
-        let mut told = vec![(LogLevel::Notice, format!("is {doing}/{ready} (leaving {forced}maintenance)."))];
+        let text = match self.cause {
+            Cause::Name(host) => format!("('{host}') is {doing}/{ready} (resolves again)."),
+            _ => format!("is {doing}/{ready} (leaving {forced}maintenance)."),
+        };
+        let mut told = vec![(LogLevel::Notice, text)];
         told.extend(self.still_draining());
         told
     }
@@ -149,7 +154,7 @@ impl Scene<'_> {
             Cause::Told => String::new(),
             Cause::Check(report) => format!(", {}", crate::check::reason(report)),
             Cause::Order => ", changed from CLI".to_owned(),
-            Cause::Leader(_) => self.via(),
+            Cause::Leader(_) | Cause::Name(_) => self.via(),
         };
         Some(match now {
             Operation::Down => {

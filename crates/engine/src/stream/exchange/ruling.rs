@@ -183,7 +183,7 @@ impl Exchange<'_> {
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
             // Of requests.
-            Wait::Hint(..) => Held::Over,
+            Wait::Hint(..) | Wait::Lookup(_) => Held::Over,
         }
     }
 

@@ -11,6 +11,7 @@ mod packet;
 mod queue;
 mod redirect;
 mod reply;
+mod resolve;
 mod tcp;
 mod timeout;
 mod track;
@@ -26,6 +27,7 @@ pub use queue::{Number, integer};
 pub use redirect::{Redirect, RedirectKind, Text};
 pub(crate) use reply::error_answer;
 pub use reply::{Answer, Body};
+pub use resolve::NameLookup;
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
 pub use track::{StickChange, Track};
@@ -131,6 +133,7 @@ const FAMILIES: &[&[Row]] = &[
     log::TABLE,
     packet::TABLE,
     queue::TABLE,
+    resolve::TABLE,
     tcp::TABLE,
     timeout::TABLE,
     track::TABLE,

@@ -1,7 +1,7 @@
 //! Actions that make a message wait: `pause`, `wait-for-body`, `wait-for-handshake`; and `early-hint`, which sends
 //! something before the answer. Must never wait itself.
 
-use super::{Action, Row, row};
+use super::{Action, NameLookup, Row, row};
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -27,6 +27,8 @@ pub enum Wait {
     Pause(Period),
     /// Its body.
     Body(BodyWait),
+    /// The address of a name to be found.
+    Lookup(Box<NameLookup>),
     /// The client to take `103 Early Hints` with that field.
     Hint(Box<[u8]>, LogFormat),
 }

@@ -36,7 +36,7 @@ impl Value {
         Self::Text(text.into())
     }
 
-    const fn kind(&self) -> &'static str {
+    pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::None => "",
             Self::U32(_) => "u32",
@@ -87,6 +87,16 @@ pub(super) fn describe(out: &mut impl Write, field: &Field, desc: bool) {
 /// The members of an object about a value; the caller opens and closes it.
 pub(super) fn json(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
     let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"processNum\":1,\"tags\":{{", field.name);
+    json_of_value(out, field, value);
+}
+
+/// The same where nothing is said of the process.
+pub(super) fn json_without_process(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
+    let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"tags\":{{", field.name);
+    json_of_value(out, field, value);
+}
+
+fn json_of_value(out: &mut impl Write, field: &Field, value: &Value) {
     let mut letters = field.tags.bytes();
     let (origin, nature, scope) = (letters.next(), letters.next(), letters.next());
     let _ = write!(

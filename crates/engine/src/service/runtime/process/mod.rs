@@ -13,6 +13,7 @@ mod handover;
 mod info;
 mod limits;
 mod lists;
+mod resolvers;
 mod servers;
 mod sessions;
 mod sockets;
@@ -47,6 +48,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
+    resolvers::TABLE,
     frontends::TABLE,
     sessions::TABLE,
     tables::TABLE,

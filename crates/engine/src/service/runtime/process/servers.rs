@@ -4,6 +4,7 @@
 mod added;
 mod address;
 mod checks;
+mod fqdn;
 pub(super) mod removed;
 mod state;
 
@@ -44,7 +45,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "set server",
         "set server <bk>/<srv> [opts]",
         "change a server's state, weight, address, name or ssl",
-        Run::Now(set_server),
+        Run::Gradual(set_server_or_name),
     )
     .at(RuntimeLevel::Admin),
     Command::new(
@@ -183,7 +184,11 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
     match &*worker.shared.outgoing.address(server) {
         ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
         ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
-        ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Descriptor(_) => ("-".to_owned(), 0),
+        ServerAddress::Unresolved { port: ServerPort::Exact(port) } => ("-".to_owned(), *port),
+        ServerAddress::Unix(_)
+        | ServerAddress::Abstract(_)
+        | ServerAddress::Descriptor(_)
+        | ServerAddress::Unresolved { .. } => ("-".to_owned(), 0),
     }
 }
 
@@ -247,10 +252,21 @@ fn set_weight(call: &mut Call<'_, Worker>) {
     with_server(call, 2, |call, found| change_weight(call, found, 3));
 }
 
+/// A name is another worker's business.
+fn set_server_or_name<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    if call.word(3) == "fqdn" {
+        return fqdn::change(call);
+    }
+    Box::pin(async move {
+        set_server(call);
+        Ok(())
+    })
+}
+
 fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
-    const NOT_YET: [&str; 3] = ["fqdn", "name", "ssl"];
+    const NOT_YET: [&str; 2] = ["name", "ssl"];
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
         ("addr", _) => address::change(call, (proxy, server)),

@@ -17,6 +17,10 @@ const DRAIN: u32 = 0x08;
 /// Of the server that it tracks.
 const INHERITED_MAINTENANCE: u32 = 0x02;
 const INHERITED_DRAIN: u32 = 0x10;
+/// It has no address.
+const UNRESOLVED: u32 = 0x20;
+/// Its name was given while the process served.
+const RENAMED: u32 = 0x40;
 
 /// Values of `srv_op_state`.
 const STOPPED: u32 = 0;
@@ -47,7 +51,9 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         + u32::from(status.inherited.drain) * INHERITED_DRAIN;
     // How it began is told for good.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
-    let (admin, weight) = (by_hand | inherited | configured, status.weight);
+    let named = worker.shared.resolving.named(server.serial);
+    let of_name = u32::from(!status.resolved) * UNRESOLVED | u32::from(named.was_given) * RENAMED;
+    let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
     let level = health.as_ref().map_or(0, Health::level);
@@ -70,7 +76,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} 0 0 - {port} - 0 \
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} 0 0 {} {port} {} 0 \
          {targets}",
         proxy.id,
         proxy.name,
@@ -84,6 +90,8 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         },
         server.weight,
         last.number(),
+        named.host.as_deref().unwrap_or("-"),
+        crate::resolve::service(server).unwrap_or("-"),
     );
 }
 

@@ -47,6 +47,8 @@ struct Wish {
     desc: bool,
     up: bool,
     no_maint: bool,
+    /// Name servers, not proxies.
+    of_resolvers: bool,
     /// The number of a proxy; `None` for all.
     proxy: Option<u32>,
     kinds: u8,
@@ -57,15 +59,24 @@ struct Wish {
 impl Wish {
     /// From the words behind `show stat`.
     fn read(words: &[String], program: &Program) -> Result<Self, &'static str> {
-        let mut words = words;
+        let (mut words, mut of_resolvers) = (words, false);
         if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "domain") {
             match rest.split_first() {
                 Some((domain, rest)) if domain == "proxy" => words = rest,
+                Some((domain, rest)) if domain == "resolvers" => (words, of_resolvers) = (rest, true),
                 _ => return Err("Invalid statistics domain."),
             }
         }
-        let mut wish =
-            Self { form: Form::Plain, desc: false, up: false, no_maint: false, proxy: None, kinds: u8::MAX, id: None };
+        let mut wish = Self {
+            form: Form::Plain,
+            desc: false,
+            of_resolvers,
+            up: false,
+            no_maint: false,
+            proxy: None,
+            kinds: u8::MAX,
+            id: None,
+        };
         if let [proxy, kinds, id, ..] = words {
             match proxy.parse::<i64>() {
                 Ok(number) => wish.proxy = u32::try_from(number).ok(),
@@ -106,6 +117,9 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
+        if wish.of_resolvers {
+            return super::resolvers::statistics(call.state, call.answer, wish.form, wish.desc).await;
+        }
         begin(call.answer, wish.form);
         let mut first = true;
         for proxy in program.proxies.iter().filter(|proxy| wish.proxy.is_none_or(|id| id == proxy.id)) {
@@ -223,6 +237,9 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let all = call.word(2) == "all";
         if !all || call.permits(RuntimeLevel::Admin) {
             crate::on_every_worker(shared, move |worker| worker.tallies().clear(all)).await;
+            if all {
+                shared.resolving.counts.iter().flatten().for_each(crate::resolve::Counts::clear);
+            }
         }
         Ok(())
     })

@@ -432,6 +432,9 @@ impl<'a> Object<'a> {
     /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
     fn server_status(&self, server: &Server) -> String {
         let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
+        if !status.resolved {
+            return "MAINT (resolution)".to_owned();
+        }
         if status.admin == Admin::Maintenance {
             let leader = self.leader(server).filter(|_| status.inherited.maintenance);
             return leader.map_or_else(|| "MAINT".to_owned(), |leader| format!("MAINT (via {leader})"));
@@ -501,6 +504,7 @@ impl<'a> Object<'a> {
                 }
                 ServerAddress::Unix(_) | ServerAddress::Abstract(_) => "unix".to_owned(),
                 ServerAddress::Descriptor(number) => format!("sockpair@{number}"),
+                ServerAddress::Unresolved { .. } => return Value::None,
             }),
             Kind::Frontend | Kind::Backend => Value::None,
         }

@@ -1,0 +1,169 @@
+//! Has servers go where answers say they are, and says so in the log in HAProxy's words. Must never decide whether an answer
+//! counts.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::spec::LogLevel;
+use policy::live::{Admin, ProxyState};
+use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
+use policy::resolve::Failure;
+
+use super::Section;
+use super::followed::{Followed, Member};
+use crate::facts::Cause as Ending;
+use crate::service::transitions::Cause;
+use crate::service::{shutting, transitions};
+use crate::worker::Worker;
+
+/// Where a server is in the program.
+pub(super) struct At {
+    pub proxy: Arc<Proxy>,
+    index: usize,
+}
+
+impl At {
+    pub(super) fn new(worker: &Worker, (proxy, index): Member) -> Option<Self> {
+        let proxy = Arc::clone(worker.shared.program.proxies.get(proxy)?);
+        proxy.backend.as_ref()?.servers.get(index)?;
+        Some(Self { proxy, index })
+    }
+
+    pub(super) fn backend(&self) -> Option<&Backend> {
+        self.proxy.backend.as_ref()
+    }
+
+    pub(super) fn server(&self) -> Option<&Server> {
+        self.backend()?.servers.get(self.index)
+    }
+}
+
+/// The address that a server has, and its port.
+pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, ServerPort) {
+    match *worker.shared.outgoing.address(server) {
+        ServerAddress::Inet { ip, port } => (Some(ip), port),
+        ServerAddress::Unresolved { port } => (None, port),
+        _ => (None, ServerPort::Exact(0)),
+    }
+}
+
+/// A good answer has come: every server that follows the name takes an address of it.
+pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
+    let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
+    let written = section.written();
+    let first = format!("{}/{}", written.name, written.nameservers[nameserver].name);
+    for (place, member) in members.into_iter().enumerate() {
+        let Some(at) = At::new(worker, member) else { continue };
+        let Some((server, backend)) = at.server().zip(at.backend()) else { continue };
+        let Some(resolving) = &server.resolving else { continue };
+        let (current, port) = address(worker, server);
+        let of_service = super::service(server).is_some();
+        let name = worker.shared.resolving.named(server.serial).host;
+        let is_taken = |ip: IpAddr| {
+            backend.servers.iter().filter(|other| other.index != server.index).any(|other| {
+                let (other_ip, other_port) = address(worker, other);
+                // Services on one host have ports of their own.
+                other_ip == Some(ip)
+                    && (!of_service || other_port == port)
+                    && other.resolving.is_some()
+                    && worker.shared.resolving.named(other.serial).host == name
+            })
+        };
+        let chosen = followed.known.borrow().addresses.choose(&resolving.choice, current, is_taken);
+        let by = if place == 0 { first.as_str() } else { "DNS cache" };
+        match chosen {
+            Some(ip) => {
+                if move_to(worker, &at, ip, None, by) {
+                    section.line(nameserver).counts().update.add();
+                }
+            }
+            None => lose(worker, &at, "No IP for server "),
+        }
+    }
+}
+
+/// What was known does not hold any more.
+pub(super) fn lost(worker: &Rc<Worker>, followed: &Followed, failure: Failure) {
+    let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
+    for member in members {
+        if let Some(at) = At::new(worker, member) {
+            lose(worker, &at, failure.reason());
+        }
+    }
+}
+
+/// A server is at that address from now on. True: it was elsewhere.
+pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16>, by: &str) -> bool {
+    let Some(server) = at.server() else { return false };
+    let (old_ip, old_port) = address(worker, server);
+    let port = port.map_or(old_port, ServerPort::Exact);
+    let mut told = Vec::new();
+    if old_ip != Some(ip) {
+        let old = old_ip.map_or_else(|| "(none)".to_owned(), |ip| ip.to_string());
+        told.push(format!("IP changed from '{old}' to '{ip}'"));
+    }
+    if let (ServerPort::Exact(old), ServerPort::Exact(new)) = (old_port, port)
+        && old != new
+    {
+        told.push(format!("port changed from '{old}' to '{new}'"));
+    }
+    if !told.is_empty() {
+        set_address(worker, server, ServerAddress::Inet { ip, port });
+        let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
+        worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
+    }
+    regain(worker, at, server);
+    !told.is_empty()
+}
+
+/// Connections that are made from now on go there.
+fn set_address(worker: &Worker, server: &Server, address: ServerAddress) {
+    let shared = &worker.shared;
+    if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
+        shared.log_targets.move_server(server, address);
+    }
+    shared.outgoing.set_address(server, address);
+    shared.pool.forget(server.serial);
+}
+
+/// The port of a server that has no address yet.
+pub(super) fn set_port(worker: &Worker, server: &Server, port: u16) {
+    let port = ServerPort::Exact(port);
+    let address = match address(worker, server) {
+        (Some(ip), _) => ServerAddress::Inet { ip, port },
+        (None, _) => ServerAddress::Unresolved { port },
+    };
+    worker.shared.outgoing.set_address(server, address);
+}
+
+/// A server has an address again.
+fn regain(worker: &Worker, at: &At, server: &Server) {
+    let state = &worker.shared.live.proxies[at.proxy.index];
+    if state.status(server.index).is_none_or(|status| status.resolved) {
+        return;
+    }
+    let host = worker.shared.resolving.named(server.serial).host.unwrap_or_default();
+    let regain = |state: &ProxyState| state.set_resolved(server.index, true, rt::now());
+    transitions::change(worker, &at.proxy, server, regain, Cause::Name(&host));
+    let text = format!("Server {}/{} administratively READY thanks to valid DNS answer.", at.proxy.name, server.name);
+    worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
+}
+
+/// A server has no address any more.
+pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
+    let Some(server) = at.server() else { return };
+    let state = &worker.shared.live.proxies[at.proxy.index];
+    let Some(before) = state.status(server.index).filter(|status| status.resolved) else { return };
+    let lose = |state: &ProxyState| state.set_resolved(server.index, false, rt::now());
+    transitions::change(worker, &at.proxy, server, lose, Cause::Name(reason));
+    let (_, port) = address(worker, server);
+    worker.shared.outgoing.set_address(server, ServerAddress::Unresolved { port });
+    worker.shared.pool.forget(server.serial);
+    if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
+        let (shared, place) = (Arc::clone(&worker.shared), (at.proxy.index, server.index));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            shutting::shut_sessions(&shared, place, Ending::Down).await;
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Looks names up for requests (`do-resolve`): asks the worker that serves the section, and waits for what it finds. Must
+//! never keep a request waiting after it has gone.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use policy::program::AddressChoice;
+use wire::dns::Name;
+
+use super::Section;
+use super::followed::Question;
+use crate::worker::Worker;
+
+/// What the other worker finds.
+#[derive(Default)]
+struct Found {
+    /// Inside: what it is.
+    ip: Option<Option<IpAddr>>,
+    waker: Option<Waker>,
+}
+
+/// The other worker's side: when it is dropped, there is no more to come.
+struct Finder(Arc<Mutex<Found>>);
+
+fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
+    found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Finder {
+    fn find(&self, ip: Option<IpAddr>) {
+        lock(&self.0).ip.get_or_insert(ip);
+    }
+}
+
+impl Drop for Finder {
+    fn drop(&mut self) {
+        let waker = {
+            let mut found = lock(&self.0);
+            found.ip.get_or_insert(None);
+            found.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The address of a name, by the name servers of a section. `None`: there is none, or nobody knows.
+pub(crate) async fn lookup(worker: &Worker, index: usize, name: Name, prefers_ipv4: Option<bool>) -> Option<IpAddr> {
+    let found = Arc::new(Mutex::new(Found::default()));
+    let finder = Finder(Arc::clone(&found));
+    let number = index % worker.shared.workers();
+    let job = move |worker: &Rc<Worker>| {
+        let Some(section) = worker.sections.borrow().get(&index).cloned() else { return };
+        let worker = Rc::clone(worker);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            finder.find(section.find(&worker, &name, prefers_ipv4.unwrap_or(false)).await);
+        });
+    };
+    rt::post(number as rt::WorkerId, Box::new(move || crate::on_worker(job)));
+    std::future::poll_fn(|cx| {
+        let mut found = lock(&found);
+        match found.ip.take() {
+            Some(ip) => Poll::Ready(ip),
+            None => {
+                found.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+impl Section {
+    /// The address of a name: the one that is known for no longer than `hold valid`, or a new one.
+    async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool) -> Option<IpAddr> {
+        if name.is_service() || worker.shared.is_stopping() {
+            return None;
+        }
+        let choice = AddressChoice { prefers_ipv4, allows_duplicates: true, ..AddressChoice::default() };
+        let followed = self.followed(Question::new(name, &choice), true)?;
+        let written = self.written();
+        let ended = followed.known.borrow().ended;
+        match ended.map(|(ended, good)| (rt::now().saturating_since(ended), good)) {
+            Some((age, true)) if age < written.hold.valid => {}
+            // What has just failed fails again.
+            Some((age, false)) if age < written.interval => {}
+            _ => {
+                self.run(worker, &followed);
+                followed.ended().await;
+            }
+        }
+        let known = followed.known.borrow();
+        match known.ended {
+            Some((_, true)) => known.addresses.choose(&choice, None, |_| false),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Names that are followed while the process serves: one worker serves a section of name servers, asks for the names of its
+//! servers again and again, and looks names up for requests (configuration manual, section 5.3). Must never touch a
+//! request, nor decide what an answer means.
+
+mod apply;
+mod counters;
+mod followed;
+mod lookup;
+mod nameserver;
+mod round;
+mod section;
+mod services;
+mod stream;
+
+pub use counters::{Count, Counts};
+pub(crate) use lookup::lookup;
+
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use policy::program::{Program, Server};
+use wire::dns::Name;
+
+use crate::worker::Worker;
+pub(crate) use section::Section;
+
+/// What all workers know of resolutions.
+#[derive(Debug)]
+pub struct Resolving {
+    /// Counts, by section and name server.
+    pub counts: Box<[Box<[Counts]>]>,
+    /// By a server's serial number.
+    names: Box<[Mutex<Named>]>,
+}
+
+/// The name of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The host; `None`: it has no name just now.
+    pub host: Option<String>,
+    /// It was given while the process served.
+    pub was_given: bool,
+}
+
+impl Resolving {
+    /// As the program says.
+    pub fn new(program: &Program) -> Self {
+        let counts = program.resolvers.iter();
+        let counts = counts.map(|section| section.nameservers.iter().map(|_| Counts::default()).collect());
+        let mut names: Vec<Mutex<Named>> = (0..program.servers).map(|_| Mutex::default()).collect();
+        for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
+            let host = server.host.as_deref().filter(|_| service(server).is_none()).map(str::to_owned);
+            names[server.serial] = Mutex::new(Named { host, was_given: false });
+        }
+        Self { counts: counts.collect(), names: names.into() }
+    }
+
+    fn lock(&self, serial: usize) -> Option<MutexGuard<'_, Named>> {
+        Some(self.names.get(serial)?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What a server is called.
+    pub fn named(&self, serial: usize) -> Named {
+        self.lock(serial).map(|named| named.clone()).unwrap_or_default()
+    }
+
+    fn rename(&self, serial: usize, host: Option<String>, was_given: bool) {
+        if let Some(mut named) = self.lock(serial) {
+            named.was_given |= was_given;
+            named.host = host;
+        }
+    }
+}
+
+/// The service that a server is written by, if it is one.
+pub fn service(server: &Server) -> Option<&str> {
+    let host = server.host.as_deref()?;
+    host.starts_with('_').then_some(host)
+}
+
+/// Begins to follow what is this worker's to follow.
+pub fn start(worker: &Rc<Worker>) {
+    let program = &worker.shared.program;
+    let workers = worker.shared.workers();
+    for index in (0..program.resolvers.len()).filter(|index| index % workers == worker.id) {
+        let section = Rc::new(Section::new(worker, index));
+        worker.sections.borrow_mut().insert(index, Rc::clone(&section));
+        for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
+            for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+                let Some(resolving) = server.resolving.as_ref().filter(|one| one.section == index) else { continue };
+                if let Some(name) = &resolving.name {
+                    section.attach(worker, (proxy.index, server.index), name, &resolving.choice);
+                }
+            }
+        }
+    }
+}
+
+/// The name of a server is another one from now on. For the worker that serves its section. False: it was that already.
+pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
+    let program = std::sync::Arc::clone(&worker.shared.program);
+    let Some(server) = program.proxies[proxy].backend.as_ref().and_then(|backend| backend.servers.get(server)) else {
+        return false;
+    };
+    let Some(resolving) = &server.resolving else { return false };
+    let Some(section) = worker.sections.borrow().get(&resolving.section).cloned() else { return false };
+    let host = worker.shared.resolving.named(server.serial).host;
+    let before = host.as_deref().and_then(Name::parse);
+    if before.as_ref() == Some(name) {
+        return false;
+    }
+    if let Some(before) = &before {
+        section.detach((proxy, server.index), before, &resolving.choice);
+    }
+    worker.shared.resolving.rename(server.serial, name.text(), before.is_some());
+    section.attach(worker, (proxy, server.index), name, &resolving.choice);
+    true
+}
+
+/// A server could not be reached in time: it may have moved.
+pub(crate) fn suspect(worker: &Worker, server: &Server) {
+    let Some(resolving) = &server.resolving else { return };
+    let Some(name) = worker.shared.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else { return };
+    let (index, choice) = (resolving.section, resolving.choice.clone());
+    let number = index % worker.shared.workers();
+    rt::post(
+        number as rt::WorkerId,
+        Box::new(move || {
+            crate::on_worker(move |worker| {
+                if let Some(section) = worker.sections.borrow().get(&index) {
+                    section.hurry(&name, &choice);
+                }
+            });
+        }),
+    );
+}

@@ -1,0 +1,96 @@
+//! One question, put to all name servers of a section at once: who still owes an answer, and which answer counts. Must
+//! never send anything.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+use base::moment::Moment;
+use policy::resolve::Failure;
+use wire::dns::{Fault, Found, Kind, Name};
+
+/// What was asked.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub name: Name,
+    pub kind: Kind,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Name servers that have not answered.
+    owing: usize,
+    /// The first good answer, and whose it is.
+    good: Option<(Found, usize)>,
+    /// The last one that was not.
+    last: Option<Failure>,
+    waker: Option<Waker>,
+}
+
+impl Round {
+    /// Nobody has been asked yet.
+    pub(super) fn new(name: Name, kind: Kind) -> Self {
+        Self { name, kind, state: RefCell::default() }
+    }
+
+    /// One name server more has been asked.
+    pub(super) fn owe(&self) {
+        self.state.borrow_mut().owing += 1;
+    }
+
+    /// Nothing is waited for any more.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state.borrow();
+        state.good.is_some() || state.owing == 0
+    }
+
+    /// A name server has answered.
+    pub(super) fn answer(&self, nameserver: usize, answer: Result<Found, Fault>) {
+        match answer {
+            Ok(found) => {
+                let mut state = self.state.borrow_mut();
+                state.owing = state.owing.saturating_sub(1);
+                state.good.get_or_insert((found, nameserver));
+            }
+            Err(fault) => self.fail(Failure::of(fault)),
+        }
+        self.wake();
+    }
+
+    /// A name server will not answer.
+    pub(super) fn fail(&self, failure: Failure) {
+        {
+            let mut state = self.state.borrow_mut();
+            state.owing = state.owing.saturating_sub(1);
+            state.last = Some(failure);
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if self.is_over()
+            && let Some(waker) = self.state.borrow_mut().waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// Waits for the answer that counts; no longer than until `deadline`.
+    pub(super) async fn outcome(&self, deadline: Moment) -> Result<(Found, usize), Failure> {
+        let mut timer = rt::Timer::new();
+        timer.arm(Some(deadline));
+        poll_fn(|cx| {
+            let mut state = self.state.borrow_mut();
+            if let Some(good) = state.good.take() {
+                return Poll::Ready(Ok(good));
+            }
+            if state.owing == 0 {
+                return Poll::Ready(Err(state.last.unwrap_or(Failure::Timeout)));
+            }
+            state.waker = Some(cx.waker().clone());
+            timer.poll_expired(cx).map(|()| Err(Failure::Timeout))
+        })
+        .await
+    }
+}

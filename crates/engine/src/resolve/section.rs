@@ -1,0 +1,214 @@
+//! A section of name servers on the worker that serves it: the names that are followed, and the rounds of questions by which
+//! they are resolved. Must never change a server itself.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::moment::Moment;
+use policy::program::{AddressChoice, Resolvers};
+use policy::resolve::Failure;
+use rt::net::{Address, Datagram, Family};
+use wire::dns::{Found, Kind, Name};
+
+use super::followed::{Followed, Follower, Member, Question};
+use super::nameserver::Line;
+use super::round::Round;
+use super::{apply, services};
+use crate::worker::{Shared, Worker};
+
+/// Names that requests may ask a section for at once, those that are remembered included.
+const MOST_NAMES: usize = 4_096;
+/// How long it is believed that there is a way to IPv6, or none.
+const ROUTE_KEPT: Duration = Duration::from_secs(30);
+/// An address of IPv6 that is not of this network; nothing is sent there.
+const FAR: &str = "[2001:db8::1]:53";
+
+/// A section.
+pub(crate) struct Section {
+    pub(super) shared: Arc<Shared>,
+    pub(super) index: usize,
+    lines: Vec<Rc<Line>>,
+    names: RefCell<BTreeMap<Question, Rc<Followed>>>,
+    routes_ipv6: Cell<Option<(bool, Moment)>>,
+}
+
+impl Section {
+    /// Nothing is followed yet.
+    pub(super) fn new(worker: &Worker, index: usize) -> Self {
+        let shared = Arc::clone(&worker.shared);
+        let nameservers = 0..shared.program.resolvers[index].nameservers.len();
+        let lines = nameservers.map(|number| Rc::new(Line::new(Arc::clone(&shared), index, number))).collect();
+        Self { shared, index, lines, names: RefCell::default(), routes_ipv6: Cell::default() }
+    }
+
+    pub(super) fn written(&self) -> &Resolvers {
+        &self.shared.program.resolvers[self.index]
+    }
+
+    pub(super) fn line(&self, nameserver: usize) -> &Line {
+        &self.lines[nameserver]
+    }
+
+    /// The name that answers a question; `None`: there is no room for one more.
+    pub(super) fn followed(&self, question: Question, of_request: bool) -> Option<Rc<Followed>> {
+        let mut names = self.names.borrow_mut();
+        if let Some(known) = names.get(&question) {
+            return Some(Rc::clone(known));
+        }
+        if of_request && names.len() >= MOST_NAMES {
+            let valid = self.written().hold.valid;
+            names.retain(|_, followed| !followed.is_stale(valid));
+            if names.len() >= MOST_NAMES {
+                return None;
+            }
+        }
+        let followed = Rc::new(Followed::new(question.clone()));
+        names.insert(question, Rc::clone(&followed));
+        Some(followed)
+    }
+
+    /// A server follows a name from now on.
+    pub(super) fn attach(self: &Rc<Self>, worker: &Rc<Worker>, member: Member, name: &Name, choice: &AddressChoice) {
+        let Some(followed) = self.followed(Question::new(name, choice), false) else { return };
+        followed.followers.borrow_mut().push(Follower { member, place: None, follows_host: false });
+        self.run(worker, &followed);
+    }
+
+    /// It does not any more.
+    pub(super) fn detach(&self, member: Member, name: &Name, choice: &AddressChoice) {
+        let question = Question::new(name, choice);
+        let Some(followed) = self.names.borrow().get(&question).cloned() else { return };
+        let is_left = {
+            let mut followers = followed.followers.borrow_mut();
+            followers.retain(|follower| follower.member != member);
+            followers.is_empty()
+        };
+        if is_left {
+            self.names.borrow_mut().remove(&question);
+            followed.give_up();
+        }
+    }
+
+    /// A name that is followed is asked for at once.
+    pub(super) fn hurry(&self, name: &Name, choice: &AddressChoice) {
+        if let Some(followed) = self.names.borrow().get(&Question::new(name, choice)) {
+            followed.hurry();
+        }
+    }
+
+    /// Has a name resolved now.
+    pub(super) fn run(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Rc<Followed>) {
+        followed.hurry();
+        if !followed.is_running.replace(true) {
+            let (section, worker, followed) = (Rc::clone(self), Rc::clone(worker), Rc::clone(followed));
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, async move { section.follow(&worker, &followed).await });
+        }
+    }
+
+    /// Resolves a name as long as servers follow it, once where only requests have asked for it.
+    async fn follow(self: Rc<Self>, worker: &Rc<Worker>, followed: &Rc<Followed>) {
+        loop {
+            followed.begin();
+            let outcome = self.resolve(&followed.question).await;
+            self.conclude(worker, followed, outcome);
+            followed.end();
+            followed.sleep(rt::now() + self.written().interval).await;
+            if worker.shared.is_stopping() || followed.is_done() {
+                break;
+            }
+        }
+        followed.is_running.set(false);
+        // Whoever waits now waits for nothing.
+        followed.end();
+    }
+
+    /// What has come means this.
+    fn conclude(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Followed, outcome: Result<(Found, usize), Failure>) {
+        let now = rt::now();
+        let (hold, is_service) = (self.written().hold, followed.question.name.is_service());
+        {
+            let mut known = followed.known.borrow_mut();
+            known.ended = Some((now, outcome.is_ok()));
+            match &outcome {
+                Ok((found, _)) => {
+                    known.valid = now;
+                    known.addresses.note(&found.addresses, now, hold.obsolete);
+                    known.services.note(&found.services, &found.additional, now, hold.obsolete);
+                }
+                Err(failure) if failure.is_outlived(&hold, known.valid, now) => return,
+                Err(_) => {
+                    known.addresses.clear();
+                    known.services.clear();
+                }
+            }
+        }
+        match outcome {
+            _ if is_service => services::follow(self, worker, followed),
+            Ok((_, nameserver)) => apply::found(self, worker, followed, nameserver),
+            Err(failure) => apply::lost(worker, followed, failure),
+        }
+    }
+
+    /// Asks for a name until there is a good answer, or all rounds are over.
+    async fn resolve(&self, question: &Question) -> Result<(Found, usize), Failure> {
+        let written = self.written();
+        let (first, second) = match question.name.is_service() {
+            true => (Kind::Srv, None),
+            false => question.choice().kinds(written.families, self.routes_ipv6()),
+        };
+        let mut failure = Failure::Timeout;
+        for left in (0..written.retries).rev() {
+            let next = rt::now() + written.retry;
+            failure = match self.ask(&question.name, first, next).await {
+                // The other kind of addresses may be there.
+                Err(failure) if failure != Failure::Timeout && second.is_some() => {
+                    let kind = second.unwrap_or(first);
+                    match self.ask(&question.name, kind, rt::now() + written.retry).await {
+                        Ok(found) => return Ok(found),
+                        Err(other) if other == Failure::Timeout => failure,
+                        Err(other) => other,
+                    }
+                }
+                Ok(found) => return Ok(found),
+                Err(failure) => failure,
+            };
+            if left > 0 {
+                rt::sleep_until(next).await;
+            }
+        }
+        Err(failure)
+    }
+
+    /// Asks all name servers at once.
+    async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(Found, usize), Failure> {
+        let round = Rc::new(Round::new(name.clone(), kind));
+        for line in &self.lines {
+            line.ask(&round);
+        }
+        let outcome = round.outcome(deadline).await;
+        for line in &self.lines {
+            line.close(&round, matches!(outcome, Err(Failure::Timeout)));
+        }
+        outcome
+    }
+
+    /// Whether this machine has a way to IPv6.
+    fn routes_ipv6(&self) -> bool {
+        let now = rt::now();
+        if let Some((routes, since)) = self.routes_ipv6.get()
+            && now.saturating_since(since) < ROUTE_KEPT
+        {
+            return routes;
+        }
+        let far = FAR.parse::<SocketAddr>().ok();
+        let routes = far.is_some_and(|far| {
+            Datagram::unconnected(Family::Inet6).is_ok_and(|socket| socket.connect(&Address::Inet(far)).is_ok())
+        });
+        self.routes_ipv6.set(Some((routes, now)));
+        routes
+    }
+}

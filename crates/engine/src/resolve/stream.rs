@@ -1,0 +1,166 @@
+//! Questions over TCP (RFC 7766): one at a time on a connection, which is kept for the next one for a while. Must never
+//! wait longer than its round does.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future as _, poll_fn};
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use policy::resolve::Failure;
+use rt::Timer;
+use rt::net::{Address, ConnectOptions, Stream};
+use wire::dns::{Fault, LONGEST, find, read};
+
+use super::nameserver::Line;
+use super::round::Round;
+
+/// Connections that are kept.
+const KEPT: usize = 4;
+/// How long one is kept.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+/// Connections of one name server at once.
+const MOST: usize = 64;
+
+/// Connections that nobody needs just now, and how many are in use.
+#[derive(Default)]
+pub(super) struct Idle {
+    streams: RefCell<Vec<(Stream, Moment)>>,
+    used: Cell<usize>,
+    /// A task closes what has been kept for long.
+    is_watched: Cell<bool>,
+}
+
+impl Idle {
+    fn take(&self) -> Option<Stream> {
+        let now = rt::now();
+        let mut streams = self.streams.borrow_mut();
+        streams.retain_mut(|(stream, since)| now.saturating_since(*since) < KEPT_FOR && stream.is_quiet());
+        streams.pop().map(|(stream, _)| stream)
+    }
+
+    fn keep(line: &Rc<Line>, stream: Stream) {
+        let mut streams = line.idle.streams.borrow_mut();
+        if streams.len() < KEPT {
+            streams.push((stream, rt::now()));
+        }
+        if !line.idle.is_watched.replace(true) {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, close_idle(Rc::clone(line)));
+        }
+    }
+}
+
+/// Closes connections that nobody has needed, until none is left.
+async fn close_idle(line: Rc<Line>) {
+    loop {
+        let oldest = line.idle.streams.borrow().iter().map(|(_, since)| *since).min();
+        let Some(oldest) = oldest else { break };
+        rt::sleep_until(oldest + KEPT_FOR).await;
+        let now = rt::now();
+        line.idle.streams.borrow_mut().retain(|(_, since)| now.saturating_since(*since) < KEPT_FOR);
+    }
+    line.idle.is_watched.set(false);
+}
+
+/// Asks on a task of its own.
+pub(super) fn ask(line: Rc<Line>, round: Rc<Round>) {
+    if line.idle.used.get() >= MOST {
+        line.counts().send_error.add();
+        return round.fail(Failure::Other);
+    }
+    line.idle.used.set(line.idle.used.get() + 1);
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        run(&line, &round).await;
+        line.idle.used.set(line.idle.used.get() - 1);
+    });
+}
+
+async fn run(line: &Rc<Line>, round: &Round) {
+    let deadline = rt::now() + line.section().retry;
+    let kept = line.idle.take();
+    let was_kept = kept.is_some();
+    let mut outcome = exchange(line, round, kept, deadline).await;
+    // A connection that was kept may have been closed at the other end meanwhile.
+    if was_kept && matches!(outcome, Err(Failure::Other)) {
+        outcome = exchange(line, round, None, deadline).await;
+    }
+    match outcome {
+        Ok((stream, message, id)) => {
+            Idle::keep(line, stream);
+            match read(&message) {
+                Ok(answer) if answer.id == id => match find(answer, &round.name, round.kind) {
+                    Err(Fault::OtherQuestion) => invalid(line, round),
+                    found => line.conclude(round, found),
+                },
+                _ => invalid(line, round),
+            }
+        }
+        Err(failure) => {
+            match failure {
+                Failure::Timeout => line.counts().timeout.add(),
+                _ => line.counts().send_error.add(),
+            }
+            round.fail(failure);
+        }
+    }
+}
+
+fn invalid(line: &Line, round: &Round) {
+    line.counts().invalid.add();
+    round.fail(Failure::Other);
+}
+
+/// Waits no longer than until the deadline.
+async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Failure> {
+    poll_fn(|cx| match attempt(cx) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending => timer.poll_expired(cx).map(|()| Err(Failure::Timeout)),
+    })
+    .await
+}
+
+async fn exchange(
+    line: &Line,
+    round: &Round,
+    kept: Option<Stream>,
+    deadline: Moment,
+) -> Result<(Stream, Vec<u8>, u16), Failure> {
+    let broken = |_| Failure::Other;
+    let mut timer = Timer::new();
+    timer.arm(Some(deadline));
+    let mut stream = match kept {
+        Some(stream) => stream,
+        None => {
+            let address = Address::Inet(line.nameserver().address);
+            let mut connecting = Stream::connect(&address, &ConnectOptions::default()).map_err(broken)?;
+            within(&mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?.map_err(broken)?
+        }
+    };
+    let id = rt::random() as u16;
+    let question = line.question(round, id);
+    // Its length stands in front.
+    let mut bytes = (question.len() as u16).to_be_bytes().to_vec();
+    bytes.extend(question);
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let rest = [IoSlice::new(&bytes[sent..])];
+        sent += within(&mut timer, |cx| stream.poll_write_slices(cx, &rest, false)).await?.map_err(broken)?;
+    }
+    let mut input = Buffer::with_capacity(LONGEST + 2);
+    loop {
+        let data = input.data();
+        if let Some(length) = data.first_chunk().map(|length| usize::from(u16::from_be_bytes(*length)))
+            && let Some(message) = data.get(2..2 + length)
+        {
+            // Whatever comes behind it was not asked for.
+            return if data.len() == 2 + length { Ok((stream, message.to_vec(), id)) } else { Err(Failure::Other) };
+        }
+        if within(&mut timer, |cx| stream.poll_read(cx, &mut input)).await?.map_err(broken)? == 0 {
+            return Err(Failure::Other);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The hosts that offer a service, and which server stands for which. Must never hold more than a bounded number.
+
+use base::moment::Moment;
+use std::net::IpAddr;
+use std::time::Duration;
+use wire::dns::{Address, Name, Service};
+
+/// Hosts of one service at most.
+const MOST: usize = 1_024;
+
+/// A host that offers the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    place: Place,
+    weight: u32,
+    /// Its address, where that came along.
+    ip: Option<IpAddr>,
+    seen: Moment,
+}
+
+/// What a server stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The host.
+    pub host: Name,
+    /// Its port.
+    pub port: u16,
+}
+
+/// What is known of a service.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Services(Vec<Known>);
+
+/// What becomes of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Move {
+    /// What it stood for is gone.
+    Leave(usize),
+    /// It stands for this from now on.
+    Join(usize, Place, u32, Option<IpAddr>),
+    /// It stays what it was; that may have another weight and another address by now.
+    Stay(usize, u32, Option<IpAddr>),
+}
+
+/// The weight of a server by that of its service.
+const fn weight(of_service: u16) -> u32 {
+    of_service as u32 / 256 + 1
+}
+
+impl Services {
+    /// An answer has come. What it does not name stays for `obsolete` after it was named last.
+    pub fn note(&mut self, found: &[Service], additional: &[Address], now: Moment, obsolete: Duration) {
+        for service in found {
+            // A service that is decidedly not there names the root.
+            if service.target.text().is_none() {
+                continue;
+            }
+            let ip = additional.iter().find(|one| one.host == service.target).map(|one| one.ip);
+            let place = Place { host: service.target.clone(), port: service.port };
+            let known = Known { place, weight: weight(service.weight), ip, seen: now };
+            let has_room = self.0.len() < MOST;
+            match self.0.iter_mut().find(|other| other.place == known.place) {
+                Some(other) => *other = known,
+                None if has_room => self.0.push(known),
+                None => {}
+            }
+        }
+        self.0.retain(|known| known.seen == now || now.saturating_since(known.seen) < obsolete);
+    }
+
+    /// Nothing is known any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What becomes of the servers of a backend, by what each stands for now. Those that leave come first: others may take
+    /// their places.
+    pub fn assign(&self, standing: &[Option<Place>]) -> Vec<Move> {
+        let mut moves = Vec::new();
+        let is_known = |place: &Place| self.0.iter().any(|known| known.place == *place);
+        let leaves = |place: &&Option<Place>| place.as_ref().is_some_and(|place| !is_known(place));
+        for (server, _) in standing.iter().enumerate().filter(|(_, place)| leaves(place)) {
+            moves.push(Move::Leave(server));
+        }
+        let mut free = standing.iter().enumerate().filter(|(_, place)| place.is_none() || leaves(place));
+        for Known { place, weight, ip, .. } in &self.0 {
+            let mut stays = false;
+            for (server, _) in standing.iter().enumerate().filter(|(_, other)| other.as_ref() == Some(place)) {
+                moves.push(Move::Stay(server, *weight, *ip));
+                stays = true;
+            }
+            if !stays && let Some((server, _)) = free.next() {
+                moves.push(Move::Join(server, place.clone(), *weight, *ip));
+            }
+        }
+        moves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::parse(text).expect("a name")
+    }
+
+    fn service(weight: u16, port: u16, target: &str) -> Service {
+        Service { priority: 1, weight, port, target: name(target) }
+    }
+
+    fn at(text: &str, port: u16) -> Place {
+        Place { host: name(text), port }
+    }
+
+    #[test]
+    fn servers_follow_what_is_offered() {
+        let mut known = Services::default();
+        let now = Moment::default();
+        let extra = [Address { host: name("b"), ip: [10, 0, 0, 2].into() }];
+        known.note(&[service(0, 80, "a"), service(6_000, 81, "b")], &extra, now, Duration::ZERO);
+        let ip = Some(IpAddr::from([10, 0, 0, 2]));
+        let first = known.assign(&[None, None, None]);
+        assert_eq!(first, [Move::Join(0, at("a", 80), 1, None), Move::Join(1, at("b", 81), 24, ip)]);
+        // More than there are servers for.
+        assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 80), 1, None)]);
+        assert_eq!(known.assign(&[]), []);
+        // Another port is another place.
+        let standing = [Some(at("a", 80)), Some(at("b", 81)), None];
+        let later = now + Duration::from_secs(1);
+        known.note(&[service(0, 80, "a"), service(65_535, 82, "b")], &[], later, Duration::ZERO);
+        let moves = known.assign(&standing);
+        assert_eq!(moves, [Move::Leave(1), Move::Stay(0, 1, None), Move::Join(1, at("b", 82), 256, None)]);
+        known.clear();
+        assert_eq!(known.assign(&standing), [Move::Leave(0), Move::Leave(1)]);
+    }
+
+    #[test]
+    fn what_is_not_offered_any_more_stays_for_a_while() {
+        let mut known = Services::default();
+        let (now, second) = (Moment::default(), Duration::from_secs(1));
+        known.note(&[service(0, 80, "a"), service(0, 80, "b")], &[], now, 2 * second);
+        known.note(&[service(0, 80, "b")], &[], now + second, 2 * second);
+        assert_eq!(known.0.len(), 2);
+        known.note(&[service(0, 80, "b")], &[], now + 2 * second, 2 * second);
+        assert_eq!(known.0.len(), 1);
+        let many: Vec<_> = (0..6_000).map(|port| service(0, port, "a")).collect();
+        known.note(&many, &[], now + 3 * second, Duration::ZERO);
+        assert!(known.0.len() <= MOST);
+    }
+}
