@@ -224,7 +224,7 @@ fn what_was_known_outlives_failures_for_a_while() {
                     "Server l/s1 is going DOWN for maintenance ({reason}). 0 active and 0 backup servers left. 0 \
                      sessions active, 0 requeued, 0 remaining in queue."
                 );
-                says(&world, &[&down, "backend l has no server available!"]).await;
+                says(&world, &[&down, "proxy l has no server available!"]).await;
                 let mut client = Peer::connect(WEIR).await;
                 client.send(GET).await;
                 client.expect(page(503)).await;
