@@ -310,6 +310,7 @@ impl Proxy<'_> {
 type HttpOption = (&'static str, Side, fn(&ProxySpec) -> bool);
 
 const HTTP_OPTIONS: &[HttpOption] = &[
+    ("checkcache", Side::Back, |proxy| proxy.http.check_cache),
     ("http-buffer-request", Side::Both, |proxy| proxy.http.buffer_request),
     ("http-drop-request-trailers", Side::Back, |proxy| proxy.http.drop_request_trailers),
     ("http-drop-response-trailers", Side::Front, |proxy| proxy.http.drop_response_trailers),

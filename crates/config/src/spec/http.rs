@@ -94,6 +94,8 @@ pub struct HttpSpec {
     pub accept_unsafe_response: bool,
     /// `option http-use-proxy-header`.
     pub use_proxy_header: bool,
+    /// `option checkcache`.
+    pub check_cache: bool,
     /// `option http-pretend-keepalive`.
     pub pretend_keepalive: bool,
     /// `option disable-h2-upgrade`.

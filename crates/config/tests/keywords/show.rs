@@ -302,7 +302,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, http, HttpSpec::default(), HttpSpec {
         originalto, forwarded, forwarded_expressions, send_name_header, restrict_names, buffer_request, drop_request_trailers,
         drop_response_trailers, ignore_probes, no_delay, accept_unsafe_request, accept_unsafe_response, use_proxy_header,
-        pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
+        check_cache, pretend_keepalive, disable_h2_upgrade, adjust_case_client, adjust_case_server,
     } but {});
     field(out, "monitor_uri", monitor_uri, &None);
     field(out, "log_format", log_format, &Default::default());

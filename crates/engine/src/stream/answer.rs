@@ -27,6 +27,14 @@ pub struct Ending {
     pub challenged: bool,
 }
 
+impl Ending {
+    /// An answer of a server that does not pass: the client gets the proxy's page for that status.
+    pub fn refused(status: u16) -> Self {
+        let outcome = Outcome::new(Cause::Proxy, Phase::Headers);
+        Self { outcome, status, page: None, manner: Manner::Prompt, denied: true, failed: false, challenged: false }
+    }
+}
+
 /// How an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {

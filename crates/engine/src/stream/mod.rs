@@ -4,6 +4,7 @@ pub mod activity;
 mod answer;
 mod attempt;
 pub mod buffering;
+mod cacheability;
 pub mod conclude;
 pub mod connect;
 mod content;

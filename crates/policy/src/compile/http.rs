@@ -50,6 +50,7 @@ pub(super) fn http(
         accept_unsafe_response: http.accept_unsafe_response,
         use_proxy_header: http.use_proxy_header,
         pretend_keepalive: http.pretend_keepalive,
+        check_cache: http.check_cache,
         disable_h2_upgrade: http.disable_h2_upgrade,
         client_spelling: spelling.filter(|_| http.adjust_case_client).cloned(),
         server_spelling: spelling.filter(|_| http.adjust_case_server).cloned(),

@@ -51,6 +51,8 @@ pub struct Http {
     pub use_proxy_header: bool,
     /// `option http-pretend-keepalive`, of the backend.
     pub pretend_keepalive: bool,
+    /// `option checkcache`, of the backend.
+    pub check_cache: bool,
     /// `option disable-h2-upgrade`, of the frontend.
     pub disable_h2_upgrade: bool,
     /// `option h1-case-adjust-bogus-client`, where there are spellings.

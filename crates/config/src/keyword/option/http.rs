@@ -1,7 +1,7 @@
 //! Options about HTTP messages.
 
 use super::address_fields::{forwarded, forwardfor, originalto};
-use super::{OptionKeyword, boolean, fixed, no_only, not_yet, removed, supported, switch};
+use super::{OptionKeyword, boolean, fixed, no_only, removed, supported, switch};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK, FRONT};
@@ -112,7 +112,7 @@ pub(super) const TABLE: &[OptionKeyword] = &[
         "Tolerates malformed responses.",
         accept_unsafe_response,
     ),
-    not_yet(switch(BACK), "checkcache", "", "Refuses responses that a cache would store with a cookie."),
+    supported(switch(BACK), "checkcache", "", "Refuses responses that a cache would store with a cookie.", check_cache),
     supported(
         switch(FRONT),
         "disable-h2-upgrade",
@@ -190,6 +190,10 @@ fn ignore_probes(context: &mut ProxyContext<'_>, line: &Line) {
 
 fn no_delay(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.http.no_delay = on);
+}
+
+fn check_cache(context: &mut ProxyContext<'_>, line: &Line) {
+    boolean(context, line, |context, on| context.draft.spec.http.check_cache = on);
 }
 
 fn pretend_keepalive(context: &mut ProxyContext<'_>, line: &Line) {

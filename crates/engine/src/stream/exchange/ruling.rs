@@ -5,12 +5,14 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use config::spec::LogLevel;
 use policy::program::Proxy;
 use policy::rule::{Final, Wait};
 
 use super::Exchange;
 use crate::stream::answer::{Ending, ending};
 use crate::stream::buffering::{Coming, grow, make_room};
+use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::View;
 use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, run_after, run_response};
@@ -66,6 +68,9 @@ impl Exchange<'_> {
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
+            if let Some(ending) = self.expose() {
+                return Ruled::Ends(ending);
+            }
             persistence::answer_in_place(session, &mut self.facts.borrow_mut());
             return Ruled::Passes;
         }
@@ -96,7 +101,25 @@ impl Exchange<'_> {
                 return ruled;
             }
         }
-        self.rule_last()
+        match self.expose() {
+            Some(ending) => Ruled::Ends(ending),
+            None => self.rule_last(),
+        }
+    }
+
+    /// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
+    fn expose(&self) -> Option<Box<Ending>> {
+        let facts = &mut *self.facts.borrow_mut();
+        let worker = &self.session.worker;
+        let proxy = worker.proxy(facts.backend?);
+        if !proxy.http.check_cache || !exposes_cookie(&facts.request, &facts.response) {
+            return None;
+        }
+        let server = proxy.server(facts.server?).map_or("", |server| &server.name);
+        let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
+        worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+        facts.denied = true;
+        Some(Box::new(Ending::refused(502)))
     }
 
     /// The `http-response` rules of a proxy. `None`: they let the answer pass.
