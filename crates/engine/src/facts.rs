@@ -9,6 +9,7 @@ use policy::live::Counts;
 use policy::live::table::Tracking;
 use policy::log_format::{Endpoint, Timings};
 use policy::persistence::{Persistence, Returned};
+use policy::rule::StickStore;
 use policy::sample::{LinkFacts, RulePlace};
 use policy::variable::Store;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -158,6 +159,8 @@ pub struct Facts {
     pub server: Option<usize>,
     /// What binds it to a server.
     pub persistence: Persistence,
+    /// What is to be remembered of it once its server is known.
+    pub stores: Vec<StickStore>,
     /// Where the connection to the server comes from, if the log wants to know.
     pub backend_source: Endpoint,
     /// Connection attempts that failed before the last one.
@@ -268,6 +271,7 @@ impl Facts {
             backend,
             server,
             persistence,
+            stores,
             backend_source,
             retries,
             redispatched,
@@ -310,6 +314,7 @@ impl Facts {
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
         *persistence = Persistence::default();
+        stores.clear();
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);

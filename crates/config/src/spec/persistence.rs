@@ -61,4 +61,6 @@ pub enum CookieMode {
 pub struct ServerPersistenceSpec {
     /// `cookie`: the value that leads to this server.
     pub cookie: Option<String>,
+    /// `non-stick`: no stick table remembers it.
+    pub non_stick: bool,
 }

@@ -54,6 +54,8 @@ pub struct RulesSpec {
     pub use_server: Vec<RuleLineSpec>,
     /// `force-persist` and `ignore-persist`, in order.
     pub persistence: Vec<PersistRuleSpec>,
+    /// `stick`: from what it does on, in order.
+    pub stick: Vec<RuleLineSpec>,
     /// `tcp-request inspect-delay`, milliseconds.
     pub request_inspect_delay: Option<u64>,
     /// `tcp-response inspect-delay`, milliseconds.

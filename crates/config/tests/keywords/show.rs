@@ -281,6 +281,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         force_switching,
         use_server,
         persistence,
+        stick,
     } = rules;
     field(out, "request_inspect_delay", request_inspect_delay, &None);
     field(out, "response_inspect_delay", response_inspect_delay, &None);
@@ -294,6 +295,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "use_server", &shown(&mut use_server.iter()), &Vec::new());
     let persistence: Vec<_> = persistence.iter().map(|rule| (rule.forces, words(&rule.line))).collect();
     field(out, "persistence", &persistence, &Vec::new());
+    field(out, "stick", &shown(&mut stick.iter()), &Vec::new());
     field(out, "retries", retries, &3);
     field(out, "http_reuse", http_reuse, &Default::default());
     field(out, "upgrades", upgrades, &false);
@@ -311,14 +313,6 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     } but {});
     field(out, "log_tag", log_tag, &None);
     self::check(check, out);
-    let method = match &check.method {
-        CheckMethod::Http(line) => format!("httpchk {}", words(line)),
-        other => format!("{other:?}"),
-    };
-    field(out, "check", &method, &"Connect".to_owned());
-    field(out, "http_check", &shown(&mut check.http.iter()), &Vec::new());
-    field(out, "tcp_check", &shown(&mut check.tcp.iter()), &Vec::new());
-    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
     let PersistenceSpec { cookie, dynamic_key, rdp_cookie } = kept;
     field(out, "cookie", &cookie.as_ref().map(|cookie| &cookie.value), &None);
     field(out, "dynamic_key", dynamic_key, &None);
@@ -414,6 +408,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "disabled", disabled, &false);
     field(out, "backup", backup, &false);
     field(out, "cookie", &persistence.cookie, &None);
+    field(out, "non_stick", &persistence.non_stick, &false);
     field(out, "pool_max_conn", pool_max_conn, &None);
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
     changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {

@@ -30,7 +30,7 @@ use crate::stream::request::{Next, head_limits};
 use crate::stream::rules::Progress;
 use crate::stream::screening::{missed, screen, screens};
 use crate::stream::{
-    conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, tally, tcp,
+    conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
 };
 use crate::worker::{SharedFacts, Slot, Worker};
 
@@ -150,6 +150,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Err(refusal) => return rt::boxed(refused(session, client, facts, refusal, up)).await,
         };
         conclude::log_step(session, &facts, None, Origin::Connect);
+        sticking::remember(session, &facts.borrow());
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }

@@ -27,6 +27,7 @@ pub mod request;
 pub mod rules;
 mod ruling;
 pub mod screening;
+pub mod sticking;
 pub mod tally;
 pub mod tcp;
 pub mod tracking;

@@ -16,6 +16,7 @@ use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
+use crate::stream::sticking;
 use crate::worker::{Shared, SharedFacts};
 
 /// What binds a request to a server. Servers do not see what is meant for the proxy alone.
@@ -27,7 +28,7 @@ pub fn bind_request(
     backend: &Backend,
 ) -> Option<Bound> {
     let (choice, plan) = (&backend.choice, &backend.persistence);
-    if choice.rules.is_empty() && plan.cookie.is_none() {
+    if choice.rules.is_empty() && choice.stick.is_empty() && plan.cookie.is_none() {
         return None;
     }
     let order = match choice.persistence.is_empty() {
@@ -47,9 +48,16 @@ pub fn bind_request(
     if let Some(bound) = named {
         kept.overrule(bound.server);
     }
+    let mut bound = named.or_else(|| kept.server.map(|server| choice.bound(server, order)));
+    let mut stores = Vec::new();
+    if !choice.stick.is_empty() {
+        bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+        kept.recall(bound.map(|bound| bound.server));
+    }
     drop(known);
-    facts.borrow_mut().persistence = kept;
-    named.or_else(|| kept.server.map(|server| choice.bound(server, order)))
+    let facts = &mut *facts.borrow_mut();
+    (facts.persistence, facts.stores) = (kept, stores);
+    bound
 }
 
 /// What binds a session in TCP mode to a server.
@@ -62,18 +70,26 @@ pub fn bind_session(
 ) -> Option<Bound> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
-    if choice.rules.is_empty() && plan.rdp_cookie.is_none() {
+    if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
         return None;
     }
     let known = facts.borrow();
     let bytes = Bytes { data: early.data(), complete: true, announced: None };
     let view = View { bytes, ..View::request(session, client, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
-    name(view, proxy, backend, order).or_else(|| {
+    let bound = name(view, proxy, backend, order).or_else(|| {
         let token = wire::rdp::cookie(early.data(), plan.rdp_cookie.as_deref()?)?;
         let bound = choice.bound(find_address(session, backend, rdp_server(token)?)?, order);
         (bound.forced || session.worker.state(proxy.index).is_usable(bound.server)).then_some(bound)
-    })
+    });
+    if choice.stick.is_empty() {
+        return bound;
+    }
+    let mut stores = Vec::new();
+    let bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+    drop(known);
+    facts.borrow_mut().stores = stores;
+    bound
 }
 
 /// The server that `use-server` names.

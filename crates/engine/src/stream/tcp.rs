@@ -25,7 +25,7 @@ use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::View;
 use crate::stream::private::PrivateLinks;
-use crate::stream::{conclude, content, filter, http, kernel, persistence, tally};
+use crate::stream::{conclude, content, filter, http, kernel, persistence, sticking, tally};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -202,6 +202,7 @@ async fn connect_and_carry(
         Err(Refusal { outcome, .. }) => return Err(outcome),
     };
     conclude::log_step(session, facts, None, Origin::Connect);
+    sticking::remember(session, &facts.borrow());
     let outcome = match Duplex::new(early, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {

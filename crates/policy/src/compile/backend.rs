@@ -126,6 +126,7 @@ impl Compiler<'_> {
             fixed: false,
             written: self.place(written.span),
             place,
+            non_stick: written.persistence.non_stick,
             cookie: written.persistence.cookie.as_deref().filter(|_| is_http).map(|value| text::to_bytes(value).into()),
             slowstart: written.balance.slowstart.map(Duration::from_millis),
             pool_max_conn: written.pool_max_conn,

@@ -18,6 +18,7 @@ mod names;
 mod persistence;
 mod resolvers;
 mod rules;
+mod stick;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -283,7 +283,7 @@ impl Compiler<'_> {
     }
 
     /// A condition that is no action's; `what` begins the message about what is wrong with it.
-    fn bare_condition(
+    pub(super) fn bare_condition(
         &mut self,
         line: &RuleLineSpec,
         words: &[Word],
@@ -331,6 +331,7 @@ impl Compiler<'_> {
             persistence: persistence.into(),
             persists: written.options.persist,
             names: servers.map(by_name).collect(),
+            stick: written.rules.stick.iter().filter_map(|line| self.stick(line, written, reach, names)).collect(),
         }
     }
 

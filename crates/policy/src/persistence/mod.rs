@@ -218,6 +218,13 @@ impl Persistence {
         (self.server, self.direct) = (Some(server), true);
     }
 
+    /// A stick table has chosen the server, where nothing else had.
+    pub fn recall(&mut self, server: Option<usize>) {
+        if server.is_some() {
+            (self.server, self.direct) = (server, true);
+        }
+    }
+
     /// This server gets the request.
     #[inline]
     pub fn meet(&mut self, server: Option<usize>) {

@@ -271,6 +271,8 @@ pub struct Server {
     pub strict_maxconn: bool,
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
+    /// `non-stick`: no stick table remembers it.
+    pub non_stick: bool,
     /// `cookie`: the value that leads to it.
     pub cookie: Option<Box<[u8]>>,
     /// `disabled`: in maintenance from the start.

@@ -8,6 +8,7 @@ mod edit;
 mod normalize;
 mod parse;
 mod server_choice;
+mod stick;
 mod switch;
 
 pub use action::{
@@ -23,6 +24,7 @@ pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, Words};
 pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
+pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
 pub use switch::{Names as BackendNames, Switch, Target};
 
 use crate::condition::Condition;

@@ -1,6 +1,7 @@
 //! Rules that bind a request to a server before the balance is asked: `use-server`, `force-persist`, `ignore-persist`,
 //! `option persist` (configuration manual, section 4.2). Must never choose where nothing binds.
 
+use super::stick::StickRule;
 use crate::condition::Condition;
 use crate::log_format::LogFormat;
 use crate::sample::Context;
@@ -15,6 +16,8 @@ pub struct ServerChoice {
     pub persistence: Box<[PersistRule]>,
     /// `option persist`: who is bound to a server goes there even when it is down.
     pub persists: bool,
+    /// `stick`, in order.
+    pub stick: Box<[StickRule]>,
     /// The servers, by name.
     pub names: HashMap<Box<[u8]>, usize>,
 }

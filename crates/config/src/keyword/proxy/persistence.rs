@@ -1,6 +1,6 @@
 //! Persistence and stick tables.
 
-use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, condition_line, supported};
 use crate::document::Line;
 use crate::keyword::place::noun;
 use crate::keyword::place::places::{ANY, BACK_SECTION, STICK_TABLE};
@@ -18,29 +18,33 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         force_persist,
     ),
     supported(BACK_SECTION, "ignore-persist", "{ if | unless } <condition>", "Skips persistence.", ignore_persist),
-    not_yet(
+    supported(
         BACK_SECTION,
         "stick match",
         "<expression> [table <table>] [{ if | unless } <condition>]",
         "Persistence from a table.",
+        stick,
     ),
-    not_yet(
+    supported(
         BACK_SECTION,
         "stick on",
         "<expression> [table <table>] [{ if | unless } <condition>]",
         "Learns and applies persistence.",
+        stick,
     ),
-    not_yet(
+    supported(
         BACK_SECTION,
         "stick store-request",
         "<expression> [table <table>] [{ if | unless } <condition>]",
         "Learns persistence from requests.",
+        stick,
     ),
-    not_yet(
+    supported(
         BACK_SECTION,
         "stick store-response",
         "<expression> [table <table>] [{ if | unless } <condition>]",
         "Learns persistence from responses.",
+        stick,
     ),
     supported(
         STICK_TABLE,
@@ -82,6 +86,11 @@ fn rdp_cookie(context: &mut ProxyContext<'_>, line: &Line) {
         },
     };
     context.draft.spec.persistence.rdp_cookie = Some(name.to_owned());
+}
+
+fn stick(context: &mut ProxyContext<'_>, line: &Line) {
+    let rule = context.around.rule_line(line, 1);
+    context.draft.spec.rules.stick.push(rule);
 }
 
 fn force_persist(context: &mut ProxyContext<'_>, line: &Line) {

@@ -57,7 +57,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     supported(Arity::One, "log-bufsize", "<size>", "Buffer of a server of log lines.", log_bufsize),
     supported(Arity::One, "log-proto", "{ legacy | octet-count }", "Framing of log lines.", log_proto),
-    not_yet(Arity::None, "non-stick", "", "Not remembered in stick tables."),
+    supported(Arity::None, "non-stick", "", "Not remembered in stick tables.", non_stick),
     supported(
         Arity::One,
         "on-error",
@@ -81,7 +81,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
     supported(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up.", slowstart),
-    not_yet(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off."),
+    supported(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off.", stick),
     supported(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state.", checks::track),
 ];
 
@@ -154,6 +154,14 @@ fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
         Ok(id @ 1..) => context.draft.id = Some(id),
         _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295."),
     }
+}
+
+fn non_stick(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.persistence.non_stick = true;
+}
+
+fn stick(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.persistence.non_stick = false;
 }
 
 fn cookie(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {

@@ -21,6 +21,7 @@ use crate::stream::dispatch::trailers;
 use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::request::fits;
+use crate::stream::sticking;
 use crate::stream::tracking;
 
 /// Heads that are read before others get their turn: a server may send interim answers without an end.
@@ -191,6 +192,7 @@ impl Exchange<'_> {
         facts.timings.response = Some(rt::now());
         facts.server_status = Some(status);
         tracking::answer(self.session, facts, status);
+        sticking::answer(self.session, &self.client.stream, facts);
         if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
             facts.captures.borrow_mut().take_response(plan, &facts.response);
         }

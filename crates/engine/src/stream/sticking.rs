@@ -1,0 +1,107 @@
+//! `stick` rules on their way: a server is recalled for a request, and remembered once it is known. Must never take a
+//! server's slot.
+
+use policy::live::table::{Table, TableKey};
+use policy::program::{Backend, Proxy};
+use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
+use policy::sample::Context;
+use rt::net::Stream;
+
+use crate::facts::Facts;
+use crate::session::Session;
+use crate::stream::evaluate::View;
+
+/// The server that the rules on requests recall, where nothing has bound the request yet. What they want to remember is
+/// told.
+pub fn request(
+    view: View<'_>,
+    (proxy, backend): (&Proxy, &Backend),
+    order: Option<PersistOrder>,
+    bound: Option<Bound>,
+    stores: &mut Vec<StickStore>,
+) -> Option<Bound> {
+    let rules = backend.choice.stick.iter().filter(|rule| !rule.on_response);
+    view.lend(|context| {
+        let mut found = bound;
+        for rule in rules {
+            each(view.session, context, rule, stores, |table, key| {
+                if rule.matches
+                    && found.is_none()
+                    && let Some(recalled) = recall(context, table, key)
+                {
+                    found = server_of(view.session, (proxy, backend), (table, recalled), order);
+                }
+            });
+        }
+        found
+    })
+}
+
+/// Works out a rule's key, asks `look` about it, and notes it where the rule stores.
+fn each(
+    session: &Session,
+    context: &Context<'_>,
+    rule: &StickRule,
+    stores: &mut Vec<StickStore>,
+    mut look: impl FnMut(&Table, &TableKey<'_>),
+) {
+    // One criterion a table.
+    if stores.iter().any(|store| store.table == rule.table) {
+        return;
+    }
+    let Some(table) = session.worker.shared.live.tables.get(rule.table) else { return };
+    let Some(key) = rule.key(context, table) else { return };
+    look(table, &key);
+    if rule.stores && stores.len() < MOST_STORES {
+        stores.push(StickStore { table: rule.table, key: key.bytes().into() });
+    }
+}
+
+/// The server that an entry remembers, if requests may go there.
+fn server_of(
+    session: &Session,
+    (proxy, backend): (&Proxy, &Backend),
+    (table, recalled): (&Table, Remembered),
+    order: Option<PersistOrder>,
+) -> Option<Bound> {
+    let mut servers = backend.servers.iter();
+    let server = servers.find(|server| recalled.is(table, &known(session, server)))?;
+    let bound = backend.choice.bound(server.index, order);
+    (bound.forced || session.worker.state(proxy.index).is_usable(server.index)).then_some(bound)
+}
+
+fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s> {
+    let address = session.worker.shared.outgoing.address(server).inet();
+    Known { id: server.id, name: &server.name, address }
+}
+
+/// The server of a stream is known: what rules wanted to remember of it is remembered.
+#[inline]
+pub fn remember(session: &Session, facts: &Facts) {
+    if !facts.stores.is_empty() {
+        store(session, facts, &facts.stores);
+    }
+}
+
+#[cold]
+fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
+    let backend = facts.backend.and_then(|index| session.worker.proxy(index).backend.as_ref());
+    let server = backend.zip(facts.server).and_then(|(backend, index)| backend.servers.get(index));
+    let Some(server) = server.filter(|server| !server.non_stick) else { return };
+    let known = known(session, server);
+    stores.iter().for_each(|one| one.perform(&session.worker.shared.live.tables, &known, rt::now()));
+}
+
+/// The rules on answers: what is found there is remembered at once.
+#[inline]
+pub fn answer(session: &Session, client: &Stream, facts: &Facts) {
+    let Some(proxy) = facts.backend.map(|index| session.worker.proxy(index)) else { return };
+    let Some(backend) = proxy.backend.as_ref().filter(|backend| !backend.choice.stick.is_empty()) else { return };
+    let mut stores = Vec::new();
+    View::response(session, Some(client), facts, &facts.response).lend(|context| {
+        for rule in backend.choice.stick.iter().filter(|rule| rule.on_response) {
+            each(session, context, rule, &mut stores, |_, _| {});
+        }
+    });
+    store(session, facts, &stores);
+}
