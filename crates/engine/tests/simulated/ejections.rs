@@ -94,3 +94,29 @@ fn no_request_is_sent_again_beyond_the_budget() {
         );
     }
 }
+
+#[test]
+fn a_slow_server_is_asked_once_by_ewma() {
+    let servers = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80";
+    listen(&format!("balance ewma\n http-reuse never\n {servers}")).run(|world| async move {
+        for (address, millis, times) in [(S1, 500, 1), (S2, 10, 30)] {
+            let mut service = Service::at(address);
+            world.scope.spawn(async move {
+                for _ in 0..times {
+                    let mut peer = service.accept().await;
+                    peer.expect(GET_AT_SERVER).await;
+                    sleep(millis).await;
+                    peer.send(OK).await;
+                    peer.close();
+                }
+                service.is_left_alone();
+            });
+        }
+        for _ in 0..31 {
+            ask(OK_AT_CLIENT).await;
+            // What the answer showed is known once it is logged.
+            world.lines(1).await;
+        }
+        world.forget_log();
+    });
+}

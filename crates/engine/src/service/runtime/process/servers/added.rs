@@ -4,9 +4,11 @@
 use config::keyword::{added_server_keywords, read_added_server};
 use config::spec::Spec;
 use policy::compile;
+use policy::live::CookieChange;
 use policy::program::Proxy;
 
 use super::super::super::Call;
+use crate::stream::persistence::change_cookies;
 use crate::worker::{Shared, Worker, idle_limits};
 
 /// What is said where no place is left.
@@ -56,6 +58,7 @@ fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), name: &str, words: 
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
     let state = &shared.live.proxies[proxy.index];
     let server = backend.servers.get(place).filter(|server| state.add_server(server, rt::now())).ok_or(FULL)?;
+    change_cookies(shared, proxy, CookieChange::Servers);
     crate::check::add(shared, proxy.index, server);
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! `del server`, and `wait` for what it needs (management manual, section 9.3). Must never remove a server that has
 //! something to do.
 
-use policy::live::Removal;
+use policy::live::{CookieChange, Removal};
 use policy::program::Program;
 
 use super::super::super::Call;
 use super::super::super::command::Condition;
+use crate::stream::persistence::change_cookies;
 use crate::worker::{Shared, Worker};
 
 /// Why a server cannot be removed.
@@ -49,6 +50,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         return call.refuse(IN_USE);
     }
     strike(&shared.program, proxy, server);
+    change_cookies(shared, &shared.program.proxies[proxy], CookieChange::Servers);
     if let Some(server) = shared.program.proxies[proxy].server(server) {
         shared.pool.forget(server.serial);
     }
