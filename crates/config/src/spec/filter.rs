@@ -1,6 +1,7 @@
 //! Filters (configuration manual, sections 4 and 9): what stands in the way of a proxy's streams, in the order in which it
 //! was declared. Must never know what a filter does.
 
+use super::RuleLineSpec;
 use crate::span::Spanned;
 
 /// The filters of a proxy.
@@ -34,7 +35,7 @@ impl FilterSpec {
     }
 }
 
-/// `filter bwlim-in` and `filter bwlim-out`, a limit for each stream (section 9.7).
+/// `filter bwlim-in` and `filter bwlim-out` (section 9.7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BandwidthSpec {
     /// The name that rules call it by.
@@ -47,6 +48,17 @@ pub struct BandwidthSpec {
     pub period: u32,
     /// `min-size`, bytes.
     pub min_size: u32,
+    /// The limit is for all streams of a key; `limit` is its `limit`, and the period is the table's.
+    pub shared: Option<SharedLimitSpec>,
+}
+
+/// What streams share a limit by: `key` and `table` of a `bwlim-in` or `bwlim-out` filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedLimitSpec {
+    /// The words of `key`.
+    pub key: RuleLineSpec,
+    /// `table`; `None`: the one of the proxy.
+    pub table: Option<Spanned<String>>,
 }
 
 /// `filter trace` (section 9.1).

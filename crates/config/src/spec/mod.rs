@@ -41,7 +41,7 @@ pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,
 };
-pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, TraceSpec};
+pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
 pub use global::{GlobalSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
 pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,

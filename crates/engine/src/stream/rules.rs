@@ -3,6 +3,7 @@
 
 use config::spec::{LogLevel, LogStep};
 use policy::condition::Verdict;
+use policy::live::table::Pinned;
 use policy::rule::{Action, Edit, End, Expected, Final, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer};
 use policy::sample::{Context, RulePlace, Value};
 use rt::net::Stream;
@@ -87,7 +88,7 @@ enum Effect {
     /// The offset of its priority, milliseconds.
     Offset(i32),
     /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
-    Limit(filter::Place, Option<u64>, Option<Duration>),
+    Limit(filter::Place, Option<u64>, Option<Duration>, Option<Pinned>),
     /// The level of its line.
     LogLevel(Option<LogLevel>),
     /// A line is written.
@@ -118,7 +119,9 @@ fn perform(view: View<'_>, effect: Effect, of_stream: bool) {
         Effect::Retries(retries) => facts.order(|orders| orders.retries = Some(retries)),
         Effect::Class(class) => facts.order(|orders| orders.class = class),
         Effect::Offset(offset) => facts.order(|orders| orders.offset = offset),
-        Effect::Limit(place, bytes, period) => filter::limit(facts.filters.as_ref(), place, bytes, period),
+        Effect::Limit(place, bytes, period, entry) => {
+            filter::limit(facts.filters.as_ref(), place, bytes, period, entry);
+        }
         Effect::LogLevel(level) => facts.order(|orders| orders.log_level = Some(level)),
         Effect::Log(step, profile) => conclude::log_now(view, step, profile),
         Effect::Ends(end, address) if end.is_source() => session.change_ends(Some(address), None, of_stream),
@@ -295,7 +298,8 @@ impl<'s, 'r> Course<'s, 'r> {
             }
             Action::LimitBandwidth(change) => {
                 let (bytes, period) = change.evaluate(context);
-                Effect::Limit((change.proxy, change.filter?), bytes, period)
+                let place = (change.proxy, change.filter?);
+                Effect::Limit(place, bytes, period, tracking::share(self.session, context, place))
             }
             Action::SetEnd(end, expression) => Effect::Ends(*end, end.change(context, expression)?),
         };

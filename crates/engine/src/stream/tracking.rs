@@ -2,7 +2,8 @@
 //! wait, and must never decide what becomes of a message.
 
 use config::spec::DataKind;
-use policy::live::table::{EntryMut, TableKey, Tracked, Tracking};
+use policy::live::table::{EntryMut, Pinned, TableKey, Tracked, Tracking};
+use policy::program::Filter;
 use policy::rule::{StickChange, Track};
 use policy::sample::{Context, Direction};
 
@@ -68,6 +69,15 @@ pub fn lend(session: &Session, facts: &Facts, number: u8, take: &mut dyn FnMut(&
 pub fn change(view: View<'_>, context: &Context<'_>, change: &StickChange) {
     let Some(amount) = change.amount(context) else { return };
     lend(view.session, view.facts, change.number, &mut |tracked| change.perform(context, tracked, amount));
+}
+
+/// The entry by which a limit of bandwidth is shared, if it is.
+pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
+    let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
+    let table = session.worker.tables().get(limit.table)?;
+    let value = limit.key.evaluate(context)?;
+    let key = TableKey::of_sample(table.plan.key, context, value)?;
+    Pinned::new(table, &key, context.now)
 }
 
 /// Changes what the stream and its session track.

@@ -32,6 +32,7 @@ mod runtime;
 mod stalls;
 mod statistics;
 mod stopping;
+mod tables;
 mod terminations;
 mod timeouts;
 mod trailers;

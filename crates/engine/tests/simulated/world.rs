@@ -17,6 +17,7 @@ use engine::service::log::Targets;
 use engine::service::runtime::Opened;
 use engine::worker::Shared;
 use policy::live::Live;
+use policy::live::table::Cursor;
 use policy::program::{BindAddress, Program};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
@@ -407,6 +408,12 @@ impl World {
         note("places in the process", live.process.actconn() as usize);
         note("idle links", self.idle_links());
         note("ends of connections", rt::sim::network().all_open_ends());
+        for table in live.tables.iter() {
+            let mut cursor = Some(Cursor::default());
+            while let Some(from) = cursor {
+                cursor = table.page(from, 1_000, rt::now(), |_, entry| note("trackers", entry.trackers as usize));
+            }
+        }
         for (proxy, state) in self.shared.program.proxies.iter().zip(&live.proxies) {
             note("places in a frontend", state.feconn() as usize);
             note("requests in a backend", state.counts(None).beconn as usize);

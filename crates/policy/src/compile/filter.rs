@@ -1,22 +1,18 @@
 //! Filters: names of a sequence become indices. Must never judge what a filter asks for.
 
 use super::Compiler;
-use crate::program::{Bandwidth, Filter, Filters, Trace};
-use crate::rule::Action;
+use crate::expression::{Expression, Names};
+use crate::live::table::sample_type;
+use crate::program::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
+use crate::rule::{Action, expression_text};
+use crate::sample::{Place, cast};
 use config::diagnostic::Form;
 use config::span::Spanned;
-use config::spec::{FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec};
+use config::spec::{BandwidthSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec, SharedLimitSpec, Spec};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The filters of the proxy of that name.
-pub(super) fn filters(written: &FiltersSpec, proxy: &str) -> Filters {
-    Filters {
-        list: written.list.iter().map(|filter| filter_of(filter, proxy)).collect(),
-        request: order(written, written.request.as_ref()),
-        response: order(written, written.response.as_ref()),
-    }
-}
+/// The filter of a line that shares no limit.
 
 fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
     match written {
@@ -52,6 +48,67 @@ fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<
 }
 
 impl Compiler<'_> {
+    /// The filters of a proxy.
+    pub(super) fn filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Filters {
+        let written = &proxy.filters;
+        let filter = |filter: &FilterSpec| match filter {
+            FilterSpec::Bandwidth(limit) => match &limit.shared {
+                Some(shared) => self.shared_limit(spec, index, limit, shared),
+                None => filter_of(filter, &proxy.name.value),
+            },
+            FilterSpec::Trace(_) => filter_of(filter, &proxy.name.value),
+        };
+        Filters {
+            list: written.list.iter().map(filter).collect(),
+            request: order(written, written.request.as_ref()),
+            response: order(written, written.response.as_ref()),
+        }
+    }
+
+    /// A limit for all streams of a key; where something is wrong with it, that is told, and it limits each alone.
+    fn shared_limit(&mut self, spec: &Spec, index: usize, limit: &BandwidthSpec, shared: &SharedLimitSpec) -> Filter {
+        let own = &spec.proxies[index].name.value;
+        let names = self.names(spec, Some(index));
+        names.begin(&shared.key);
+        let first = shared.key.words.first().map_or(shared.key.span, |word| word.span);
+        let read = Expression::parse_all(&expression_text(&shared.key.words), Place::FrontRequestContent, &names);
+        let name = shared.table.as_ref().map_or(own, |table| &table.value);
+        let place = shared.table.as_ref().map_or(first, |table| table.span);
+        let plan = names.table(name).and_then(|table| Some((table, names.table_plan(table)?)));
+        let rate = if limit.upload { DataKind::BytesInRate } else { DataKind::BytesOutRate };
+        let why = match (&read, &plan) {
+            (Err(error), _) => {
+                let kind = if limit.upload { "bwlim-in" } else { "bwlim-out" };
+                let message = format!("'filter' : 'filter {kind}' : failed to parse the key : {}", error.message);
+                self.alert_with_hint(first, Form::Parsing, message, error.hint.clone());
+                None
+            }
+            (_, None) => Some(format!("unable to find table '{name}' referenced by bwlim filter '{}'", limit.name)),
+            (Ok(key), Some((_, plan))) if cast(key.output(), sample_type(plan.key)).is_none() => {
+                Some(format!("stick-table '{name}' uses a type incompatible with bwlim filter '{}'", limit.name))
+            }
+            (_, Some((_, plan))) if !plan.layout.has(rate) => Some(format!(
+                "stick-table '{name}' uses a data type incompatible with bwlim filter '{}'. It must be '{}'",
+                limit.name,
+                rate.name()
+            )),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.alert(place, Form::Bare, format!("Proxy {own} : {why}"));
+        }
+        match (read, plan) {
+            (Ok(key), Some((table, _))) => Filter::SharedBandwidth(Arc::new(SharedBandwidth {
+                upload: limit.upload,
+                limit: limit.limit.into(),
+                min_size: limit.min_size.into(),
+                table,
+                key,
+            })),
+            _ => filter_of(&FilterSpec::Bandwidth(limit.clone()), own),
+        }
+    }
+
     /// Tells of a rule that names a filter which its proxy does not have. True if it does.
     pub(super) fn misses_filter(&mut self, action: &Action, line: &RuleLineSpec, written: &ProxySpec) -> bool {
         let Action::LimitBandwidth(change) = action else { return false };
@@ -94,6 +151,7 @@ mod tests {
                 limit: 1,
                 period: 1,
                 min_size: 0,
+                shared: None,
             })
         };
         let trace = FilterSpec::Trace(TraceSpec::default());
@@ -110,9 +168,8 @@ mod tests {
                 span: config::span::Span::default(),
             });
             let written = FiltersSpec { list: list.clone(), request: sequence, response: None };
-            let filters = filters(&written, "p");
-            assert_eq!(&*filters.request, *expected, "{names:?}");
-            assert_eq!(&*filters.response, [0, 1, 2, 3]);
+            assert_eq!(&*order(&written, written.request.as_ref()), *expected, "{names:?}");
+            assert_eq!(&*order(&written, written.response.as_ref()), [0, 1, 2, 3]);
         }
     }
 

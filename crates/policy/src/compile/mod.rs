@@ -379,7 +379,7 @@ impl<'a> Compiler<'a> {
                 .then(|| self.frontend(spec, index, written, global, (compiled.switching, compiled.force_switching))),
             backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),
             rules: compiled.rules,
-            filters: filter::filters(&written.filters, &written.name.value),
+            filters: self.filters(spec, index, written),
             timeouts: timeouts(&written.timeouts),
             options: options(&written.options, &spec.global),
             close_mode: written.close_mode,

@@ -261,6 +261,8 @@ impl PartialEq for Expression {
     }
 }
 
+impl Eq for Expression {}
+
 impl Expression {
     /// Reads the expression that a text begins with, and tells how many of its bytes are read: all of them, unless
     /// something stands behind it that a comma does not connect. Whether its fetch may stand at `place` is left to the

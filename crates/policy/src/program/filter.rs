@@ -1,6 +1,7 @@
 //! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
 //! to one stream.
 
+use crate::expression::Expression;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub struct Filters {
 pub enum Filter {
     /// `filter bwlim-in` and `filter bwlim-out`.
     Bandwidth(Bandwidth),
+    /// The same for all streams of a key.
+    SharedBandwidth(Arc<SharedBandwidth>),
     /// `filter trace`.
     Trace(Arc<Trace>),
 }
@@ -35,6 +38,21 @@ pub struct Bandwidth {
     pub period: Duration,
     /// Bytes that go on at once at least, where so many are there.
     pub min_size: u64,
+}
+
+/// A limit of bandwidth for all streams of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedBandwidth {
+    /// It limits what clients send; else what they get.
+    pub upload: bool,
+    /// Bytes in a period of the table's rate, where the rule that enables it says nothing else.
+    pub limit: u64,
+    /// Bytes that go on at once at least, where so many are there.
+    pub min_size: u64,
+    /// Index of the table that counts them.
+    pub table: usize,
+    /// The key.
+    pub key: Expression,
 }
 
 /// A filter that tells what it sees.

@@ -24,7 +24,7 @@ mod userlist;
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
 pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, Source};
 pub use errors::{ErrorPages, Page};
-pub use filter::{Bandwidth, Filter, Filters, Trace};
+pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use limits::{BackendLimits, FrontendLimits};

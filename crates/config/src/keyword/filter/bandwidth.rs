@@ -4,8 +4,10 @@ use crate::diagnostic::Severity;
 use crate::document::{Line, Word};
 use crate::keyword::proxy::ProxyContext;
 use crate::keyword::report::Report;
-use crate::spec::{BandwidthSpec, FilterSpec};
+use crate::span::Spanned;
+use crate::spec::{BandwidthSpec, FilterSpec, RuleLineSpec, SharedLimitSpec};
 use crate::units::{self, TimeError};
+use std::ops::Range;
 
 /// Reads `filter bwlim-in`.
 pub(super) fn upload(context: &mut ProxyContext<'_>, line: &Line) {
@@ -24,8 +26,9 @@ struct Options {
     default_period: u32,
     limit: u32,
     min_size: u32,
-    /// `key` was written.
-    keyed: bool,
+    /// The words of `key`.
+    key: Option<Range<usize>>,
+    table: Option<Spanned<String>>,
     /// An option of the form for each stream, or one of the form for all that share a key, was written.
     own: bool,
     shared: bool,
@@ -52,22 +55,22 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, upload: bool) {
     let complaint = match &options {
         Options { own: true, shared: true, .. } => "cannot mix per-stream and shared parameter",
         Options { shared: true, limit: 0, .. } => "<limit> option is missing",
-        Options { shared: true, keyed: false, .. } => "<key> option is missing",
+        Options { shared: true, key: None, .. } => "<key> option is missing",
         Options { shared: false, default_period: 0, .. } => "<default-period> option is missing",
         Options { shared: false, default_limit: 0, .. } => "<default-limit> option is missing",
-        Options { shared: true, .. } => {
-            let place = context.holder.describe();
-            let form = format!("filter {keyword} <name> limit <size> key <expression>");
-            context.report.not_yet(line.span(0), &form, &place);
-            return;
-        }
-        Options { default_limit, default_period, min_size, .. } => {
+        Options { default_limit, default_period, limit, min_size, key, table, .. } => {
+            let shared = key.clone().map(|words| {
+                let words = line.words.get(words).unwrap_or_default().to_vec();
+                let key = RuleLineSpec { words, ..context.around.rule_line(line, 0) };
+                SharedLimitSpec { key, table: table.clone() }
+            });
             context.draft.spec.filters.list.push(FilterSpec::Bandwidth(BandwidthSpec {
                 name: name.text.clone(),
                 upload,
-                limit: *default_limit,
+                limit: if shared.is_some() { *limit } else { *default_limit },
                 period: *default_period,
                 min_size: *min_size,
+                shared,
             }));
             return;
         }
@@ -103,16 +106,20 @@ fn options(context: &mut ProxyContext<'_>, line: &Line, keyword: &str) -> Option
             "min-size" => size(value).map(|size| options.min_size = size),
             "default-period" => time(value, &mut context.report).map(|time| options.default_period = time),
             "key" => {
-                options.keyed = true;
+                let first = at - 1;
                 // Converters may stand in words of their own: the expression ends where an option begins.
                 let is_option =
                     |word: &Word| matches!(word.text.as_str(), "table" | "limit" | "min-size" | "default-limit");
                 while line.words.get(at).is_some_and(|word| !is_option(word)) {
                     at += 1;
                 }
+                options.key = Some(first..at);
                 Ok(())
             }
-            _ => Ok(()),
+            _ => {
+                options.table = Some(Spanned::new(value.text.clone(), value.span));
+                Ok(())
+            }
         };
         if let Err(found) = read {
             let message =

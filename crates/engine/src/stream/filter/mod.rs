@@ -16,15 +16,18 @@
 
 mod bandwidth;
 mod chain;
+mod shared;
 mod trace;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Passed, forward};
+use policy::live::table::Pinned;
 use policy::program::Proxy;
 use policy::sample::Direction;
 use wire::http::Head;
@@ -109,6 +112,11 @@ pub trait Filter {
     fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
         let _ = (bytes, period);
     }
+
+    /// The streams that it shares its limit with are those of this entry.
+    fn share(&mut self, entry: Pinned) {
+        let _ = entry;
+    }
 }
 
 /// A filter and whose it is.
@@ -148,6 +156,7 @@ impl Set {
         for (index, plan) in proxy.filters.list.iter().enumerate() {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
+                policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
                 policy::program::Filter::Trace(trace) => Box::new(trace::Tracer::new(trace, of_backend)),
             };
             self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
@@ -284,12 +293,21 @@ pub fn tell(filters: Option<&Filters>, event: Event<'_>) {
 pub type Place = (usize, usize);
 
 /// A rule limits the bandwidth of the stream by the filter at that place.
-pub fn limit(filters: Option<&Filters>, place: Place, bytes: Option<u64>, period: Option<Duration>) {
+pub fn limit(
+    filters: Option<&Filters>,
+    place: Place,
+    bytes: Option<u64>,
+    period: Option<Duration>,
+    entry: Option<Pinned>,
+) {
     let Some(filters) = filters else { return };
     let set = &mut *filters.borrow_mut();
     let own = |own: &&mut Attached| (own.proxy, own.index) == place;
     if let Some(own) = set.attached.iter_mut().find(own) {
         own.filter.limit(bytes, period);
+        if let Some(entry) = entry {
+            own.filter.share(entry);
+        }
     }
 }
 

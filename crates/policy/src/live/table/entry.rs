@@ -71,6 +71,21 @@ impl EntryMut<'_> {
         })
     }
 
+    /// Adds up to `wanted` events to a rate while a limit leaves `least`; the error: in how many milliseconds it will.
+    /// `None`: it is not stored.
+    pub fn take(&mut self, kind: DataKind, limit: u32, least: u32, wanted: u32) -> Option<Result<u32, u32>> {
+        let period = self.layout.store(kind)?.period;
+        let place = self.layout.place(kind, 0)?;
+        Some(rate::take(&mut self.words[place], self.now, period, limit, least, wanted))
+    }
+
+    /// Takes events of a rate back that did not happen.
+    pub fn take_back(&mut self, kind: DataKind, events: u32) {
+        if let Some(place) = self.layout.place(kind, 0) {
+            rate::take_back(&mut self.words[place], events);
+        }
+    }
+
     /// Takes one from a number; below nothing it does not go.
     #[inline]
     pub fn decrement(&mut self, kind: DataKind) {

@@ -59,15 +59,13 @@ impl<'a> TableKey<'a> {
             (TableKeySpec::Integer, value) => value.integer().map(|number| Self::integer(number as u32)),
             (TableKeySpec::Text(length), value) => {
                 let text = value.bytes()?;
-                // A string ends at its first NUL, and an empty one is none.
+                // A string ends at its first NUL.
                 let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-                let text = &text[..text.len().min(length as usize)];
-                (!text.is_empty()).then_some(Self::Long(text))
+                Some(Self::Long(&text[..text.len().min(length as usize)]))
             }
             (TableKeySpec::Binary(length), value) => {
                 let (block, length) = (value.bytes()?, length as usize);
                 match block.len() {
-                    0 => None,
                     there if there >= length => Some(Self::Long(&block[..length])),
                     there => {
                         let padded = context.arena.alloc_slice_fill_copy(length, 0);

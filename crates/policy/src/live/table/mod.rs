@@ -21,7 +21,7 @@ pub use feed::Update;
 pub use key::{TableKey, sample_of, sample_type};
 pub use page::Cursor;
 pub use servers::ServerNames;
-pub use tracked::{TableHandle, Tracked, Tracking};
+pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
 use crate::pattern::Key;
 use crate::program::StickTable;

@@ -22,6 +22,38 @@ pub(super) fn add(words: &mut [u32], now: u32, period: u32, events: u32) {
     *current = current.saturating_add(events);
 }
 
+/// Adds up to `wanted` events as long as no more than `limit` are of the last period, if `least` of them may be added.
+/// The error: in how many milliseconds that will be.
+pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: u32, wanted: u32) -> Result<u32, u32> {
+    let period = period.max(1);
+    let free = limit.saturating_sub(read(words, now, period));
+    if free >= least.min(limit).max(1) {
+        let taken = free.min(wanted);
+        add(words, now, period, taken);
+        return Ok(taken);
+    }
+    let [begin, current, previous] = words else { return Ok(wanted) };
+    let passed = now.wrapping_sub(*begin);
+    // Events of the period that is fading, and how long ago this one began; there is one, as there is no room.
+    let (past, events, passed) =
+        if passed < period { (*previous, *current, passed) } else { (*current, 0, passed - period) };
+    let room = limit.saturating_sub(least.min(limit).max(1));
+    // The share of what fades that may still count.
+    let left = |past: u32, room: u32| (u64::from(room) * u64::from(period) / u64::from(past.max(1))) as u32;
+    let wait = match room.checked_sub(events) {
+        Some(room) => period.saturating_sub(left(past, room)).saturating_sub(passed),
+        None => (2 * period).saturating_sub(left(events, room)).saturating_sub(passed),
+    };
+    Err(wait.max(1))
+}
+
+/// Takes events back that did not happen.
+pub(super) fn take_back(words: &mut [u32], events: u32) {
+    if let [_, current, _] = words {
+        *current = current.saturating_sub(events);
+    }
+}
+
 /// Makes it so many events, now.
 pub(super) fn set(words: &mut [u32], now: u32, events: u32) {
     if let [begin, current, previous] = words {
@@ -70,6 +102,26 @@ mod tests {
         let mut words = [0; 3];
         add(&mut words, u32::MAX, 1_000, 1);
         assert_eq!([0, 999, 1_000, 1_998, 1_999].map(|now| read(&words, now, 1_000)), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn no_more_than_a_limit_goes_and_what_waits_goes_as_soon_as_it_may() {
+        let mut words = [0; 3];
+        let (mut now, mut gone, mut steps) = (1_000, 0, 0);
+        while now < 11_000 {
+            match take(&mut words, now, 1_000, 100, 10, 1_000) {
+                Ok(taken) => gone += taken,
+                Err(wait) => {
+                    assert!(take(&mut words.clone(), now + wait - 1, 1_000, 100, 10, 1).is_err() || wait == 1);
+                    now += wait;
+                    steps += 1;
+                }
+            }
+            assert!(read(&words, now, 1_000) <= 100);
+        }
+        assert!((950..=1_050).contains(&gone) && steps < 120, "{gone} in {steps} steps");
+        take_back(&mut words, u32::MAX);
+        assert!(read(&words, now, 1_000) <= 100);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use base::moment::Moment;
 use config::spec::DataKind;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A worker's own handle on a table: tracking an entry counts references on one thread alone.
 pub type TableHandle = Rc<Arc<Table>>;
@@ -78,6 +79,55 @@ impl Drop for Tracked {
             *shard.trackers_mut(self.at.slot) -= 1;
             self.table.lend(&mut shard, self.at.slot, Moment::ZERO).decrement(DataKind::ConnCur);
         }
+    }
+}
+
+/// An entry that is pinned for its rate of bytes alone: streams share a limit. Dropping it lets it go.
+#[derive(Debug)]
+pub struct Pinned {
+    table: TableHandle,
+    at: EntryRef,
+}
+
+impl Pinned {
+    /// Pins the entry of a key, which is made if there is none. `None`: there is no room for it.
+    pub fn new(table: &TableHandle, key: &TableKey<'_>, now: Moment) -> Option<Self> {
+        let at = table.pin(key, now, |_| {})?;
+        Some(Self { table: Rc::clone(table), at })
+    }
+
+    /// Takes up to `wanted` bytes of what a limit leaves of a rate now, if that are `least`; else tells when they may go.
+    ///
+    /// # Errors
+    /// That moment.
+    pub fn take_bytes(
+        &self,
+        kind: DataKind,
+        now: Moment,
+        limit: u64,
+        (least, wanted): (u64, u64),
+    ) -> Result<u64, Moment> {
+        let factor = u64::from(self.table.plan.byte_rate_factor);
+        let events = |bytes: u64| u32::try_from(bytes.div_ceil(factor)).unwrap_or(u32::MAX);
+        let limit = events(limit).max(1);
+        let taken = self.table.change(self.at, now, |entry| entry.take(kind, limit, events(least), events(wanted)));
+        match taken {
+            None => Ok(wanted),
+            Some(Ok(events)) => Ok((u64::from(events) * factor).min(wanted)),
+            Some(Err(millis)) => Err(now + Duration::from_millis(millis.into())),
+        }
+    }
+
+    /// Bytes that were taken did not go.
+    pub fn give_back(&self, kind: DataKind, now: Moment, bytes: u64) {
+        let events = bytes / u64::from(self.table.plan.byte_rate_factor);
+        self.table.change(self.at, now, |entry| entry.take_back(kind, u32::try_from(events).unwrap_or(u32::MAX)));
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        *self.table.shard(self.at.shard).trackers_mut(self.at.slot) -= 1;
     }
 }
 

@@ -23,6 +23,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("redirect-rate"),
     shipped!("rules-10-onecore"),
     shipped!("map-million-onecore"),
+    shipped!("stick-table-onecore"),
     shipped!("reject-connection-onecore"),
     shipped!("reject-content-onecore"),
     shipped!("deny-onecore"),

@@ -1,0 +1,68 @@
+//! `filter bwlim-in` and `filter bwlim-out` with a key (configuration manual, section 9.7): all streams of a key together
+//! let no more than so many bytes go on in a period. What went is counted in a stick table. Must never change a byte.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use config::spec::DataKind;
+use conn::flow::{Passed, forward};
+use policy::live::table::Pinned;
+use policy::program::SharedBandwidth;
+use policy::sample::Direction;
+
+use super::{Filter, Scene};
+
+/// What is worth to be sent alone where no `min-size` says more: the payload of a segment.
+const SEGMENT: u64 = 1_448;
+
+/// A stream's part in a limit.
+pub(super) struct Limiter {
+    plan: Arc<SharedBandwidth>,
+    limit: u64,
+    /// Where all is counted; `None`: no rule has enabled it, or there is no key.
+    entry: Option<Pinned>,
+}
+
+impl Limiter {
+    pub(super) fn new(plan: Arc<SharedBandwidth>) -> Self {
+        Self { limit: plan.limit, plan, entry: None }
+    }
+}
+
+impl Filter for Limiter {
+    fn wants(&self, direction: Direction) -> bool {
+        self.entry.is_some() && (direction == Direction::Request) == self.plan.upload
+    }
+
+    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+        let Some(entry) = &self.entry else {
+            forward(input, output, usize::MAX);
+            return if input.is_empty() { Passed::Through } else { Passed::Again };
+        };
+        if input.is_empty() {
+            return Passed::Through;
+        }
+        let kind = if self.plan.upload { DataKind::BytesInRate } else { DataKind::BytesOutRate };
+        let (now, waiting) = (rt::now(), input.len() as u64);
+        let least = self.plan.min_size.max(SEGMENT.min(self.limit / 10)).clamp(1, self.limit.max(1)).min(waiting);
+        match entry.take_bytes(kind, now, self.limit, (least, waiting)) {
+            Err(moment) => Passed::Until(moment),
+            Ok(bytes) => {
+                let gone = forward(input, output, usize::try_from(bytes).unwrap_or(usize::MAX)) as u64;
+                if gone < bytes {
+                    entry.give_back(kind, now, bytes - gone);
+                }
+                if input.is_empty() { Passed::Through } else { Passed::Again }
+            }
+        }
+    }
+
+    fn limit(&mut self, bytes: Option<u64>, _: Option<Duration>) {
+        self.limit = bytes.unwrap_or(self.plan.limit);
+    }
+
+    fn share(&mut self, entry: Pinned) {
+        self.entry = Some(entry);
+    }
+}
