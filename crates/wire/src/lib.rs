@@ -8,6 +8,7 @@ pub mod date;
 pub mod dns;
 pub mod h1;
 pub mod http;
+pub mod peers;
 pub mod proxy_protocol;
 pub mod rdp;
 pub mod socks4;

@@ -1,0 +1,109 @@
+//! Integers of one to ten bytes: small ones are short. Must never take more than a number of 64 bits has.
+
+use super::Malformed;
+
+/// Bytes of the longest one.
+pub const LONGEST: usize = 10;
+
+/// Appends a number.
+pub fn encode(out: &mut Vec<u8>, number: u64) {
+    if number < 240 {
+        out.push(number as u8);
+        return;
+    }
+    out.push(number as u8 | 240);
+    let mut rest = (number - 240) >> 4;
+    while rest >= 128 {
+        out.push(rest as u8 | 128);
+        rest = (rest - 128) >> 7;
+    }
+    out.push(rest as u8);
+}
+
+/// The number that bytes begin with, and how many it takes; `None`: it is not all there.
+///
+/// # Errors
+/// It is too long.
+pub fn decode(bytes: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
+    let Some(first) = bytes.first() else { return Ok(None) };
+    let mut number = u64::from(*first);
+    if number < 240 {
+        return Ok(Some((number, 1)));
+    }
+    let mut shift = 4;
+    for (at, byte) in bytes.iter().enumerate().skip(1) {
+        let more = u64::from(*byte).checked_shl(shift).filter(|more| more >> shift == u64::from(*byte));
+        number = more.and_then(|more| number.checked_add(more)).ok_or(Malformed::Integer)?;
+        if *byte < 128 {
+            return Ok(Some((number, at + 1)));
+        }
+        if at + 1 == LONGEST {
+            return Err(Malformed::Integer);
+        }
+        shift += 7;
+    }
+    Ok(None)
+}
+
+/// Takes a number off the front of bytes that are all there.
+pub(super) fn take(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    let (number, length) = decode(bytes)?.ok_or(Malformed::Length)?;
+    *bytes = &bytes[length..];
+    Ok(number)
+}
+
+/// The same for a number of 32 bits.
+pub(super) fn take_u32(bytes: &mut &[u8]) -> Result<u32, Malformed> {
+    u32::try_from(take(bytes)?).map_err(|_| Malformed::Value)
+}
+
+/// Takes so many bytes off the front.
+pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], Malformed> {
+    let length = usize::try_from(length).map_err(|_| Malformed::Length)?;
+    let (taken, rest) = bytes.split_at_checked(length).ok_or(Malformed::Length)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+/// Takes a number of four bytes, the highest first.
+pub(super) fn take_word(bytes: &mut &[u8]) -> Result<u32, Malformed> {
+    let taken = take_bytes(bytes, 4)?;
+    Ok(u32::from_be_bytes([taken[0], taken[1], taken[2], taken[3]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_coded_as_haproxy_codes_them() {
+        let rows: [(u64, &[u8]); 8] = [
+            (0, &[0]),
+            (239, &[239]),
+            (240, &[240, 0]),
+            (500, &[0xf4, 0x10]),
+            (2_287, &[0xff, 0x7f]),
+            (2_288, &[0xf0, 0x80, 0]),
+            (100_000, &[0xf0, 0xdb, 0x2f]),
+            (25_175_616, &[0xf0, 0xd5, 0x83, 0x5f]),
+        ];
+        for (number, bytes) in rows {
+            let mut out = Vec::new();
+            encode(&mut out, number);
+            assert_eq!(out, bytes, "{number}");
+            assert_eq!(decode(&out), Ok(Some((number, bytes.len()))));
+            for shorter in 0..bytes.len() {
+                assert_eq!(decode(&bytes[..shorter]), Ok(None), "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_number_fits_and_nothing_larger_does() {
+        let mut out = Vec::new();
+        encode(&mut out, u64::MAX);
+        assert_eq!((out.len(), decode(&out)), (LONGEST, Ok(Some((u64::MAX, LONGEST)))));
+        assert_eq!(decode(&[0xff; 11]), Err(Malformed::Integer));
+        assert_eq!(decode(&[255, 255, 255, 255, 255, 255, 255, 255, 255, 127]), Err(Malformed::Integer));
+    }
+}
