@@ -86,6 +86,8 @@ pub(crate) enum Role {
         /// Unaccepted connections are no mistake.
         spare: bool,
     },
+    /// Answers questions about names.
+    NameServer,
     /// Signals to the subject.
     Process,
 }

@@ -11,6 +11,7 @@ mod journal;
 mod kernel;
 mod lines;
 mod link;
+mod names;
 mod pages;
 mod parse;
 mod pattern;

@@ -45,7 +45,7 @@ fn section(case: &mut Case, node: &Node) -> Result<()> {
         "config" => flatten(&node.children, &mut case.config),
         "file" => case.files.push((rest.to_owned(), Data::parse("", &node.children)?)),
         "listener" => case.listeners.push(listener(rest)?),
-        "server" | "client" | "process" => case.peers.push(peer(word, rest, &node.children)?),
+        "server" | "client" | "nameserver" | "process" => case.peers.push(peer(word, rest, &node.children)?),
         "log" => {
             let lines = node.children.iter().map(|child| Pattern::parse(&child.text)).collect::<Result<_>>()?;
             case.log = Some(LogSpec { ordered: rest != "in any order", lines });
@@ -102,6 +102,7 @@ fn peer(word: &str, rest: &str, children: &[Node]) -> Result<PeerSpec> {
     let role = match word {
         "server" => Role::Server { kind, spare },
         "client" => Role::Client,
+        "nameserver" => Role::NameServer,
         _ => Role::Process,
     };
     Ok(PeerSpec { name, role, copies, script: script::parse(children)? })

@@ -12,6 +12,7 @@ use crate::data::{Data, find};
 use crate::failure::{Failure, Result};
 use crate::journal::Journal;
 use crate::link::{End, Link, Patience};
+use crate::names::{self, NameServer};
 use crate::pattern::Pattern;
 use crate::script::{Line, Step};
 use crate::subject::Running;
@@ -98,6 +99,12 @@ impl<'a> Peer<'a> {
                 self.world.signal(name);
                 Ok(())
             }
+            Step::Answer { name, kind, reply } => {
+                let reply = String::from_utf8_lossy(&self.render(reply)?).into_owned();
+                self.nameserver()?.set(name, *kind, names::reply(*kind, &reply)?);
+                Ok(())
+            }
+            Step::Asked { name, kind, count } => self.wait_asked(name, *kind, *count),
             Step::Wait { name, count } => self.wait(name, *count),
             Step::WaitLog(pattern) => self.wait_log(pattern),
             Step::Listen => Ok(self.own_socket()?.listen(128)?),
@@ -215,6 +222,24 @@ impl<'a> Peer<'a> {
 
     fn wait(&self, name: &str, count: usize) -> Result<()> {
         self.until(&format!("signal {name}"), || Ok(self.world.wait_signal(name, count, SLICE).then_some(())))
+    }
+
+    fn nameserver(&self) -> Result<&'a NameServer> {
+        let found = self.world.nameservers.get(&self.name);
+        found.ok_or_else(|| Failure::new("only a name server can do this"))
+    }
+
+    /// Waits until so many questions of a kind have come from now on.
+    fn wait_asked(&self, name: &str, kind: u16, count: usize) -> Result<()> {
+        let nameserver = self.nameserver()?;
+        let before = nameserver.asked(name, kind);
+        self.until(&format!("question about {name}"), || {
+            let enough = nameserver.asked(name, kind) >= before + count;
+            if !enough {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(enough.then_some(()))
+        })
     }
 
     /// Waits for a line that this peer has not waited for yet.

@@ -7,6 +7,7 @@ use regex_lite::Regex;
 use crate::data::Data;
 use crate::failure::{Failure, Result};
 use crate::lines::Node;
+use crate::names;
 use crate::pattern::Pattern;
 
 /// A step and where it stands.
@@ -42,6 +43,8 @@ pub(crate) enum Step {
     Settle,
     Accepted,
     Signal(String),
+    Answer { name: String, kind: u16, reply: Data },
+    Asked { name: String, kind: u16, count: usize },
     Wait { name: String, count: usize },
     WaitLog(Pattern),
     Listen,
@@ -93,6 +96,8 @@ fn step(node: &Node) -> Result<Step> {
             Step::Wait { name: name.to_owned(), count: number(count)? }
         }
         "signal" => Step::Signal(rest.to_owned()),
+        "answer" => answer(rest)?,
+        "asked" => asked(rest)?,
         "wait-log" => Step::WaitLog(Pattern::parse(rest)?),
         "serve" => Step::Serve(data()?),
         "sequence" => sequence(rest, &node.children)?,
@@ -133,6 +138,26 @@ fn plain(word: &str) -> Result<Step> {
         "unlisten" => Step::Unlisten,
         other => return Err(Failure::new(format!("no such step: {other}"))),
     })
+}
+
+/// `answer NAME KIND: REPLY`
+fn answer(text: &str) -> Result<Step> {
+    let usage = || Failure::new("answer NAME KIND: REPLY");
+    let (question, reply) = text.split_once(": ").ok_or_else(usage)?;
+    let (name, kind) = question.split_once(' ').ok_or_else(usage)?;
+    let kind = names::kind(kind)?;
+    // Checked once its variables are known.
+    Ok(Step::Answer { name: name.to_owned(), kind, reply: Data::parse(&format!("\"{reply}\""), &[])? })
+}
+
+/// `asked NAME KIND [N]`
+fn asked(text: &str) -> Result<Step> {
+    let mut words = text.split(' ');
+    let (Some(name), Some(kind)) = (words.next(), words.next()) else {
+        return Err(Failure::new("asked NAME KIND [N]"));
+    };
+    let count = words.next().map_or(Ok(1), number)?;
+    Ok(Step::Asked { name: name.to_owned(), kind: names::kind(kind)?, count })
 }
 
 /// `connect l as b from 127.0.0.2 receive-buffer 4096`

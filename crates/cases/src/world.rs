@@ -13,6 +13,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::case::{Case, ListenerKind, Role, ServerKind};
 use crate::failure::{Failure, Result};
+use crate::names::NameServer;
 
 /// Where something listens.
 pub(crate) struct Place {
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub(crate) limit: Duration,
     /// The subject's addresses, by name.
     pub(crate) listeners: HashMap<String, Place>,
+    /// The scripted name servers, by name.
+    pub(crate) nameservers: HashMap<String, NameServer>,
     /// The scripted servers' addresses, by name.
     pub(crate) servers: HashMap<String, Place>,
     state: Mutex<State>,
@@ -54,8 +57,11 @@ pub(crate) struct World {
 impl World {
     /// Opens everything that the case's peers and the subject listen on.
     pub(crate) fn open(case: &Case, subject: &str, dir: &Path, limit: Duration) -> Result<Self> {
-        let mut servers = HashMap::new();
+        let (mut servers, mut nameservers) = (HashMap::new(), HashMap::new());
         for peer in &case.peers {
+            if peer.role == Role::NameServer {
+                nameservers.insert(peer.name.clone(), NameServer::start()?);
+            }
             if let Role::Server { kind, .. } = peer.role {
                 servers.insert(peer.name.clone(), server(&peer.name, kind, dir)?);
             }
@@ -66,7 +72,16 @@ impl World {
             listeners.insert(name, place);
         }
         let (dir, subject) = (dir.to_owned(), subject.to_owned());
-        Ok(Self { dir, subject, limit, listeners, servers, state: Mutex::default(), changed: Condvar::new() })
+        Ok(Self {
+            dir,
+            subject,
+            limit,
+            listeners,
+            nameservers,
+            servers,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
     }
 
     /// The value of `${name}`.
@@ -81,7 +96,8 @@ impl World {
         if let Some(name) = name.strip_suffix(".port") {
             return place(name).and_then(|place| place.address.as_socket()).map(|address| address.port().to_string());
         }
-        place(name).map(|place| place.text.clone())
+        let named = || self.nameservers.get(name).map(|server| server.address.to_string());
+        place(name).map(|place| place.text.clone()).or_else(named)
     }
 
     /// So many peers have a script to play.

@@ -57,15 +57,11 @@ pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed,
         let Some(at) = At::new(worker, member) else { continue };
         let Some((server, backend)) = at.server().zip(at.backend()) else { continue };
         let Some(resolving) = &server.resolving else { continue };
-        let (current, port) = address(worker, server);
-        let of_service = super::service(server).is_some();
+        let (current, _) = address(worker, server);
         let name = worker.shared.resolving.named(server.serial).host;
         let is_taken = |ip: IpAddr| {
             backend.servers.iter().filter(|other| other.index != server.index).any(|other| {
-                let (other_ip, other_port) = address(worker, other);
-                // Services on one host have ports of their own.
-                other_ip == Some(ip)
-                    && (!of_service || other_port == port)
+                address(worker, other).0 == Some(ip)
                     && other.resolving.is_some()
                     && worker.shared.resolving.named(other.serial).host == name
             })

@@ -302,7 +302,7 @@ fn servers_come_and_go_with_a_service() {
         let names = NameServer::start(&world, DNS);
         names.set("a.test", A, at(&["10.0.1.1"]));
         names.set("b.test", A, at(&["10.0.1.2"]));
-        names.set("_http._tcp.test", SRV, services(&[(0, 80, "a.test")]));
+        names.set("_http._tcp.test", SRV, services(&[(1, 80, "a.test")]));
         let comes = |server: &str, host: &str, ip: &str| {
             [
                 format!("l/{server} changed its FQDN from (null) to {host} by 'SRV record'"),
@@ -314,13 +314,13 @@ fn servers_come_and_go_with_a_service() {
         let first = comes("s1", "a.test", "10.0.1.1");
         says(&world, &first.each_ref().map(String::as_str)).await;
         // More than there are servers for.
-        names.set("_http._tcp.test", SRV, services(&[(0, 80, "a.test"), (512, 81, "b.test"), (0, 82, "c.test")]));
+        names.set("_http._tcp.test", SRV, services(&[(1, 80, "a.test"), (513, 81, "b.test"), (0, 82, "c.test")]));
         let second = comes("s2", "b.test", "10.0.1.2");
         says(&world, &second.each_ref().map(String::as_str)).await;
         let state = &world.shared().live.proxies[0];
         assert_eq!(state.status(1).map(|status| status.weight), Some(3));
         // It comes and goes with its port.
-        names.set("_http._tcp.test", SRV, services(&[(0, 81, "b.test")]));
+        names.set("_http._tcp.test", SRV, services(&[(513, 81, "b.test")]));
         let gone = "Server l/s1 is going DOWN for maintenance (entry removed from SRV record). 1 active and 0 backup \
                     servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";
         says(&world, &[gone]).await;

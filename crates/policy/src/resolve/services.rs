@@ -42,9 +42,9 @@ pub enum Move {
     Stay(usize, u32, Option<IpAddr>),
 }
 
-/// The weight of a server by that of its service.
+/// The weight of a server by that of its service, as HAProxy brings 16 bits into 256 steps.
 const fn weight(of_service: u16) -> u32 {
-    of_service as u32 / 256 + 1
+    (of_service as u32).div_ceil(256)
 }
 
 impl Services {
@@ -121,16 +121,16 @@ mod tests {
         known.note(&[service(0, 80, "a"), service(6_000, 81, "b")], &extra, now, Duration::ZERO);
         let ip = Some(IpAddr::from([10, 0, 0, 2]));
         let first = known.assign(&[None, None, None]);
-        assert_eq!(first, [Move::Join(0, at("a", 80), 1, None), Move::Join(1, at("b", 81), 24, ip)]);
+        assert_eq!(first, [Move::Join(0, at("a", 80), 0, None), Move::Join(1, at("b", 81), 24, ip)]);
         // More than there are servers for.
-        assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 80), 1, None)]);
+        assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 80), 0, None)]);
         assert_eq!(known.assign(&[]), []);
         // Another port is another place.
         let standing = [Some(at("a", 80)), Some(at("b", 81)), None];
         let later = now + Duration::from_secs(1);
         known.note(&[service(0, 80, "a"), service(65_535, 82, "b")], &[], later, Duration::ZERO);
         let moves = known.assign(&standing);
-        assert_eq!(moves, [Move::Leave(1), Move::Stay(0, 1, None), Move::Join(1, at("b", 82), 256, None)]);
+        assert_eq!(moves, [Move::Leave(1), Move::Stay(0, 0, None), Move::Join(1, at("b", 82), 256, None)]);
         known.clear();
         assert_eq!(known.assign(&standing), [Move::Leave(0), Move::Leave(1)]);
     }
