@@ -53,6 +53,8 @@ pub struct Shared {
     pub probing: crate::check::Targets,
     /// Names that are followed, and what is counted of those who are asked.
     pub resolving: Resolving,
+    /// Mails that wait.
+    pub outbox: crate::service::mail::Outbox,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -111,6 +113,7 @@ impl Shared {
             outgoing: Outgoing::new(&program),
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(&program),
+            outbox: crate::service::mail::Outbox::default(),
             program,
             counters,
             live,

@@ -15,6 +15,7 @@ mod listening;
 mod log;
 mod log_forward;
 mod machine;
+mod mail;
 mod persistence;
 mod processors;
 mod proxy;
@@ -58,6 +59,7 @@ pub use log::{
 };
 pub use log_forward::{LogForwardSpec, LogHost};
 pub use machine::MachineSpec;
+pub use mail::{EmailAlertSpec, MailersSpec};
 pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
@@ -98,6 +100,8 @@ pub struct SectionsSpec {
     pub rings: Vec<RingSpec>,
     /// `log-forward`.
     pub log_forwards: Vec<LogForwardSpec>,
+    /// `mailers`.
+    pub mailers: Vec<MailersSpec>,
     /// `healthcheck`.
     pub healthchecks: Vec<HealthcheckSpec>,
     /// `resolvers`.

@@ -1,9 +1,9 @@
 //! A `frontend`, `backend` or `listen` (configuration manual, section 4), with its `defaults` merged in.
 
 use super::{
-    BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, FiltersSpec, HashSpec, HttpSpec,
-    LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec, RulesSpec,
-    ServerSpec, TableSpec,
+    BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, EmailAlertSpec, FiltersSpec, HashSpec,
+    HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec,
+    RulesSpec, ServerSpec, TableSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -231,6 +231,8 @@ pub struct ProxySpec {
     pub connecting: ConnectingDefaultsSpec,
     /// What its servers are checked with.
     pub check: CheckSpec,
+    /// `email-alert`.
+    pub email_alert: EmailAlertSpec,
     /// `stick-table`.
     pub stick_table: Option<TableSpec>,
     /// What keeps clients on their servers, beside rules.

@@ -5,13 +5,13 @@ use std::fmt::{Debug, Write as _};
 use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
-    ConnectingDefaultsSpec, ConnectingSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec, HashSpec,
-    HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec, ListeningSpec,
-    LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, NameserverSpec, OptionsSpec,
-    PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec,
-    RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec,
-    ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec,
-    UnixBindSpec, UserlistSpec,
+    ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
+    HashSpec, HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec,
+    ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec,
+    NameserverSpec, OptionsSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
+    ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
+    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
+    TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -60,8 +60,13 @@ pub fn spec(spec: &Spec) -> String {
         namespaces,
         log_profiles,
         healthchecks,
+        mailers,
         resolvers: asked,
     } = &spec.sections;
+    for MailersSpec { span, name, servers, timeout } in mailers {
+        let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();
+        let _ = writeln!(out, "mailers {name} @{} timeout={timeout} {servers:?}", span.line);
+    }
     for HealthcheckSpec { name, check: rules, typed } in healthchecks {
         let _ = write!(out, "healthcheck {} typed={typed}", name.value);
         check(rules, &mut out);
@@ -238,6 +243,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         log_tag,
         connecting,
         check,
+        email_alert,
         stick_table,
         persistence: kept,
     } = proxy;
@@ -317,6 +323,11 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "cookie", &cookie.as_ref().map(|cookie| &cookie.value), &None);
     field(out, "dynamic_key", dynamic_key, &None);
     field(out, "rdp_cookie", rdp_cookie, &None);
+    let EmailAlertSpec { mailers, from, to, level, hostname } = email_alert;
+    for (name, text) in [("mailers", mailers), ("from", from), ("to", to), ("myhostname", hostname)] {
+        field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
+    }
+    field(out, "mail_level", &level.as_ref().map(|level| level.value), &None);
     changed!(out, connecting, ConnectingDefaultsSpec::default(), ConnectingDefaultsSpec {
         source, keepalive, smart_connect,
     } but {});

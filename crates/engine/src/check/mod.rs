@@ -18,6 +18,7 @@ use policy::check::{CheckStatus, Report, Symptom, Verdict};
 use policy::live::{Checker, ServerStatus, Transition};
 use policy::program::{Proxy, Server};
 
+use crate::service::mail;
 use crate::service::transitions::{self, Cause, Online};
 use crate::worker::{Shared, Worker};
 use run::Course;
@@ -189,6 +190,7 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, repor
         reason(report)
     );
     worker.logger.message(Some(proxy.index), level, &text);
+    mail::alert(worker, proxy, LogLevel::Info, &text);
 }
 
 fn kind(status: &ServerStatus) -> &'static str {

@@ -3,6 +3,7 @@
 mod bare;
 pub(crate) mod ejections;
 pub mod log;
+pub(crate) mod mail;
 pub mod runtime;
 pub(crate) mod shutting;
 pub(crate) mod transitions;

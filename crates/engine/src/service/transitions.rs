@@ -9,10 +9,10 @@ use policy::check::{Operation, Report};
 use policy::live::{Admin, Checker, ProxyState, Transition};
 use policy::program::{Proxy, Server, ServerPlace};
 
-use super::{shutting, warm_up};
+use super::{mail, shutting, warm_up};
 use crate::facts::Cause as Ending;
 use crate::worker::Worker;
-use sentences::Scene;
+use sentences::{Scene, Sentence};
 
 /// Servers that get requests from the balance: those in front, and backups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +111,12 @@ fn settle_one(
     });
     let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
     let name = format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name);
-    for (level, sentence) in scene.sentences() {
-        worker.logger.message(Some(proxy.index), level, &format!("{name} {sentence}"));
+    for Sentence { level, text, mailed } in scene.sentences() {
+        let text = format!("{name} {text}");
+        worker.logger.message(Some(proxy.index), level, &text);
+        if mailed {
+            mail::alert(worker, proxy, level, &text);
+        }
     }
     if online.is_empty() && !before.is_empty() {
         let text = format!("{} {} has no server available!", sentences::kind(proxy), proxy.name);

@@ -284,3 +284,58 @@ fn traffic_that_fails_is_a_check_that_fails() {
         });
     }
 }
+
+#[test]
+fn what_becomes_of_servers_is_worth_a_mail() {
+    let sections = "mailers m\n mailer a 10.0.1.2:80\n timeout mail 3s\nlisten l\n bind 10.0.0.1:80\n timeout client 10s\n \
+                    timeout connect 5s\n timeout server 10s\n log global\n option httpchk\n email-alert mailers m\n \
+                    email-alert from a@b.c\n email-alert to d@e.f\n email-alert myhostname lb\n server s1 10.0.1.1:80 \
+                    check inter 60s fastinter 1s rise 1 fall 2 downinter 1s init-state fully-up";
+    config(sections).workers(&[1]).run(|world| async move {
+        let mut mails = Service::at(S2);
+        let mut server = Service::at(S1);
+        check(&mut server, "500 Ill", 1_000).await;
+        let mut mail = mails.accept().await;
+        mail.send("220-hi\r\n220 there\r\n").await;
+        for (heard, said) in [
+            ("HELO lb\r\n", "250 lb\r\n"),
+            ("MAIL FROM:<a@b.c>\r\n", "250 ok\r\n"),
+            ("RCPT TO:<d@e.f>\r\n", "250 ok\r\n"),
+            ("DATA\r\n", "354 go on\r\n"),
+        ] {
+            mail.expect(heard).await;
+            mail.send(said).await;
+        }
+        mail.expect("From: a@b.c\r\nTo: d@e.f\r\nDate: ").await;
+        mail.receive_until("\r\n").await;
+        let text = mail.receive_until("\r\n.\r\n").await;
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("Subject: [HAProxy Alert] Server l/s1 is DOWN, reason: Layer7 wrong status, code: 500"));
+        assert!(text.ends_with("remaining in queue\r\n\r\n.\r\n"), "{text}");
+        mail.send("250 queued\r\n").await;
+        mail.expect("QUIT\r\n").await;
+        mail.send("221 bye\r\n").await;
+        mail.expect_end().await;
+        // That it is well again is worth none at this level.
+        check(&mut server, "200 OK", 1_000).await;
+        sleep(5_000).await;
+        mails.is_left_alone();
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_mail_that_nobody_takes_is_told() {
+    let sections = "mailers m\n mailer a 10.0.1.2:80\n timeout mail 3s\nlisten l\n bind 10.0.0.1:80\n timeout client 10s\n \
+                    timeout connect 5s\n timeout server 10s\n log global\n email-alert mailers m\n email-alert from a\n \
+                    email-alert to b\n server s1 10.0.1.1:80 check inter 60s fastinter 1s init-state fully-up fall 2";
+    config(sections).workers(&[1]).run(|world| async move {
+        let mut mails = Service::at(S2);
+        let lines = world.lines(2).await;
+        assert!(lines[0].contains("Server l/s1 is DOWN"), "{lines:?}");
+        let mut mail = mails.accept().await;
+        mail.expect_end().await;
+        let lines = world.lines(1).await;
+        assert!(lines[0].ends_with("A mail to b could not be sent by 10.0.1.2:80: it took too long."), "{lines:?}");
+    });
+}

@@ -14,6 +14,7 @@ mod http;
 mod limits;
 mod listening;
 mod log;
+mod mail;
 mod names;
 mod persistence;
 mod resolvers;
@@ -389,6 +390,7 @@ impl<'a> Compiler<'a> {
             errors: self.pages(spec, index, written),
             logs: self.logs(&written.logs, spec),
             log_lines: self.log_lines(spec, index, written),
+            mail: self.mail_alert(spec, written),
             log_tag: written.log_tag.as_deref().map(Into::into),
         }
     }

@@ -25,6 +25,7 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         kind,
         name: at(name.to_owned(), 1),
         check: Default::default(),
+        email_alert: Default::default(),
         persistence: Default::default(),
         id: 2,
         mode: Mode::Http,
@@ -111,6 +112,7 @@ pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
         connecting: ConnectingSpec::default(),
         log: ServerLogSpec::default(),
         check: Default::default(),
+        email_alert: Default::default(),
         persistence: Default::default(),
     }
 }

@@ -13,6 +13,7 @@ mod limits;
 mod listening;
 mod log;
 mod log_forward;
+mod mail;
 mod proxy;
 mod resolvers;
 mod runtime;
@@ -34,6 +35,7 @@ pub use log::{
     UniqueId,
 };
 pub use log_forward::LogForward;
+pub use mail::{MailAlert, MailServer};
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};

@@ -1,10 +1,10 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
-use super::Tracking;
 use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
     LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
+use super::{MailAlert, Tracking};
 use crate::balance::Recogniser;
 use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -133,6 +133,8 @@ pub struct Proxy {
     pub log_lines: LogLines,
     /// `log-tag`; `None`: the global one.
     pub log_tag: Option<Box<str>>,
+    /// Mails about its servers; `None`: none.
+    pub mail: Option<MailAlert>,
 }
 
 /// A proxy's client side.

@@ -1,10 +1,12 @@
 //! Lua (section 3.1).
 
-use super::{GlobalKeyword, not_yet};
+use super::{GlobalContext, GlobalKeyword, not_yet, supported};
+use crate::diagnostic::Diagnostic;
+use crate::document::Line;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    not_yet("lua-load", "<file> [<argument>...]", "Loads a Lua file, shared by all threads."),
+    supported("lua-load", "<file> [<argument>...]", "Loads a Lua file, shared by all threads.", load),
     not_yet("lua-load-per-thread", "<file> [<argument>...]", "Loads a Lua file once in each thread."),
     not_yet("lua-prepend-path", "<path> [<type>]", "Where Lua looks for modules first."),
     not_yet("tune.lua.bool-sample-conversion", "{ normal | pre-3.1-bug }", "How booleans reach Lua."),
@@ -18,3 +20,16 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.lua.session-timeout", "<time>", "Longest run time of a Lua action, fetch or converter."),
     not_yet("tune.lua.task-timeout", "<time>", "Longest run time of a Lua task."),
 ];
+
+/// HAProxy sends mails by a script that comes with it; here that is no script's business.
+fn load(context: &mut GlobalContext<'_>, line: &Line) {
+    let file = line.text(1);
+    if file.rsplit('/').next() == Some("mailers.lua") {
+        let message =
+            format!("'lua-load' : '{file}' is not loaded: Weir sends the mails of 'mailers' sections itself.");
+        let hint = "remove the line".to_owned();
+        context.report.push(Diagnostic::warning(line.span(1), message).with_hint(hint));
+        return;
+    }
+    context.report.not_yet(line.span(0), "lua-load", "section 'global'");
+}

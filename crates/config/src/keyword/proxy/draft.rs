@@ -6,9 +6,10 @@ use crate::keyword::place::Section;
 use crate::keyword::server::ServerDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{
-    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, ErrorFileSpec, FiltersSpec, GlobalSpec,
-    HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode, OptionsSpec,
-    PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec, TimeoutsSpec,
+    BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, EmailAlertSpec, ErrorFileSpec,
+    FiltersSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode,
+    OptionsSpec, PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec,
+    TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -109,6 +110,7 @@ impl ProxyDraft {
             log_tag: None,
             connecting: ConnectingDefaultsSpec::default(),
             check: CheckSpec::default(),
+            email_alert: EmailAlertSpec::default(),
             stick_table: None,
             persistence: PersistenceSpec::default(),
         };

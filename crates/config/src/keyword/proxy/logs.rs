@@ -1,7 +1,7 @@
 //! Logging.
 
 use super::draft::ChosenFormat;
-use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::log_line;
@@ -33,11 +33,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(FRONT_WILL, "log-steps", "{ all | <step>[,<step>...] }", "When log lines are written.", log_steps),
     supported(ANY, "unique-id-format", "<format>", "Format of the unique id of a request.", unique_id_format),
     supported(ANY, "unique-id-header", "<name>", "Header that carries the unique id.", unique_id_header),
-    not_yet(ANY, "email-alert from", "<address>", "Sender of mails about servers."),
-    not_yet(ANY, "email-alert level", "<level>", "Least severe message worth a mail."),
-    not_yet(ANY, "email-alert mailers", "<section>", "Mail servers to use."),
-    not_yet(ANY, "email-alert myhostname", "<name>", "Host name used towards the mail server."),
-    not_yet(ANY, "email-alert to", "<address>", "Receiver of mails about servers."),
 ];
 
 fn log(context: &mut ProxyContext<'_>, line: &Line) {

@@ -14,6 +14,7 @@ mod keep_alive;
 mod limits;
 mod listening;
 mod logs;
+mod mail;
 mod persistence;
 mod reliability;
 mod removed;
@@ -110,6 +111,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Timeouts", rows: timeouts::TABLE },
     Family { title: "Errors and monitoring", rows: errors::TABLE },
     Family { title: "Logs", rows: logs::TABLE },
+    Family { title: "Mails", rows: mail::TABLE },
     Family { title: "Captures", rows: capture::TABLE },
     Family { title: "Rules", rows: rules::TABLE },
     Family { title: "Persistence", rows: persistence::TABLE },

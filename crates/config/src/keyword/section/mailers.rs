@@ -1,9 +1,65 @@
-//! Mail servers (section 12.3).
+//! Mail servers (section 12.3). Must never look one up.
 
-use super::{SectionKeyword, not_yet};
+use super::{SectionContext, SectionKeyword, supported};
+use crate::address::{self, AddressRules};
+use crate::diagnostic::{Diagnostic, Form};
+use crate::document::Line;
+use crate::keyword::argument::milliseconds;
+use crate::keyword::is_name_character;
+use crate::span::Spanned;
+use crate::spec::MailersSpec;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("mailer", "<name> <address>:<port>", "A mail server."),
-    not_yet("timeout mail", "<time>", "Time for a mail."),
+    supported("mailer", "<name> <address>:<port>", "A mail server.", mailer),
+    supported("timeout mail", "<time>", "Time for a mail.", timeout),
 ];
+
+/// Opens a section.
+pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let name = line.text(1);
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in 'mailers' name '{name}'.");
+        context.report.alert(line.span(1), message);
+        return false;
+    }
+    if let Some(other) = context.content.mailers.iter().find(|other| other.name == name) {
+        let place = context.around.place(other.span);
+        let message =
+            format!("mailers section '{name}' has the same name as another mailers section declared at {place}.");
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        return false;
+    }
+    context.content.mailers.push(MailersSpec {
+        span: line.whole(),
+        name: name.to_owned(),
+        servers: Vec::new(),
+        timeout: 10_000,
+    });
+    true
+}
+
+fn mailer(context: &mut SectionContext<'_>, line: &Line) {
+    let (Some(name), Some(word)) = (line.words.get(1), line.words.get(2)) else {
+        let message = "'mailer' expects <name> and <addr>[:<port>] as arguments.";
+        return context.report.alert(line.span(line.words.len()), message);
+    };
+    let rules = AddressRules { port_required: true, port_offset: false, ..AddressRules::SERVER };
+    match address::parse(&word.text, &rules, context.around.environment) {
+        Ok(address) => {
+            if let Some(section) = context.content.mailers.last_mut() {
+                section.servers.push((name.text.clone(), Spanned::new(address, word.span)));
+            }
+        }
+        Err(error) => context.report.alert(word.span, format!("'mailer {}' : {error}", name.text)),
+    }
+}
+
+fn timeout(context: &mut SectionContext<'_>, line: &Line) {
+    let missing = "'timeout mail' expects <time> as argument.";
+    let unexpected = "unexpected character '%c' in argument to <timeout mail>.";
+    let value = milliseconds(line.words.get(2), line, "timeout mail", missing, unexpected, &mut context.report);
+    if let (Some(value), Some(section)) = (value.filter(|value| *value > 0), context.content.mailers.last_mut()) {
+        section.timeout = value;
+    }
+}

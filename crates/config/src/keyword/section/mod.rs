@@ -109,7 +109,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("http-errors", "<name>", "A set of error pages.", http_errors::TABLE).opened(http_errors::open, None),
     section("log-forward", "<name>", "A relay of log lines.", log_forward::TABLE).opened(log_forward::open, None),
     section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE).opened(log_profile::open, None),
-    section("mailers", "<name>", "Mail servers.", mailers::TABLE),
+    section("mailers", "<name>", "Mail servers.", mailers::TABLE).opened(mailers::open, None),
     section("namespace_list", "", "Network namespaces.", namespace_list::TABLE).opened(namespace_list::open, None),
     section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE).opened(resolvers::open, None),

@@ -19,7 +19,22 @@ pub(super) struct Scene<'a> {
 }
 
 /// What stands behind a server's name, and how bad it is.
-pub(super) type Sentence = (LogLevel, String);
+pub(super) struct Sentence {
+    pub(super) level: LogLevel,
+    pub(super) text: String,
+    /// It is worth a mail too ("email-alert level").
+    pub(super) mailed: bool,
+}
+
+/// For the log alone.
+fn logged(level: LogLevel, text: String) -> Sentence {
+    Sentence { level, text, mailed: false }
+}
+
+/// For mails as well.
+fn mailed(level: LogLevel, text: String) -> Sentence {
+    Sentence { level, text, mailed: true }
+}
 
 /// What HAProxy calls what has no server left.
 pub(super) fn kind(proxy: &Proxy) -> &'static str {
@@ -79,11 +94,11 @@ impl Scene<'_> {
     fn entering(&self) -> Sentence {
         let (before, via) = (&self.transition.before, self.via());
         if !before.up {
-            return (LogLevel::Notice, format!("was DOWN and now enters maintenance{via}."));
+            return logged(LogLevel::Notice, format!("was DOWN and now enters maintenance{via}."));
         }
         let served = before.admin == Admin::Ready && !before.stopping;
         let level = if served { LogLevel::Alert } else { LogLevel::Notice };
-        (level, format!("is going DOWN for maintenance{via}. {}", self.left()))
+        logged(level, format!("is going DOWN for maintenance{via}. {}", self.left()))
     }
 
     fn leaving(&self) -> Vec<Sentence> {
@@ -95,7 +110,7 @@ impl Scene<'_> {
             Cause::Name(host) => format!("('{host}') is {doing}/{ready} (resolves again)."),
             _ => format!("is {doing}/{ready} (leaving {forced}maintenance)."),
         };
-        let mut told = vec![(LogLevel::Notice, text)];
+        let mut told = vec![logged(LogLevel::Notice, text)];
         told.extend(self.still_draining());
         told
     }
@@ -108,7 +123,7 @@ impl Scene<'_> {
             (_, true) => format!("remains in drain mode{}.", self.of_leader()),
             _ => return None,
         };
-        Some((LogLevel::Notice, text))
+        Some(logged(LogLevel::Notice, text))
     }
 
     /// In maintenance as before, if for another reason.
@@ -123,7 +138,7 @@ impl Scene<'_> {
             (_, true) => "remains in forced maintenance.".to_owned(),
             (false, false) => return Vec::new(),
         };
-        vec![(LogLevel::Notice, text)]
+        vec![logged(LogLevel::Notice, text)]
     }
 
     fn draining(&self) -> Option<Sentence> {
@@ -132,12 +147,12 @@ impl Scene<'_> {
         match (before.is_drained(), after.is_drained()) {
             (false, true) => {
                 let rest = if before.up { self.online() } else { self.left() };
-                Some((LogLevel::Notice, format!("enters drain state{}. {rest}", self.via())))
+                Some(mailed(LogLevel::Notice, format!("enters drain state{}. {rest}", self.via())))
             }
             (true, false) => {
                 let doing = if after.up { "UP" } else { "DOWN" };
                 let forced = if before.forced == Admin::Drain { "forced " } else { "" };
-                Some((LogLevel::Notice, format!("is {doing} (leaving {forced}drain){}.", self.via())))
+                Some(logged(LogLevel::Notice, format!("is {doing} (leaving {forced}drain){}.", self.via())))
             }
             (true, true) if reasons(before) != reasons(after) => self.still_draining(),
             _ => None,
@@ -161,10 +176,10 @@ impl Scene<'_> {
                 // One that got nothing new anyway alarms nobody.
                 let quiet = was == Operation::Stopping || before.admin == Admin::Drain;
                 let level = if quiet { LogLevel::Notice } else { LogLevel::Alert };
-                (level, format!("is DOWN{reason}. {}", self.left()))
+                mailed(level, format!("is DOWN{reason}. {}", self.left()))
             }
-            Operation::Stopping => (LogLevel::Notice, format!("is stopping{reason}. {}", self.online())),
-            Operation::Up => (LogLevel::Notice, format!("is UP{reason}. {}", self.online())),
+            Operation::Stopping => mailed(LogLevel::Notice, format!("is stopping{reason}. {}", self.online())),
+            Operation::Up => mailed(LogLevel::Notice, format!("is UP{reason}. {}", self.online())),
         })
     }
 }

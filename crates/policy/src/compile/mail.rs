@@ -1,0 +1,63 @@
+//! `email-alert` meets the `mailers` section that it names. Must never send a mail.
+
+use super::Compiler;
+use crate::program::{MailAlert, MailServer, ServerAddress};
+use config::diagnostic::{Diagnostic, Form};
+use config::spec::{LogLevel, ProxyKind, ProxySpec, Spec};
+use std::time::Duration;
+
+impl Compiler<'_> {
+    /// Which mails a proxy sends; `None`: none.
+    pub(super) fn mail_alert(&mut self, spec: &Spec, written: &ProxySpec) -> Option<MailAlert> {
+        let alert = &written.email_alert;
+        let (Some(mailers), Some(from), Some(to)) = (&alert.mailers, &alert.from, &alert.to) else {
+            let texts = [&alert.mailers, &alert.from, &alert.to, &alert.hostname].into_iter().flatten();
+            let spans = texts.map(|text| text.span).chain(alert.level.as_ref().map(|level| level.span));
+            if let Some(span) = spans.min_by_key(|span| span.line) {
+                let kind = match written.kind {
+                    ProxyKind::Frontend => "frontend",
+                    ProxyKind::Backend => "backend",
+                    ProxyKind::Listen => "proxy",
+                };
+                let text = format!(
+                    "'email-alert' will be ignored for {kind} '{}' (the presence any of 'email-alert from', 'email-alert \
+                     level' 'email-alert mailers', 'email-alert myhostname', or 'email-alert to' requires each of \
+                     'email-alert from', 'email-alert mailers' and 'email-alert to' to be present).",
+                    written.name.value
+                );
+                self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
+            }
+            return None;
+        };
+        let Some(section) = spec.sections.mailers.iter().find(|section| section.name == mailers.value) else {
+            let message = format!("Proxy '{}': unable to find mailers '{}'.", written.name.value, mailers.value);
+            self.alert(mailers.span, Form::Bare, message);
+            return None;
+        };
+        let mut servers = Vec::new();
+        for (name, address) in &section.servers {
+            match self.server_address(&address.value) {
+                Ok(ServerAddress::Inet { ip, port }) => {
+                    let address = (ip, port.resolve(0)).into();
+                    servers.push(MailServer { name: name.as_str().into(), address });
+                }
+                Ok(_) => {
+                    let message = format!("'mailer {name}' : a mail server has an address of the network.");
+                    self.alert(address.span, Form::Parsing, message);
+                }
+                Err(host) => {
+                    let message = format!("'mailer {name}' : could not resolve address '{host}'.");
+                    self.alert(address.span, Form::Parsing, message);
+                }
+            }
+        }
+        Some(MailAlert {
+            servers: servers.into(),
+            timeout: Duration::from_millis(section.timeout),
+            from: from.value.as_str().into(),
+            to: to.value.as_str().into(),
+            level: alert.level.as_ref().map_or(LogLevel::Alert, |level| level.value),
+            hostname: alert.hostname.as_ref().map(|name| name.value.as_str().into()),
+        })
+    }
+}
