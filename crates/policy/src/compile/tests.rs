@@ -112,7 +112,6 @@ pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
         connecting: ConnectingSpec::default(),
         log: ServerLogSpec::default(),
         check: Default::default(),
-        email_alert: Default::default(),
         persistence: Default::default(),
     }
 }
