@@ -8,7 +8,7 @@ use crate::messages::Messages;
 use crate::worker::Master;
 use config::spec::Spec;
 use engine::listener::Listening;
-use engine::service::log::{RelaySocket, Targets};
+use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::runtime::{Host, Opened};
 use engine::worker::Shared;
 use policy::live::Live;
@@ -85,8 +85,16 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let program = Arc::new(program);
     let live = Arc::new(Live::new(&program, rt::clock::seed()));
     let (targets, problems) = Targets::open(&program, &live, TAG);
-    for (descriptor, error) in problems {
-        messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
+    for problem in problems {
+        match problem {
+            Problem::Descriptor(descriptor, error) => {
+                messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
+            }
+            Problem::Ring(path, ring, error) => {
+                messages.alert(&format!("cannot open backing-file '{path}' for ring '{ring}': {}.", reason(&error)));
+                return Err(Refused);
+            }
+        }
     }
     let mut shared = Shared::new(program, live, Arc::new(targets), workers);
     shared.host = host;

@@ -39,6 +39,8 @@ pub struct RingSpec {
     pub maxlen: u32,
     /// `size` in bytes; `None`: `tune.bufsize`.
     pub size: Option<u32>,
+    /// `backing-file`.
+    pub backing_file: Option<String>,
     /// `timeout connect` in milliseconds; default 1000.
     pub timeout_connect: u64,
     /// `timeout server` in milliseconds; default 5000.

@@ -124,11 +124,23 @@ fn resolvers(section: &ResolversSpec, out: &mut String) {
 }
 
 fn ring(ring: &RingSpec, out: &mut String) {
-    let RingSpec { span, name, description, format, maxlen, size, timeout_connect, timeout_server, servers } = ring;
+    let RingSpec {
+        span,
+        name,
+        description,
+        format,
+        maxlen,
+        size,
+        backing_file,
+        timeout_connect,
+        timeout_server,
+        servers,
+    } = ring;
     let _ = write!(out, "ring {name} @{} maxlen={maxlen} {timeout_connect}+{timeout_server}", span.line);
     field(out, "description", description, &None);
     field(out, "format", format, &None);
     field(out, "size", size, &None);
+    field(out, "backing_file", backing_file, &None);
     out.push('\n');
     for RingServerSpec { name, address: at, protocol } in servers {
         let _ = writeln!(out, "  server@{} {} {} {protocol:?}", at.span.line, name.value, address(&at.value));

@@ -79,7 +79,14 @@ fn is_valid<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Op
 fn judge(bytes: &[u8]) -> Option<bool> {
     /// `10=ddd` and its end.
     const TRAILER: usize = 7;
+    /// The shortest message that there may be.
+    const SHORTEST: usize = 26;
     let mut rest = bytes;
+    if bytes.len() < SHORTEST {
+        return None;
+    }
+    // Without a name there is no field yet.
+    memchr::memchr(b'=', rest)?;
     match take(&mut rest)? {
         (Some(8), version) if VERSIONS.contains(&version) => {}
         _ => return Some(false),

@@ -159,10 +159,17 @@ enum Packet<'a> {
 }
 
 fn packet(bytes: &[u8]) -> Packet<'_> {
-    let Some((kind, mut rest)) = bytes.split_first() else {
+    let (Some((kind, mut rest)), 2..) = (bytes.split_first(), bytes.len()) else {
         return Packet::Missing;
     };
-    if !matches!(kind, 0x10 | 0x20) {
+    // What flags a packet has to have is told by its type; those of PUBLISH are its own.
+    let flags_fit = match kind >> 4 {
+        0 => false,
+        3 => true,
+        6 | 8 | 10 => kind & 15 == 2,
+        _ => kind & 15 == 0,
+    };
+    if !flags_fit {
         return Packet::Other;
     }
     if rest.iter().take(4).all(|byte| *byte >= 0x80) {
@@ -172,7 +179,8 @@ fn packet(bytes: &[u8]) -> Packet<'_> {
     match (rest.get(..length), kind) {
         (None, _) => Packet::Missing,
         (Some(body), 0x10) => Packet::Connect(body),
-        (Some(body), _) => Packet::Acknowledgement(body),
+        (Some(body), 0x20) => Packet::Acknowledgement(body),
+        _ => Packet::Other,
     }
 }
 
@@ -422,6 +430,14 @@ mod tests {
             ("200c000009210005120003616263", "mqtt_is_valid", "1"),
             ("2003008200", "mqtt_is_valid", "1"),
             ("20020200", "mqtt_is_valid", "0"),
+            ("e000", "mqtt_is_valid", "0"),
+            ("e001", "mqtt_is_valid", "<none>"),
+            ("e0", "mqtt_is_valid", "<none>"),
+            ("0001", "mqtt_is_valid", "0"),
+            ("70ff", "mqtt_is_valid", "<none>"),
+            ("70ffffffff", "mqtt_is_valid", "0"),
+            ("f8ff", "mqtt_is_valid", "0"),
+            ("1100", "mqtt_is_valid", "0"),
             ("300400016162", "mqtt_is_valid", "0"),
             ("102400064d514973647004c6003c000363696400027774000277700003757372000470617373", "mqtt_is_valid", "1"),
             ("102400044d51545404c6003c0003636964000277740002777000037573720004706173737a7a", "mqtt_is_valid", "0"),

@@ -73,10 +73,10 @@ pub const TABLE: &[Converter] = &[
         value.bytes()?.first().map(|first| Value::Int(i64::from(first >> 4)))
     }),
     row("tcp.dst", Type::Int, "The port that a TCP packet goes to.", |_, value, _| {
-        Some(Value::Int(pair(tcp(value.bytes()?)?, 2)))
+        Some(Value::Int(pair(fixed(value.bytes()?)?, 2)))
     }),
     row("tcp.flags", Type::Int, "The flags of a TCP packet.", |_, value, _| {
-        Some(Value::Int(i64::from(tcp(value.bytes()?)?[13])))
+        Some(Value::Int(i64::from(fixed(value.bytes()?)?[13])))
     }),
     row("tcp.options.mss", Type::Int, "The longest segment of a TCP packet's options, or 0.", |_, value, _| {
         option_number(value, 2, |data| pair(data, 0), 2)
@@ -102,14 +102,14 @@ pub const TABLE: &[Converter] = &[
         text.finish().map(Value::Bin)
     }),
     row("tcp.seq", Type::Int, "The sequence number of a TCP packet.", |_, value, _| {
-        let header = tcp(value.bytes()?)?;
+        let header = fixed(value.bytes()?)?;
         Some(Value::Int(pair(header, 4) << 16 | pair(header, 6)))
     }),
     row("tcp.src", Type::Int, "The port that a TCP packet comes from.", |_, value, _| {
-        Some(Value::Int(pair(tcp(value.bytes()?)?, 0)))
+        Some(Value::Int(pair(fixed(value.bytes()?)?, 0)))
     }),
     row("tcp.win", Type::Int, "The window of a TCP packet, as it is written.", |_, value, _| {
-        Some(Value::Int(pair(tcp(value.bytes()?)?, 14)))
+        Some(Value::Int(pair(fixed(value.bytes()?)?, 14)))
     }),
 ];
 
@@ -215,6 +215,11 @@ fn behind_extensions(bytes: &[u8], first: u8) -> Option<(u8, usize)> {
             return None;
         }
     }
+}
+
+/// What every TCP header has.
+fn fixed(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.get(..20)
 }
 
 /// A TCP header with its options.
@@ -405,6 +410,9 @@ mod tests {
             ("plain", "tcp.options.tsval", "0"),
             ("plain", "tcp.options_list", ""),
             ("00501f90", "tcp.dst", "<none>"),
+            // Of a header that claims options which are not there the rest can be read.
+            ("00501f900000000500000000f002ffd700000000", "tcp.win", "65495"),
+            ("00501f900000000500000000f002ffd700000000", "tcp.options_list", "<none>"),
             ("00501f9000000005000000005002", "tcp.flags", "<none>"),
         ]);
     }

@@ -169,7 +169,7 @@ fn rdp_cookie<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Val
 fn rdp_cookie_count<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let data = context.bytes.data;
     let found = rdp::cookie(data, arguments.text(0).unwrap_or_default()).is_some();
-    if !found && (data.len() < ENOUGH && !is_understood(context) || rdp::is_incomplete(data)) {
+    if !found && !is_understood(context) && (data.len() < ENOUGH || rdp::is_incomplete(data)) {
         return context.missing();
     }
     Some(Value::Int(found.into()))

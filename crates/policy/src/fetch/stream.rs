@@ -104,8 +104,10 @@ fn count<'a>(bytes: u64) -> Option<Value<'a>> {
     Some(Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
+/// Nothing of a request that is still looked at has been taken.
 fn bytes_in<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    count(stream(context)?.bytes_in)
+    let taken = stream(context)?.bytes_in;
+    count(if context.direction == Direction::Request { 0 } else { taken })
 }
 
 fn bytes_out<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {

@@ -57,6 +57,8 @@ pub struct Ring {
     pub maxlen: usize,
     /// `size` in bytes.
     pub size: usize,
+    /// `backing-file`.
+    pub backing_file: Option<Box<str>>,
     /// `timeout connect`.
     pub connect_timeout: Duration,
     /// `timeout server`: how long lines may wait to be taken by a connection.

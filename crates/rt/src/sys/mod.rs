@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod landlock;
+pub(crate) mod memory;
 pub(crate) mod passing;
 pub(crate) mod pipe;
 pub(crate) mod process;

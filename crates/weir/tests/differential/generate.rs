@@ -79,8 +79,22 @@ const ELSEWHERE: &[&str] = &[
 /// Converters that read a file, the clock or something else of the subject's own.
 const APART: &[&str] = &["debug", "set-var", "unset-var", "when", "capture-req", "capture-res"];
 
-/// Hashes whose argument HAProxy takes from memory that was used before where it is not written: it always is, here.
-const SEEDED: &[&str] = &["djb2", "sdbm", "wt6", "crc32", "crc32c", "xxh32", "xxh64", "xxh3"];
+/// Rows whose arguments HAProxy takes from memory that was used before where they are not written: they always are, here.
+const SEEDED: &[&str] = &[
+    "djb2",
+    "sdbm",
+    "wt6",
+    "crc32",
+    "crc32c",
+    "xxh32",
+    "xxh64",
+    "xxh3",
+    "sha2",
+    "url_dec",
+    "urlp",
+    "url_param",
+    "urlp_val",
+];
 
 const TEXTS: &[&str] = &[
     "a",
@@ -198,7 +212,7 @@ impl Generator {
             (*self.random.one(STARTS)).to_owned()
         } else {
             let row = *self.random.one(&self.fetches);
-            format!("{}{}", row.name, self.arguments(row.signature, false)?)
+            format!("{}{}", row.name, self.arguments(row.signature, SEEDED.contains(&row.name))?)
         };
         for _ in 0..self.random.below(4) {
             let row = *self.random.one(&self.converters);

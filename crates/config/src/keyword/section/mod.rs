@@ -55,6 +55,10 @@ const fn supported(name: &'static str, usage: &'static str, doc: &'static str, p
     Keyword::new((), name, usage, doc, Status::Supported(parse))
 }
 
+const fn tuning(name: &'static str, usage: &'static str, doc: &'static str) -> SectionKeyword {
+    Keyword::new((), name, usage, doc, Status::Tuning)
+}
+
 const fn not_yet(name: &'static str, usage: &'static str, doc: &'static str) -> SectionKeyword {
     Keyword::new((), name, usage, doc, Status::NotYet)
 }

@@ -1,6 +1,6 @@
 //! A ring of log lines, read by servers (section 12.5).
 
-use super::{SectionContext, SectionKeyword, not_yet, supported};
+use super::{SectionContext, SectionKeyword, supported, tuning};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::milliseconds;
@@ -10,12 +10,13 @@ use crate::units;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("backing-file", "<path>", "File behind the ring."),
+    supported("backing-file", "<path>", "File that the ring's lines stand in as well.", backing_file),
     supported("description", "<text>", "Text shown about the ring.", description),
     supported("format", "<format>", "Format of the lines.", format),
     supported("maxlen", "<length>", "Longest line.", maxlen),
     supported("server", "<name> <address> [<option>...]", "A server that gets the lines.", server),
     supported("size", "<size>", "Size of the ring.", size),
+    tuning("timeout client", "<time>", "Has no effect here, nor in HAProxy: a ring has no clients."),
     supported("timeout connect", "<time>", "Connection to the server.", timeout_connect),
     supported("timeout server", "<time>", "Silence of the server.", timeout_server),
 ];
@@ -47,6 +48,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         format: None,
         maxlen: DEFAULT_MAXLEN,
         size: None,
+        backing_file: None,
         timeout_connect: 1_000,
         timeout_server: 5_000,
         servers: Vec::new(),
@@ -106,7 +108,24 @@ fn maxlen(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
+fn backing_file(context: &mut SectionContext<'_>, line: &Line) {
+    let Some(open) = ring(context) else { return };
+    if let Some(known) = &open.backing_file {
+        let message = format!("'backing-file' already specified for ring '{}' (was '{known}').", open.name);
+        return context.report.alert(line.span(0), message);
+    }
+    if line.text(1).is_empty() {
+        let message = format!("cannot open backing-file '' for ring '{}': No such file or directory.", open.name);
+        return context.report.alert(line.span(1), message);
+    }
+    open.backing_file = Some(line.text(1).to_owned());
+}
+
 fn size(context: &mut SectionContext<'_>, line: &Line) {
+    if ring(context).is_some_and(|ring| ring.backing_file.is_some()) {
+        let message = "cannot resize an already mapped file, please specify 'size' before 'backing-file'.";
+        return context.report.alert(line.span(0), message);
+    }
     if let Some(value) = bytes(context, line)
         && let Some(ring) = ring(context)
     {

@@ -152,8 +152,14 @@ pub(super) struct Places {
     problems: Vec<Problem>,
 }
 
-/// A descriptor that could not be opened, and why.
-pub type Problem = (i32, io::Error);
+/// What could not be opened, and why.
+#[derive(Debug)]
+pub enum Problem {
+    /// A descriptor, by its number: what would go there is dropped.
+    Descriptor(i32, io::Error),
+    /// The file behind a ring: its path, the ring's name. Nothing can be served then.
+    Ring(Box<str>, Box<str>, io::Error),
+}
 
 /// What somebody logs, before the places are known.
 pub(super) struct Plan<'a> {
@@ -192,7 +198,7 @@ impl Targets {
         let mut open = |number: &i32| match Output::open(*number) {
             Ok(output) => Some((*number, output)),
             Err(error) => {
-                problems.push((*number, error));
+                problems.push(Problem::Descriptor(*number, error));
                 None
             }
         };
@@ -219,9 +225,16 @@ impl Targets {
         let proxies = proxies.map(|plan| Route::new(plan, &mut places)).collect();
         let relays = forwards.iter().map(|forward| Relay::new(forward, &mut places)).collect();
         let backends = backends(&mut places);
-        let Places { opened, problems, .. } = places;
+        let Places { opened, mut problems, .. } = places;
         let places = opened.into();
-        let rings = rings.iter().map(Ring::new).collect();
+        let mut open = |ring: &program::Ring| {
+            Ring::open(ring).unwrap_or_else(|error| {
+                let path = ring.backing_file.clone().unwrap_or_default();
+                problems.push(Problem::Ring(path, ring.name.clone(), error));
+                Ring::new(ring)
+            })
+        };
+        let rings = rings.iter().map(&mut open).collect();
         let (hostname, request_limit, dropped) = ("".into(), 1024, AtomicU64::new(0));
         (
             Self {
@@ -431,9 +444,9 @@ impl Place {
             LogAddress::Inet(address) => Self::Address(Address::Inet(address)),
             LogAddress::Unix(path) => Self::Address(Address::Unix(path)),
             LogAddress::Abstract(name) => Self::Address(Address::Abstract(name)),
-            LogAddress::Descriptor(number) => {
-                Self::Output(Output::open(number).map_err(|error| problems.push((number, error))).ok())
-            }
+            LogAddress::Descriptor(number) => Self::Output(
+                Output::open(number).map_err(|error| problems.push(Problem::Descriptor(number, error))).ok(),
+            ),
             LogAddress::Ring(index) => Self::Ring(index),
             // Its servers are the places.
             LogAddress::Backend(_) => Self::Output(None),

@@ -1,6 +1,6 @@
 //! Lines on their way over the kernel's own sockets and pipes.
 
-use super::targets::{Plan, Targets};
+use super::targets::{Plan, Problem, Targets};
 use super::*;
 use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
 use policy::log_format::{Endpoint, LogFormat, Record};
@@ -299,7 +299,7 @@ fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
     let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
     let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()), &[], &[], |_| Box::default());
-    assert_eq!(problems.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1_000_000]);
+    assert!(matches!(&problems[..], [Problem::Descriptor(1_000_000, _)]), "{problems:?}");
     let targets = Arc::new(targets);
     on_worker(&targets, log_once);
     assert_eq!(targets.dropped(), 1);
@@ -390,6 +390,7 @@ fn ring(
         format: None,
         maxlen: 1024,
         size,
+        backing_file: None,
         connect_timeout: Duration::from_secs(9),
         server_timeout: Duration::from_secs(9),
         servers: vec![server],

@@ -3,13 +3,17 @@
 //! have lost.
 
 mod forward;
+mod mirror;
 mod store;
 
 pub use forward::forward;
 
 use config::spec::SyslogFormat;
+use mirror::Mirror;
 use policy::program::{self, RingServer};
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -33,6 +37,8 @@ pub struct Ring {
 #[derive(Debug)]
 struct Shared {
     store: Store,
+    /// The file behind it.
+    mirror: Option<Mirror>,
     readers: Box<[Reader]>,
     /// Those who look at it by the runtime API.
     watchers: Vec<Waker>,
@@ -53,12 +59,30 @@ struct Reader {
 
 impl Ring {
     /// An empty ring.
+    ///
+    /// # Errors
+    /// The system's about `backing-file`.
+    pub fn open(ring: &program::Ring) -> io::Result<Self> {
+        let ready = Self::new(ring);
+        if let Some(path) = &ring.backing_file {
+            ready.lock().mirror = Some(Mirror::create(Path::new(&**path), ring.size)?);
+        }
+        Ok(ready)
+    }
+
+    /// An empty ring without a file.
     pub fn new(ring: &program::Ring) -> Self {
         let readers = ring.servers.iter();
         let readers =
             readers.map(|server| Reader { sent: Cursor::default(), address: server.address, waiting: None }).collect();
         Self {
-            shared: Mutex::new(Shared { store: Store::new(ring.size), readers, watchers: Vec::new(), dropped: 0 }),
+            shared: Mutex::new(Shared {
+                store: Store::new(ring.size),
+                mirror: None,
+                readers,
+                watchers: Vec::new(),
+                dropped: 0,
+            }),
             name: ring.name.clone(),
             description: ring.description.clone(),
             format: ring.format,
@@ -80,7 +104,11 @@ impl Ring {
         let mut shared = self.lock();
         for line in lines {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
-            refused += usize::from(!shared.store.append(&line[..line.len().min(self.maxlen)]));
+            let line = &line[..line.len().min(self.maxlen)];
+            refused += usize::from(!shared.store.append(line));
+            if let Some(mirror) = &mut shared.mirror {
+                mirror.append(line);
+            }
         }
         shared.dropped += refused as u64;
         // Wakers are called once the lock is released.

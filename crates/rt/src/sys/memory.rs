@@ -1,0 +1,37 @@
+//! Files in memory.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+
+use super::check;
+
+/// Gives a file room for so many bytes on its device, so that writing to it cannot fail for want of room.
+pub(crate) fn reserve(fd: RawFd, length: usize) -> io::Result<()> {
+    let length = libc::off_t::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: no pointers are passed.
+    match unsafe { libc::posix_fallocate(fd, 0, length) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Shares the first `length` bytes of a file, to be written to.
+pub(crate) fn map(fd: RawFd, length: usize) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses the address, so that nothing that exists is replaced.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::Other.into())
+}
+
+/// Gives up what [`map`] has given.
+///
+/// # Safety
+/// It has, for that length, and nobody uses it any more.
+pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::munmap(start.as_ptr().cast(), length) }).map(drop)
+}
