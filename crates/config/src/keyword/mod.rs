@@ -14,6 +14,7 @@ mod elsewhere;
 mod error_page;
 mod filter;
 mod global;
+mod inheritance;
 mod log_line;
 mod negation;
 mod option;

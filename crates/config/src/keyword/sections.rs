@@ -1,6 +1,7 @@
 //! Goes through the sections in order: who inherits from whom, what names are taken, then the finished specification.
 //! Owns HAProxy's rules about `defaults`.
 
+use super::inheritance::{self, Users};
 use super::paths::Paths;
 use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
@@ -25,6 +26,8 @@ struct Defaults {
     /// Somebody came behind it and said nothing.
     implicit: bool,
     told: bool,
+    /// Who takes over its rules.
+    users: Users,
 }
 
 /// Everything read so far.
@@ -93,7 +96,10 @@ impl Reader<'_> {
         let mut draft = ProxyDraft::documented();
         if let Some(at) = from {
             match self.find_defaults(line, at, &format!("defaults '{name}'")) {
-                Some(index) => draft = self.defaults[index].draft.clone(),
+                Some(index) => {
+                    self.refuse_rules(line, Kind::Defaults, index);
+                    draft = self.defaults[index].draft.clone();
+                }
                 None => draft.gaps.base = true,
             }
         }
@@ -103,7 +109,15 @@ impl Reader<'_> {
         let holder = Holder { section: Kind::Defaults, name: Some(name.as_str()).filter(|name| !name.is_empty()) };
         proxy::read(section, &mut draft, holder, self.around, &mut self.report);
         let span = line.whole();
-        self.defaults.push(Defaults { name, span, draft, explicit: false, implicit: false, told: false });
+        self.defaults.push(Defaults {
+            name,
+            span,
+            draft,
+            explicit: false,
+            implicit: false,
+            told: false,
+            users: Users::default(),
+        });
     }
 
     /// A section that was referred to by name cannot be replaced by one of the same name.
@@ -191,6 +205,7 @@ impl Reader<'_> {
             return match self.find_defaults(line, 3, &format!("{} '{name}'", kind.noun())) {
                 Some(index) => {
                     self.warn_of_mixture(line, index);
+                    self.refuse_rules(line, kind, index);
                     begin(&self.defaults[index].draft)
                 }
                 None => {
@@ -206,7 +221,17 @@ impl Reader<'_> {
         let Some(index) = self.defaults.len().checked_sub(1) else { return begin(&ProxyDraft::documented()) };
         self.defaults[index].implicit = true;
         self.warn_of_mixture(line, index);
+        self.refuse_rules(line, kind, index);
         begin(&self.defaults[index].draft)
+    }
+
+    /// Not everybody may take over rules.
+    fn refuse_rules(&mut self, line: &Line, kind: Kind, index: usize) {
+        let place = self.around.place(self.defaults[index].span);
+        let Defaults { draft, users, .. } = &mut self.defaults[index];
+        if let Some(message) = inheritance::refusal(kind, &draft.spec.rules, users, &place) {
+            self.report.push(Diagnostic::alert(line.whole(), message).with_form(Form::ParsingTight));
+        }
     }
 
     fn warn_of_mixture(&mut self, line: &Line, index: usize) {

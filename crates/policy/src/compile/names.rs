@@ -132,6 +132,8 @@ impl Names for SpecNames<'_> {
                 let found = self.backend(backend).ok_or_else(|| format!("unable to find proxy '{backend}'"))?;
                 (found, server)
             }
+            // Each proxy that uses a 'defaults' section would have its own.
+            None if self.inherited.get() => return Err("backend name must be set".to_owned()),
             None => (self.proxy.ok_or_else(|| format!("unable to find server '{name}'"))?, name),
         };
         let servers = &self.spec.proxies[backend].servers;
@@ -185,6 +187,10 @@ impl Names for SpecNames<'_> {
 
     fn current(&self) -> Option<usize> {
         self.proxy
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.inherited.get()
     }
 
     fn current_name(&self) -> Option<&str> {

@@ -125,6 +125,11 @@ pub trait Names {
     /// A variable may be set: remembers its name.
     fn declare(&self, _: &Variable) {}
 
+    /// Whether the line stands in a `defaults` section.
+    fn is_inherited(&self) -> bool {
+        false
+    }
+
     /// The pages of an `http-errors` section, by status.
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
         let _ = section;

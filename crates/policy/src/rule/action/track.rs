@@ -96,6 +96,9 @@ fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
     let name = if words.peek_text() == "table" {
         words.take();
         words.expect(&told("missing table name".to_owned()))?.text.as_str()
+    } else if parsing.names.is_inherited() {
+        // Each proxy that uses a 'defaults' section would have its own.
+        ""
     } else {
         parsing.names.current_name().unwrap_or_default()
     };
