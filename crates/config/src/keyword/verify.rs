@@ -221,7 +221,8 @@ impl Proxy<'_> {
     }
 
     fn log_targets(&mut self, global: &GlobalSpec) {
-        if self.faces_clients() && self.draft.format.is_some() && !self.draft.has_logs(global) {
+        let has_format = self.draft.format.is_some() || self.draft.spec.log_lines.structured_data.is_some();
+        if self.faces_clients() && has_format && !self.draft.has_logs(global) {
             let message =
                 format!("log format ignored for {} '{}' since it has no log address.", self.noun(), self.name());
             self.warn(message);

@@ -212,10 +212,27 @@ impl Compiler<'_> {
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
         self.warn_of_misfit(condition.as_ref(), rest, place, set_name, written);
+        self.warn_of_haste(&action, rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
         }
         Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+    }
+
+    /// HAProxy's warning about what is captured of bytes that nobody waits for.
+    fn warn_of_haste(&mut self, action: &Action, rule: &RuleSpec, written: &ProxySpec) {
+        let Action::Capture { expression, .. } = action else { return };
+        let waits = written.rules.request_inspect_delay.is_some_and(|delay| delay > 0);
+        if rule.set != TCP_REQUEST_CONTENT || waits || expression.fetch().refusal(Place::Session).is_none() {
+            return;
+        }
+        let message = format!(
+            "{} : a 'tcp-request capture' rule explicitly depending on request contents without any 'tcp-request \
+             inspect-delay' setting. This means that this rule will randomly find its contents. This can be fixed by \
+             setting the tcp-request inspect-delay.",
+            owner(written)
+        );
+        self.warn(Diagnostic::warning(rule.line.span, message).with_form(Form::Bare));
     }
 
     /// Whether an action asks for large buffers where there are none.

@@ -228,18 +228,27 @@ fn tcp_request_connection(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn request_inspect_delay(context: &mut ProxyContext<'_>, line: &Line) {
-    context.draft.spec.rules.request_inspect_delay = inspect_delay(context, line, "tcp-request");
+    let known = context.draft.spec.rules.request_inspect_delay;
+    context.draft.spec.rules.request_inspect_delay = inspect_delay(context, line, known, "tcp-request");
 }
 
 fn response_inspect_delay(context: &mut ProxyContext<'_>, line: &Line) {
-    context.draft.spec.rules.response_inspect_delay = inspect_delay(context, line, "tcp-response");
+    let known = context.draft.spec.rules.response_inspect_delay;
+    context.draft.spec.rules.response_inspect_delay = inspect_delay(context, line, known, "tcp-response");
 }
 
-fn inspect_delay(context: &mut ProxyContext<'_>, line: &Line, rules: &str) -> Option<u64> {
+/// The first one counts.
+fn inspect_delay(context: &mut ProxyContext<'_>, line: &Line, known: Option<u64>, rules: &str) -> Option<u64> {
     let place = context.holder.describe();
     let missing = format!("'{rules} inspect-delay' expects a positive delay in milliseconds, in {place}");
     let unexpected = format!("{missing} (unexpected character '%c')");
-    milliseconds(line.words.get(2), line, "inspect-delay", &missing, &unexpected, &mut context.report)
+    let delay = milliseconds(line.words.get(2), line, "inspect-delay", &missing, &unexpected, &mut context.report);
+    if delay.is_none() || known.is_none_or(|known| known == 0) {
+        return delay.or(known);
+    }
+    let message = format!("ignoring {rules} inspect-delay (was already defined) in {place}");
+    context.report.warning(line.span(0), message);
+    known
 }
 
 fn tcp_request_session(context: &mut ProxyContext<'_>, line: &Line) {
