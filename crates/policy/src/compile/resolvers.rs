@@ -54,10 +54,6 @@ impl Compiler<'_> {
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {
                     Ok(found) => {
-                        if found.is_empty() {
-                            let message = "parse-resolv-conf: no nameservers found in /etc/resolv.conf.".to_owned();
-                            self.warn_at(*span, Form::Parsing, message);
-                        }
                         // One of the same name was written before.
                         let fresh = |one: &Nameserver| !section.nameservers.iter().any(|other| other.name == one.name);
                         let fresh: Vec<_> = found.into_iter().filter(fresh).collect();
@@ -70,7 +66,7 @@ impl Compiler<'_> {
                 },
             }
         }
-        if written.nameservers.is_empty() {
+        if section.nameservers.is_empty() {
             let name = &written.name.value;
             let file = self.shared.files.get(written.span.file as usize).map_or("", |file| file.as_str());
             let message = format!("resolvers '{name}' [{file}:{}] has no nameservers configured!", written.span.line);
