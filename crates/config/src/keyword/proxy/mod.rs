@@ -26,7 +26,7 @@ mod timeouts;
 pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 
 use super::negation::{self, Negation};
-use super::place::{Holder, Place, places};
+use super::place::{Holder, Place, Section as Kind, places};
 use super::report::{Report, did_you_mean};
 use super::table::{Family, Found, Keyword, Status, find, rows};
 use super::{Surroundings, elsewhere};
@@ -188,10 +188,14 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
+/// What is read, and judged, even where a warning has told that it counts for nothing.
+const READ_ANYWHERE: &[&str] = &["default_backend", "http-reuse", "use_backend"];
+
 fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, words: usize) {
     let removed = matches!(row.status, Status::Removed(_));
     let (span, first) = (line.span(0), line.keyword());
-    if !removed && !row.extra.admits(context.holder, span, first, row.name, &mut context.report) {
+    let is_read = context.holder.section != Kind::Defaults && READ_ANYWHERE.contains(&row.name);
+    if !removed && !row.extra.admits(context.holder, span, first, row.name, &mut context.report) && !is_read {
         return;
     }
     match row.status {
