@@ -39,6 +39,7 @@ const KNOWN: &[Known] = &[
     known("le2dec", "", Anything, "HAProxy loses what is beyond four bytes of a chunk"),
     known("src", "2.", Anything, "HAProxy 2 takes an address for a number"),
     known("dst", "2.", Anything, "HAProxy 2 takes an address for a number"),
+    known("fe_id", "2.", Instead("3", "2"), "HAProxy 2 gives the second proxy of a configuration another number"),
     known("word", "2.", Anything, "HAProxy 2 gives an empty text for a word that is not there"),
     known(
         "quic_enabled",
