@@ -18,5 +18,6 @@ mod networks;
 mod restart;
 mod rights;
 mod serve;
+mod services;
 mod support;
 mod unit;
