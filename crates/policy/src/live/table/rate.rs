@@ -38,8 +38,11 @@ pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: 
     let (past, events, passed) =
         if passed < period { (*previous, *current, passed) } else { (*current, 0, passed - period) };
     let room = limit.saturating_sub(least.min(limit).max(1));
-    // The share of what fades that may still count.
-    let left = |past: u32, room: u32| (u64::from(room) * u64::from(period) / u64::from(past.max(1))) as u32;
+    // How much of a period may be left so that no more than `room` of what fades still count: shares are rounded down.
+    let left = |past: u32, room: u32| {
+        let left = ((u64::from(room) + 1) * u64::from(period) - 1) / u64::from(past.max(1));
+        left.min(u64::from(period)) as u32
+    };
     let wait = match room.checked_sub(events) {
         Some(room) => period.saturating_sub(left(past, room)).saturating_sub(passed),
         None => (2 * period).saturating_sub(left(events, room)).saturating_sub(passed),
