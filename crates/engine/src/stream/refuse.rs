@@ -84,7 +84,7 @@ pub async fn fail_with(
     let answer = {
         let facts = facts.borrow();
         let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
-        let keep = !by_client && status != 400 && keeps_client(session, &facts.request);
+        let keep = !by_client && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
         let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
         let redirect = target.and_then(|server| redirect::answer(server, session, &facts.request, keep));
