@@ -15,6 +15,7 @@ use super::followed::{Followed, Member};
 use crate::facts::Cause as Ending;
 use crate::service::transitions::Cause;
 use crate::service::{shutting, transitions};
+use crate::stream::persistence::follow_address;
 use crate::worker::Worker;
 
 /// Where a server is in the program.
@@ -106,6 +107,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
     }
     if !told.is_empty() {
         set_address(worker, server, ServerAddress::Inet { ip, port });
+        follow_address(&worker.shared, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
         worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
     }

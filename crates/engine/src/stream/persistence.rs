@@ -172,6 +172,13 @@ pub fn answer(session: &Session, facts: &mut Facts, head: &mut Head) {
     });
 }
 
+/// A server has another address: dynamic cookies follow it.
+pub fn follow_address(shared: &Shared, proxy: &Proxy) {
+    if shared.live.proxies[proxy.index].cookies.is_dynamic() {
+        change_cookies(shared, proxy, CookieChange::Servers);
+    }
+}
+
 /// Changes what cookies are worth: after a change of servers, or by order.
 pub fn change_cookies(shared: &Shared, proxy: &Proxy, change: CookieChange<'_>) {
     let servers = proxy.servers().map(|server| Placed {

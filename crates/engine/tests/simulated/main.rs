@@ -21,6 +21,7 @@ mod inspecting;
 mod maxconn;
 mod orders;
 mod panics;
+mod persistence;
 mod private;
 mod queueing;
 mod rates;

@@ -37,6 +37,11 @@ impl LiveCookies {
         }
     }
 
+    /// Whether cookies follow the addresses of servers.
+    pub fn is_dynamic(&self) -> bool {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).dynamic
+    }
+
     /// Makes a change; `servers` are all of the backend, as they are now.
     pub fn change<'a>(&self, change: Change<'_>, servers: impl Iterator<Item = Placed<'a>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);

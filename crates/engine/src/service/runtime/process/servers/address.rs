@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use policy::live::CookieChange;
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::super::Call;
-use crate::stream::persistence::change_cookies;
+use crate::stream::persistence::follow_address;
 use crate::worker::Worker;
 
 /// What a change is, or why there is none.
@@ -31,7 +30,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
                 shared.log_targets.move_server(server, address);
             }
             shared.outgoing.set_address(server, address);
-            change_cookies(shared, proxy, CookieChange::Servers);
+            follow_address(shared, proxy);
             shared.pool.forget(server.serial);
             call.inform(&told);
         }
