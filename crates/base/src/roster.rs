@@ -34,7 +34,8 @@ pub struct Roster<T> {
     first: Box<[T]>,
     /// Which of these are struck off: apart, so that they lie as they would in a vector.
     first_struck: Box<[AtomicBool]>,
-    later: Box<[Block<T>; BLOCKS]>,
+    /// Made for the first that comes later: most lists never grow.
+    later: OnceLock<Box<[Block<T>; BLOCKS]>>,
     /// Entries that were given a place, struck off or not.
     places: AtomicUsize,
     /// Entries that are struck off.
@@ -59,14 +60,20 @@ impl<T> Roster<T> {
         let first: Box<[T]> = first.into_iter().collect();
         let first_struck = first.iter().map(|_| AtomicBool::new(false)).collect();
         let places = AtomicUsize::new(first.len());
-        let later = Box::new([const { OnceLock::new() }; BLOCKS]);
-        Self { first, first_struck, later, places, struck: AtomicUsize::new(0), adding: Mutex::new(()) }
+        Self {
+            first,
+            first_struck,
+            later: OnceLock::new(),
+            places,
+            struck: AtomicUsize::new(0),
+            adding: Mutex::new(()),
+        }
     }
 
     #[cold]
     fn later(&self, index: usize) -> Option<&Entry<T>> {
         let (block, at) = place(index.checked_sub(self.first.len())?);
-        self.later.get(block)?.get()?.get(at)?.get()
+        self.later.get()?.get(block)?.get()?.get(at)?.get()
     }
 
     /// The entry at a place, be it struck off: who was told of the place may still ask.
@@ -93,7 +100,7 @@ impl<T> Roster<T> {
             return self.first.get_mut(index);
         }
         let (block, at) = place(index - first);
-        Some(&mut self.later.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
+        Some(&mut self.later.get_mut()?.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
     }
 
     /// Adds an entry behind all others, and tells its place. `make` is told it before.
@@ -105,7 +112,8 @@ impl<T> Roster<T> {
         let index = self.places.load(Ordering::Relaxed);
         let (block, at) = place(index - self.first.len());
         let block_length = FIRST_BLOCK << block.min(BLOCKS);
-        let block = self.later.get(block).ok_or(Full)?;
+        let blocks = self.later.get_or_init(|| Box::new([const { OnceLock::new() }; BLOCKS]));
+        let block = blocks.get(block).ok_or(Full)?;
         let block = block.get_or_init(|| (0..block_length).map(|_| OnceLock::new()).collect());
         let room = block.get(at).ok_or(Full)?;
         let _ = room.set(Entry::new(make(index)));
@@ -262,6 +270,8 @@ impl<T: PartialEq> PartialEq for Roster<T> {
         self.enumerate().eq(other.enumerate())
     }
 }
+
+impl<T: Eq> Eq for Roster<T> {}
 
 impl<T: fmt::Debug> fmt::Debug for Roster<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -76,7 +76,7 @@ pub fn settle(
     cause: Cause<'_>,
 ) {
     settle_one(worker, proxy, server, (transition, online), cause);
-    if server.tracking.followers.is_empty() {
+    if !server.tracking.has_followers() {
         return;
     }
     let program = &worker.shared.program;

@@ -3,7 +3,7 @@
 
 use super::{Compiler, Resolver};
 use crate::balance;
-use crate::program::{Program, Server};
+use crate::program::{Program, Server, ServerPlace, Tracking};
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ServerSpec, Spec};
 use std::net::IpAddr;
@@ -46,9 +46,10 @@ pub fn add_server(
     let (written_proxy, compiled) =
         (spec.proxies.get(proxy).ok_or_else(missing)?, program.proxies.get(proxy).ok_or_else(missing)?);
     let backend = compiled.backend.as_ref().ok_or_else(missing)?;
-    if written.check.track.is_some() {
-        return Err("'track' in a dynamic server is not supported yet by Weir.".to_owned());
-    }
+    let leader = match &written.check.track {
+        Some(track) => Some(leader(spec, program, proxy, &track.value)?),
+        None => None,
+    };
     written.id = number(program, proxy, &written)?;
     if let Some(guid) = &written.balance.guid {
         let owner = guid_owner(spec, program, guid);
@@ -70,8 +71,34 @@ pub fn add_server(
     }
     // It begins in maintenance whatever is written; what has no address stays there.
     server
-        .map(|server| Server { serial, disabled: false, ..server })
+        .map(|server| {
+            let tracking = Tracking { leader, ..server.tracking };
+            Server { serial, disabled: false, tracking, ..server }
+        })
         .ok_or_else(|| "The server cannot be made.".to_owned())
+}
+
+/// The server of the configuration that a server tracks by that name.
+fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<ServerPlace, String> {
+    let (backend, name) = match name.split_once('/') {
+        Some((backend, name)) => {
+            let mut named = program.proxies.iter().filter(|proxy| proxy.backend.is_some() && *proxy.name == *backend);
+            let missing = || format!("unable to find required proxy '{backend}' for tracking.");
+            (&**named.next().ok_or_else(missing)?, name)
+        }
+        None => (&*program.proxies[proxy], name),
+    };
+    let missing = || format!("unable to find required server '{name}' for tracking.");
+    let found = backend.servers().find(|server| *server.name == *name).ok_or_else(missing)?;
+    let refused = |why: &str| Err(format!("unable to use {}/{name} for tracking {why}.", backend.name));
+    let is_written = spec.proxies.get(backend.index).is_some_and(|written| found.index < written.servers.len());
+    if !is_written {
+        return refused("as it is a dynamic server");
+    }
+    if found.check.is_none() && found.agent.is_none() && found.tracking.leader.is_none() {
+        return refused("as it does not have any check nor agent enabled");
+    }
+    Ok((backend.index, found.index))
 }
 
 /// The number of a server that is added: the one that is written, else the lowest that is free.

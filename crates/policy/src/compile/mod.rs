@@ -160,7 +160,7 @@ pub fn compile(
     for backend in proxies.iter_mut().filter_map(|proxy| proxy.backend.as_mut()) {
         for place in 0..backend.servers.places() {
             if let Some(server) = backend.servers.get_mut(place) {
-                server.fixed |= !server.tracking.followers.is_empty();
+                server.fixed |= server.tracking.has_followers();
             }
         }
     }

@@ -294,7 +294,7 @@ impl ProxyState {
 
     /// Adds a server, in maintenance: the one whose place is the next one. False: it is not.
     pub fn add_server(&self, server: &Server, now: Moment) -> bool {
-        self.symptoms.push(|_| AtomicU32::new(0)) == Ok(server.index) && self.backend.lock().add(server, now)
+        self.backend.lock().add(server, now) && self.symptoms.push(|_| AtomicU32::new(0)) == Ok(server.index)
     }
 
     /// Whether a server may be removed.

@@ -1,6 +1,7 @@
 //! Who shares whose state (configuration manual, section 5.2, "track"). Must never know a state.
 
 use super::{Program, Server};
+use base::Roster;
 
 /// A server, named by its proxy and its place in it.
 pub type ServerPlace = (usize, usize);
@@ -14,6 +15,21 @@ pub struct Tracking {
     pub leader: Option<ServerPlace>,
     /// The servers that track it, those that are written last first, as HAProxy tells them.
     pub followers: Box<[ServerPlace]>,
+    /// Those that the runtime API has added.
+    pub added: Roster<ServerPlace>,
+}
+
+impl Tracking {
+    /// Whether any server tracks it.
+    pub fn has_followers(&self) -> bool {
+        !self.followers.is_empty() || !self.added.is_empty()
+    }
+
+    /// A server that tracked it is no more.
+    pub fn lose(&self, follower: ServerPlace) {
+        let place = self.added.enumerate().find(|(_, known)| **known == follower).map(|(place, _)| place);
+        place.map(|place| self.added.strike(place));
+    }
 }
 
 impl Program {
@@ -27,7 +43,9 @@ impl Program {
     pub fn followers(&self, server: &Server, mut visit: impl FnMut(ServerPlace, ServerPlace) -> bool) {
         let of = |server: &Server| {
             let place = (server.tracking.proxy, server.index);
-            server.tracking.followers.iter().rev().map(move |follower| (place, *follower)).collect::<Vec<_>>()
+            // Who was added last is told first.
+            let followers = server.tracking.followers.iter().rev().chain(&server.tracking.added);
+            followers.map(move |follower| (place, *follower)).collect::<Vec<_>>()
         };
         let mut pending = of(server);
         while let Some((leader, follower)) = pending.pop() {

@@ -5,7 +5,7 @@ use config::keyword::{added_server_keywords, read_added_server};
 use config::spec::Spec;
 use policy::compile;
 use policy::live::CookieChange;
-use policy::program::Proxy;
+use policy::program::{Proxy, ServerPlace};
 
 use super::super::super::Call;
 use crate::stream::persistence::change_cookies;
@@ -58,7 +58,18 @@ fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), name: &str, words: 
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
     let state = &shared.live.proxies[proxy.index];
     let server = backend.servers.get(place).filter(|server| state.add_server(server, rt::now())).ok_or(FULL)?;
+    if let Some(leader) = server.tracking.leader {
+        follow(shared, leader, (proxy.index, place))?;
+    }
     change_cookies(shared, proxy, CookieChange::Servers);
     crate::check::add(shared, proxy.index, server);
+    Ok(())
+}
+
+/// It shares the state of another one from now on.
+fn follow(shared: &Shared, leader: ServerPlace, follower: ServerPlace) -> Result<(), String> {
+    let known = shared.program.server_at(leader).ok_or(FULL)?;
+    known.tracking.added.push(|_| follower).map_err(|_| FULL)?;
+    let _ = shared.live.follow(leader, follower, rt::now());
     Ok(())
 }

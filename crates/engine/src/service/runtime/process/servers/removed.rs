@@ -25,15 +25,20 @@ const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.";
 fn removable(shared: &Shared, name: &str) -> Result<(usize, usize), Obstacle> {
     let found = super::find(&shared.program, name);
     let (proxy, server) = found.map_err(Obstacle::Lasting)?;
-    if server.fixed {
+    if server.fixed || server.tracking.has_followers() {
         return Err(Obstacle::Lasting(REFERENCED));
     }
     match shared.live.proxies[proxy.index].removal(server.index) {
         Removal::Unknown => Err(Obstacle::Lasting("No such server.")),
         Removal::InService => Err(Obstacle::Lasting(IN_SERVICE)),
         Removal::Busy => Err(Obstacle::Passing),
-        Removal::Possible if shared.pool.idle(server.serial) > 0 => Err(Obstacle::Passing),
-        Removal::Possible => Ok((proxy.index, server.index)),
+        Removal::Possible => {
+            // What was connected while the server went into maintenance may lie here still; nobody is to use it.
+            if shared.pool.idle(server.serial) > 0 {
+                shared.pool.forget(server.serial);
+            }
+            Ok((proxy.index, server.index))
+        }
     }
 }
 
@@ -51,8 +56,11 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     }
     strike(&shared.program, proxy, server);
     change_cookies(shared, &shared.program.proxies[proxy], CookieChange::Servers);
-    if let Some(server) = shared.program.proxies[proxy].server(server) {
+    let place = (proxy, server);
+    if let Some(server) = shared.program.server_at(place) {
         shared.pool.forget(server.serial);
+        let leader = server.tracking.leader.and_then(|leader| shared.program.server_at(leader));
+        leader.into_iter().for_each(|leader| leader.tracking.lose(place));
     }
     call.inform("Server deleted.");
 }
