@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures everything that docs/performance.md and docs/sizing.md show, and writes both anew. Run it on a quiet machine, from
-# the top of the repository; it takes about twelve minutes, and leaves a folder with a report for each scenario.
+# the top of the repository; it takes about twenty minutes, and leaves a folder with a report for each scenario.
 #
 #   bench/publish.sh FOLDER [OPTIONS OF weir bench]
 #   WEIR=target/release/weir bench/publish.sh /tmp/weir-results --set haproxy_2=/path/to/haproxy
@@ -30,6 +30,11 @@ done
 for scenario in forward-close bodies-tcp keep-alive-onecore keep-alive-1000-onecore client-close-onecore \
     forward-close-onecore one-connection-onecore bodies-http-onecore bodies-tcp-onecore; do
     measure $scenario 3 1 --no-direct "$@"
+done
+# Rules: what ten of them and three large maps cost, and what a refusal and a redirect do.
+for scenario in rules-10-onecore map-million-onecore session-rate redirect-rate redirect-onecore deny-onecore reject-onecore \
+    reject-content-onecore reject-connection-onecore redirect-keep-alive-onecore deny-keep-alive-onecore; do
+    measure $scenario 5 2 --no-direct "$@"
 done
 measure server-close 2 1 --no-direct "$@"
 measure connection-rate 2 1 --no-direct "$@"

@@ -49,11 +49,11 @@ type Kind<'a> = (&'a str, Method, &'a dyn Fn(u32) -> String, &'a dyn Fn(u32) -> 
 
 fn main() {
     let entries: u32 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
-    let list = |line: &dyn Fn(u32) -> String| -> Vec<u8> {
+    let list = |entries: u32, line: &dyn Fn(u32) -> String| -> Vec<u8> {
         (0..entries).flat_map(|number| format!("{} backend-{number}\n", line(number)).into_bytes()).collect()
     };
     let host = |number: u32| format!("site-{number}.example.org");
-    let rows: [Kind<'_>; 8] = [
+    let rows: [Kind<'_>; 9] = [
         ("str", Method::Str, &host, &host),
         ("str, absent", Method::Str, &host, &|number| format!("{}!", host(number))),
         ("beg", Method::Beg, &path, &|number| format!("{}/and/some/more", path(number))),
@@ -64,9 +64,13 @@ fn main() {
         ("int", Method::Int, &|number| number.to_string(), &|number| number.to_string()),
         ("ip", Method::Ip, &network, &|number| Ipv4Addr::from(mixed(number)).to_string()),
         ("ip, absent mostly", Method::Ip, &network, &|number| Ipv4Addr::from(mixed(!number)).to_string()),
+        ("reg, a thousandth", Method::Reg, &|number| format!("^/dir{number}/[a-z]+$"), &|number| {
+            format!("/dir{number}/page")
+        }),
     ];
     for (name, method, line, asked) in rows {
-        let content = list(line);
+        let entries = if method == Method::Reg { entries / 1000 } else { entries };
+        let content = list(entries, line);
         let texts: Vec<String> = (0..LOOKS).map(|number| asked(mixed(number) % entries)).collect();
         let values: Vec<Value<'_>> = texts
             .iter()

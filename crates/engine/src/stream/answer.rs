@@ -2,7 +2,7 @@
 
 use policy::rule::{Answer, Body, Final, Redirect, RedirectKind};
 use policy::sample::{Context, Direction};
-use wire::http::{Head, reason};
+use wire::http::reason;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::stream::evaluate::View;
@@ -113,34 +113,85 @@ pub fn text(answer: &Answer, context: &Context<'_>) -> Option<Vec<u8>> {
             body
         }
     };
-    let mut fields = Head::new();
+    let mut page = Page::begin(answer.status, body.len());
     for (name, format) in &answer.fields {
-        let mut value = Vec::new();
-        format.render_in(context, &mut value);
         // A field of nothing is left out.
-        if !value.is_empty() {
-            fields.append(name, &value);
-        }
+        page.field_with(name, |out| {
+            let before = out.len();
+            format.render_in(context, out);
+            out.len() > before
+        });
     }
-    fields.append(b"content-length", body.len().to_string().as_bytes());
+    page.field(b"content-length", |out| number(body.len(), out));
     if let Some(kind) = answer.content_type.as_deref().filter(|_| !body.is_empty()) {
-        fields.append(b"content-type", kind);
+        page.field(b"content-type", |out| out.extend_from_slice(kind));
     }
-    Some(compose(answer.status, &fields, &body))
+    Some(page.end(&body))
 }
 
-fn compose(status: u16, fields: &Head, body: &[u8]) -> Vec<u8> {
-    let mut page = Vec::with_capacity(128 + body.len());
-    page.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes());
-    for (name, value) in fields.fields() {
-        page.extend_from_slice(name);
-        page.extend_from_slice(b": ");
-        page.extend_from_slice(value);
-        page.extend_from_slice(b"\r\n");
+/// The text of an answer while it is written.
+struct Page(Vec<u8>);
+
+impl Page {
+    /// Its first line, and room for that much of a body.
+    fn begin(status: u16, body: usize) -> Self {
+        let mut text = Vec::with_capacity(256 + body);
+        text.extend_from_slice(b"HTTP/1.1 ");
+        number(usize::from(status), &mut text);
+        text.push(b' ');
+        text.extend_from_slice(reason(status).as_bytes());
+        text.extend_from_slice(b"\r\n");
+        Self(text)
     }
-    page.extend_from_slice(b"\r\n");
-    page.extend_from_slice(body);
-    page
+
+    /// A field: its name in lower case, and what could end its line as spaces.
+    fn field(&mut self, name: &[u8], value: impl FnOnce(&mut Vec<u8>)) {
+        self.field_with(name, |out| {
+            value(out);
+            true
+        });
+    }
+
+    /// The same, left out where `value` says so.
+    fn field_with(&mut self, name: &[u8], value: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let Self(text) = self;
+        let start = text.len();
+        text.extend_from_slice(name);
+        text[start..].make_ascii_lowercase();
+        text.extend_from_slice(b": ");
+        if !value(text) {
+            text.truncate(start);
+            return;
+        }
+        let line = &mut text[start..];
+        if memchr::memchr3(b'\r', b'\n', 0, line).is_some() {
+            line.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
+        }
+        text.extend_from_slice(b"\r\n");
+    }
+
+    fn end(self, body: &[u8]) -> Vec<u8> {
+        let Self(mut text) = self;
+        text.extend_from_slice(b"\r\n");
+        text.extend_from_slice(body);
+        text
+    }
+}
+
+/// A number in digits.
+fn number(number: usize, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    let mut rest = number;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[first..]);
 }
 
 /// A page that asks for a name and a password, in the place of what it asks for itself.
@@ -162,44 +213,48 @@ fn challenge(page: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
 
 /// The text of a redirect.
 fn location(redirect: &Redirect, context: &Context<'_>) -> Vec<u8> {
+    let mut page = Page::begin(redirect.code, 0);
+    page.field(b"content-length", |out| out.push(b'0'));
+    page.field(b"location", |out| write_location(redirect, context, out));
+    if matches!(redirect.code, 302 | 303 | 307) {
+        page.field(b"cache-control", |out| out.extend_from_slice(b"no-cache"));
+    }
+    if let Some((cookie, cleared)) = &redirect.cookie {
+        page.field(b"set-cookie", |out| {
+            cookie.render_in(context, out);
+            out.extend_from_slice(if *cleared { b"; path=/; Max-Age=0;" } else { b"; path=/;" });
+        });
+    }
+    page.end(b"")
+}
+
+/// Where a redirect sends the client.
+fn write_location(redirect: &Redirect, context: &Context<'_>, to: &mut Vec<u8>) {
     let (target, host) =
         context.request.map_or((&b""[..], &b""[..]), |request| (request.target(), request.host().unwrap_or_default()));
-    let mut to = Vec::new();
-    redirect.to.render_in(context, &mut to);
+    let start = to.len();
+    redirect.to.render_in(context, to);
     match redirect.kind {
         RedirectKind::Location => {
             let query = target.iter().position(|byte| *byte == b'?').map(|at| &target[at + 1..]);
             if let Some(query) = query.filter(|_| redirect.keep_query) {
-                to.push(if to.contains(&b'?') { b'&' } else { b'?' });
+                to.push(if to[start..].contains(&b'?') { b'&' } else { b'?' });
                 to.extend_from_slice(query);
             }
         }
         RedirectKind::Prefix => {
             // A prefix of "/" alone adds nothing.
-            if to == b"/" {
-                to.clear();
+            if &to[start..] == b"/" {
+                to.truncate(start);
             }
-            append_path(redirect, path(target).unwrap_or_default(), &mut to);
+            append_path(redirect, path(target).unwrap_or_default(), to);
         }
         RedirectKind::Scheme => {
             to.extend_from_slice(b"://");
             to.extend_from_slice(host);
-            append_path(redirect, path(target).filter(|path| !path.is_empty()).unwrap_or(b"/"), &mut to);
+            append_path(redirect, path(target).filter(|path| !path.is_empty()).unwrap_or(b"/"), to);
         }
     }
-    let mut fields = Head::new();
-    fields.append(b"content-length", b"0");
-    fields.append(b"location", &to);
-    if matches!(redirect.code, 302 | 303 | 307) {
-        fields.append(b"cache-control", b"no-cache");
-    }
-    if let Some((cookie, cleared)) = &redirect.cookie {
-        let mut value = Vec::new();
-        cookie.render_in(context, &mut value);
-        value.extend_from_slice(if *cleared { b"; path=/; Max-Age=0;" } else { b"; path=/;" });
-        fields.append(b"set-cookie", &value);
-    }
-    compose(redirect.code, &fields, b"")
 }
 
 fn append_path(redirect: &Redirect, path: &[u8], to: &mut Vec<u8>) {
@@ -213,7 +268,18 @@ fn append_path(redirect: &Redirect, path: &[u8], to: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::challenge;
+    use super::{Page, challenge, number};
+
+    #[test]
+    fn what_could_end_a_line_does_not() {
+        let mut page = Page::begin(302, 0);
+        page.field(b"X-A", |out| out.extend_from_slice(b"a\r\nb: c\0"));
+        page.field(b"empty", |_| ());
+        page.field_with(b"none", |_| false);
+        page.field(b"n", |out| [0, 7, 1_234_567_890].into_iter().for_each(|value| number(value, out)));
+        let expected = b"HTTP/1.1 302 Found\r\nx-a: a  b: c \r\nempty: \r\nn: 071234567890\r\n\r\nbody";
+        assert_eq!(page.end(b"body"), expected);
+    }
 
     #[test]
     fn a_challenge_takes_the_place_of_others() {

@@ -113,7 +113,8 @@ fn load(arguments: &mut Arguments, checking: &Checking<'_>, method: Method, outp
     let content = match output {
         Output::Int => Content::Integer,
         Output::Ip => Content::Address,
-        Output::Str | Output::Key | Output::Groups => Content::Text,
+        Output::Str | Output::Key => Content::Text,
+        Output::Groups => Content::Groups,
     };
     let lookup = checking.names.list(&name, Use::Map, (method, false, content))?;
     if output == Output::Ip

@@ -14,6 +14,10 @@ const MANY: usize = 8;
 /// Bytes of the automaton for regular expressions at most.
 const MOST_MEMORY: usize = 64 << 20;
 
+/// Bytes that a worker keeps of the states that texts have led to, for one set. Where they do not suffice they are forgotten
+/// and found anew, and the automaton is walked without them if that happens too often.
+const MOST_STATES: usize = 4 << 20;
+
 /// Bytes of texts that are looked for all at once at most: their automaton takes many times that.
 const MOST_TEXT: usize = 4 << 20;
 
@@ -90,8 +94,12 @@ impl Parts {
 #[derive(Debug, Clone)]
 pub struct Regexes {
     ignore_case: bool,
-    all: Vec<(Regex, PatternIndex)>,
+    /// Each, unless all are looked for at once and nobody asks for this one, and its place.
+    all: Vec<(Option<Regex>, PatternIndex)>,
+    /// What is looked for at once.
     index: Option<Arc<RegexIndex>>,
+    /// What is not, by its place among all.
+    others: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -99,14 +107,12 @@ struct RegexIndex {
     set: RegexSet,
     /// What the set looks for, by its place among all.
     members: Vec<usize>,
-    /// What it does not, likewise.
-    others: Vec<usize>,
 }
 
 impl Regexes {
     /// None yet.
     pub fn new(ignore_case: bool) -> Self {
-        Self { ignore_case, all: Vec::new(), index: None }
+        Self { ignore_case, all: Vec::new(), index: None, others: Vec::new() }
     }
 
     /// Adds one at a place.
@@ -114,52 +120,56 @@ impl Regexes {
     /// # Errors
     /// HAProxy's sentence about it.
     pub fn insert(&mut self, pattern: &str, at: PatternIndex) -> Result<(), String> {
-        self.all.push((Regex::new(pattern, self.ignore_case)?, at));
-        self.index = None;
+        let regex = Regex::new(pattern, self.ignore_case)?;
+        self.others.push(self.all.len());
+        self.all.push((Some(regex), at));
         Ok(())
     }
 
-    /// All of them.
+    /// Those that can be had one by one: all that are not looked for at once, at least.
     pub fn all(&self) -> impl Iterator<Item = &Regex> {
-        self.all.iter().map(|(regex, _)| regex)
+        self.all.iter().filter_map(|(regex, _)| regex.as_ref())
     }
 
-    /// Builds what looks for all of them at once, if they are many.
-    pub fn build(&mut self) {
-        let (members, others): (Vec<_>, Vec<_>) =
-            (0..self.all.len()).partition(|place| self.all[*place].0.linear().is_some());
+    /// Builds what looks for all of them at once, if they are many. `single`: each may be asked for all the same.
+    pub fn build(&mut self, single: bool) {
+        let text = |place: &usize| self.all[*place].0.as_ref().and_then(Regex::linear);
+        let (members, others): (Vec<_>, Vec<_>) = (0..self.all.len()).partition(|place| text(place).is_some());
         if members.len() < MANY {
             return;
         }
-        let patterns = members.iter().filter_map(|place| self.all[*place].0.linear());
-        let set = RegexSetBuilder::new(patterns)
+        let set = RegexSetBuilder::new(members.iter().filter_map(text))
             .case_insensitive(self.ignore_case)
             .unicode(false)
             .size_limit(MOST_MEMORY)
-            .dfa_size_limit(MOST_MEMORY)
+            .dfa_size_limit(MOST_STATES)
             .build();
-        self.index = set.ok().map(|set| Arc::new(RegexIndex { set, members, others }));
+        let Ok(set) = set else { return };
+        if !single {
+            members.iter().for_each(|place| self.all[*place].0 = None);
+        }
+        self.others = others;
+        self.index = Some(Arc::new(RegexIndex { set, members }));
     }
 
     /// The place of the first one that matches.
     pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Option<PatternIndex> {
-        let matches = |(regex, at): &&(Regex, PatternIndex)| alive(*at) && regex.is_match(text);
-        let Some(index) = &self.index else { return self.all.iter().find(matches).map(|(_, at)| *at) };
-        let own = if index.set.is_match(text) {
+        let own = self.index.as_ref().filter(|index| index.set.is_match(text)).and_then(|index| {
             let found = index.set.matches(text);
             found.iter().map(|member| index.members[member]).find(|place| alive(self.all[*place].1))
-        } else {
-            None
+        });
+        let before = self.others.iter().take_while(|place| own.is_none_or(|own| **place < own));
+        let matches = |(regex, at): &&(Option<Regex>, PatternIndex)| {
+            alive(*at) && regex.as_ref().is_some_and(|regex| regex.is_match(text))
         };
-        let before = index.others.iter().copied().take_while(|place| own.is_none_or(|own| *place < own));
-        let other = before.map(|place| &self.all[place]).find(matches);
+        let other = before.map(|place| &self.all[*place]).find(matches);
         other.map(|(_, at)| *at).or_else(|| own.map(|place| self.all[place].1))
     }
 
-    /// The one at that place.
+    /// The one at that place, where single ones may be asked for.
     pub fn get(&self, at: PatternIndex) -> Option<&Regex> {
         let found = self.all.binary_search_by_key(&at, |(_, place)| *place).ok()?;
-        Some(&self.all[found].0)
+        self.all[found].0.as_ref()
     }
 }
 
@@ -198,13 +208,20 @@ mod tests {
             for (at, pattern) in list.iter().enumerate() {
                 few.insert(pattern, at as u32).expect("a pattern");
             }
-            let mut many = few.clone();
-            many.build();
-            assert!(many.index.is_some());
-            for text in TEXTS {
-                for dead in 0..=list.len() as u32 {
-                    let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
-                    assert_eq!(find(&many), find(&few), "{text} {dead}");
+            for single in [false, true] {
+                let mut many = few.clone();
+                many.build(single);
+                assert!(many.index.is_some() && many.get(2).is_some() && many.get(0).is_some() == single);
+                // What comes later is looked at behind them.
+                let mut more = few.clone();
+                for regexes in [&mut many, &mut more] {
+                    regexes.insert("x", list.len() as u32).expect("a pattern");
+                }
+                for text in TEXTS.iter().chain(&["x.y"]) {
+                    for dead in 0..=list.len() as u32 {
+                        let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
+                        assert_eq!(find(&many), find(&more), "{text} {dead}");
+                    }
                 }
             }
         }

@@ -18,6 +18,8 @@ pub enum Content {
     None,
     /// Text.
     Text,
+    /// Text into which the groups of a match are put.
+    Groups,
     /// Integers.
     Integer,
     /// Addresses.
@@ -32,7 +34,7 @@ impl Content {
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>, &'static str> {
         let utf8 = std::str::from_utf8(text).ok();
         match self {
-            Self::None | Self::Text => Ok(Value::Str(text)),
+            Self::None | Self::Text | Self::Groups => Ok(Value::Str(text)),
             Self::Integer => utf8.and_then(|text| text.parse().ok()).map(Value::Int).ok_or("an integer"),
             Self::Address => utf8.and_then(|text| text.parse::<IpAddr>().ok()).map(Value::from).ok_or("an address"),
         }
@@ -341,7 +343,7 @@ impl Registry {
                 return Err((at, format!("cannot parse '{}' as {wanted}", from_bytes(entries.value(at)))));
             }
         }
-        set.finish(&*entries);
+        set.finish(&*entries, content == Content::Groups);
         for regex in set.regexes().filter(|regex| regex.linear().is_none()) {
             self.backtracking.push((building.first.clone(), regex.pattern().to_owned()));
         }

@@ -98,18 +98,18 @@ impl PatternSet {
     }
 
     /// Everything is there that was there at the start: gives back what was reserved and is not used, and builds what
-    /// looks for many at once.
-    pub fn finish(&mut self, texts: &impl Texts) {
+    /// looks for many at once. `single`: regular expressions are asked for one by one all the same.
+    pub fn finish(&mut self, texts: &impl Texts, single: bool) {
         match &mut self.patterns {
             Patterns::Networks(networks) => networks.shrink(),
             Patterns::Numbers(numbers) => numbers.shrink(),
             Patterns::Parts(parts) => parts.build(texts),
-            Patterns::Regexes(regexes) => regexes.build(),
+            Patterns::Regexes(regexes) => regexes.build(single),
             _ => {}
         }
     }
 
-    /// Every regular expression.
+    /// The regular expressions that can be had one by one: all that are not looked for at once, at least.
     pub fn regexes(&self) -> impl Iterator<Item = &Regex> {
         let found = if let Patterns::Regexes(regexes) = &self.patterns { Some(regexes.all()) } else { None };
         found.into_iter().flatten()
@@ -193,7 +193,7 @@ impl PatternSet {
         }
     }
 
-    /// The regular expression at that place.
+    /// The regular expression at that place, where they are asked for one by one.
     pub fn regex(&self, at: PatternIndex) -> Option<&Regex> {
         let Patterns::Regexes(regexes) = &self.patterns else { return None };
         regexes.get(at)

@@ -2,6 +2,7 @@
 //!
 //! It must never queue a datagram.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -50,11 +51,13 @@ impl Family {
 pub struct Datagram {
     socket: Socket,
     watched_by: Option<(u32, Key)>,
+    /// The kernel may take datagrams of one length together.
+    together: Cell<bool>,
 }
 
 impl Datagram {
     fn of(socket: Socket) -> Datagram {
-        Datagram { socket, watched_by: None }
+        Datagram { socket, watched_by: None, together: Cell::new(false) }
     }
 
     /// A socket without an address, to send from.
@@ -65,7 +68,11 @@ impl Datagram {
         if let Some(world) = sim::current_world() {
             return Ok(Datagram::of(Socket::Sim(SimSocket::datagram(&world, None)?)));
         }
-        Ok(Datagram::of(Socket::Os(sys::socket::create(family.number(), libc::SOCK_DGRAM)?)))
+        let fd = sys::socket::create(family.number(), libc::SOCK_DGRAM)?;
+        let together = family != Family::Unix && sys::batch::knows_segments(&fd);
+        let datagram = Datagram::of(Socket::Os(fd));
+        datagram.together.set(together);
+        Ok(datagram)
     }
 
     /// A socket at an address, to receive at.
@@ -159,7 +166,8 @@ impl Datagram {
     }
 
     /// Sends each element as one datagram to `address`, with as few system calls as possible; returns how many the
-    /// kernel took. The rest is lost unless the caller tries again.
+    /// kernel took. The rest is lost unless the caller tries again. Neighbours of one length travel together where the
+    /// kernel and the way there allow it; the peer gets them one by one all the same.
     ///
     /// # Errors
     /// The socket's, when the first datagram fails.
@@ -167,7 +175,16 @@ impl Datagram {
         match &self.socket {
             Socket::Os(fd) => {
                 let raw = RawAddress::encode(address)?;
-                sys::socket::send_datagrams(fd.as_raw_fd(), datagrams, Some(&raw))
+                let number = fd.as_raw_fd();
+                if datagrams.len() == 1 {
+                    return Ok(usize::from(sys::socket::send_datagram(number, datagrams, Some(&raw))?.is_some()));
+                }
+                let sent = sys::batch::send_datagrams(number, datagrams, Some(&raw), self.together.get());
+                if self.together.get() && sent.as_ref().is_err_and(sys::batch::is_about_segments) {
+                    self.together.set(false);
+                    return sys::batch::send_datagrams(number, datagrams, Some(&raw), false);
+                }
+                sent
             }
             Socket::Sim(socket) => {
                 let send = |slice| socket.send_datagram(Some(address), std::slice::from_ref(slice));

@@ -4,6 +4,7 @@
 
 pub(crate) mod address;
 pub(crate) mod alarm;
+pub(crate) mod batch;
 pub(crate) mod clock;
 pub(crate) mod epoll;
 pub(crate) mod event;

@@ -134,7 +134,7 @@ fn send_flags(more: bool) -> i32 {
 /// Most slices that one call takes.
 pub(crate) const MOST_SLICES: usize = libc::UIO_MAXIOV as usize;
 
-fn message_of(slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> libc::msghdr {
+pub(super) fn message_of(slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> libc::msghdr {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     // `IoSlice` has the layout of `iovec`, as its documentation promises.
@@ -152,31 +152,6 @@ pub(crate) fn send_datagram(fd: RawFd, slices: &[IoSlice<'_>], to: Option<&RawAd
     let message = message_of(slices, to);
     // SAFETY: the message points to `slices` and `to`, which are valid for the call; the kernel only reads from them.
     attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) })
-}
-
-/// Sends one datagram for each element of `datagrams` to the same address with as few calls as possible; returns how
-/// many the kernel took.
-pub(crate) fn send_datagrams(fd: RawFd, datagrams: &[IoSlice<'_>], to: Option<&RawAddress>) -> io::Result<usize> {
-    const BATCH: usize = 64;
-    let mut sent = 0;
-    while sent < datagrams.len() {
-        let batch = &datagrams[sent..datagrams.len().min(sent + BATCH)];
-        // SAFETY: all bytes zero is a valid value of this plain structure.
-        let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-        for (message, slice) in messages.iter_mut().zip(batch) {
-            message.msg_hdr = message_of(std::slice::from_ref(slice), to);
-        }
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: the first `batch.len()` messages point to slices and an address that are valid for the call.
-        let taken = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), batch.len() as u32, flags as _) };
-        match check(taken) {
-            Ok(taken) => sent += taken as usize,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if sent == 0 && error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) => break,
-        }
-    }
-    Ok(sent)
 }
 
 /// Receives one datagram into `place` and tells its sender.

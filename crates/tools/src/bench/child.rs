@@ -12,8 +12,8 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How long a process may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a process may take until it listens: large lists take long to read on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long a process may take to end when it was asked to.
 const FAREWELL: Duration = Duration::from_secs(3);

@@ -11,6 +11,7 @@ use super::steps::{self, Step};
 use crate::Outcome;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 /// The largest scenario that is read.
@@ -98,25 +99,28 @@ fn find(name: &str) -> Result<Source, Outcome> {
     scenario::read(name, &text).map_err(Outcome::Misused)
 }
 
-/// Leaves out the proxies that wait for something, and optional ones whose program is missing.
+/// Leaves out the proxies that wait for something, and optional ones whose program is missing, or a file that they need.
 ///
 /// # Errors
-/// One line when a program is missing that is not optional, or when nobody is left.
+/// One line when something is missing that is not optional, or when nobody is left.
 pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
     let scenario = &mut prepared.source.scenario;
     let mut staying = Vec::new();
     for proxy in std::mem::take(&mut scenario.proxy) {
         let name = proxy.name.get_ref().clone();
-        let program =
-            fill(proxy.command[0].get_ref(), &stage.values(&name, 0, prepared.steps.first().map(|step| (step, None))))?;
+        let values = stage.values(&name, 0, prepared.steps.first().map(|step| (step, None)));
+        let program = fill(proxy.command[0].get_ref(), &values)?;
+        let needs = proxy.needs.iter().map(|file| fill(file.get_ref(), &values));
+        let needs = needs.collect::<Result<Vec<String>, _>>()?;
+        let lacking = lacking(&program, &needs);
         if let Some(what) = &proxy.waits_for {
             prepared.left_out.push(format!("{name} is left out: it waits for what Weir does not have yet: {what}"));
-        } else if programs::find(&program).is_some() {
-            staying.push(proxy);
-        } else if proxy.optional {
-            prepared.left_out.push(format!("{name} is left out: there is no program {program} here"));
         } else {
-            return Err(Stop::Failed(format!("proxy '{name}': there is no program {program} here")));
+            match lacking {
+                None => staying.push(proxy),
+                Some(lacking) if proxy.optional => prepared.left_out.push(format!("{name} is left out: {lacking}")),
+                Some(lacking) => return Err(Stop::Failed(format!("proxy '{name}': {lacking}"))),
+            }
         }
     }
     scenario.proxy = staying;
@@ -124,6 +128,15 @@ pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
         return Err(Stop::Failed(format!("no proxy is left: {}", prepared.left_out.join("; "))));
     }
     Ok(())
+}
+
+/// What is not there of a program and the files that it needs.
+fn lacking(program: &str, needs: &[String]) -> Option<String> {
+    if programs::find(program).is_none() {
+        return Some(format!("there is no program {program} here"));
+    }
+    let lacks = |file: &&String| !file.is_empty() && !Path::new(file).exists();
+    needs.iter().find(lacks).map(|file| format!("there is no {file} here"))
 }
 
 /// What a proxy says of its version.
@@ -138,4 +151,19 @@ pub fn version(proxy: &Proxy, step: &Step, stage: &Stage) -> Result<String, Stop
     let folder = stage.write(proxy.name.get_ref(), [], &values)?;
     let command = stage::words(&proxy.version, &values)?;
     programs::version(&command, &folder.join("version"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacking;
+
+    #[test]
+    fn a_program_or_a_file_that_is_missing_is_named() {
+        let needs = |files: &[&str]| -> Vec<String> { files.iter().map(|file| (*file).to_owned()).collect() };
+        assert_eq!(lacking("sh", &[]), None);
+        assert_eq!(lacking("sh", &needs(&["", "/"])), None);
+        assert_eq!(lacking("sh", &needs(&["/", "/nothing/here"])), Some("there is no /nothing/here here".to_owned()));
+        let missing = lacking("no-such-program-at-all", &needs(&["/"]));
+        assert_eq!(missing, Some("there is no program no-such-program-at-all here".to_owned()));
+    }
 }

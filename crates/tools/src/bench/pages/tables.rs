@@ -11,6 +11,7 @@ type Kind = fn(&[&Results]) -> String;
 const KINDS: &[(&str, Kind)] = &[
     ("machine", machine),
     ("cpu", cpu),
+    ("added", added),
     ("rates", rates),
     ("sizes", sizes),
     ("latency", latency),
@@ -140,6 +141,35 @@ fn cpu(runs: &[&Results]) -> String {
                 }))
             }));
             text += &row(&cells);
+        }
+    }
+    text
+}
+
+/// The end of the name of a proxy that does the same without what is measured.
+const WITHOUT: &str = "-without";
+
+/// What each program takes more than the same program without what the scenario is about.
+fn added(runs: &[&Results]) -> String {
+    let columns = ["CPU a request", "with, µs", "without, µs", "added, µs (user / system)", "the first's part of it"];
+    let mut text = head(&columns.map(str::to_owned));
+    for run in runs {
+        for point in settings(run) {
+            let mut first = None;
+            for proxy in &run.proxies {
+                let without = format!("{}{WITHOUT}", proxy.name);
+                let cost = |name| same(run, name, point).and_then(figures::cpu);
+                let Some((with, without)) = cost(&proxy.name).zip(cost(&without)) else { continue };
+                let more = Cpu { user: with.user - without.user, system: with.system - without.system };
+                let part = first.get_or_insert(more).whole() / more.whole();
+                text += &row(&[
+                    format!("{}: {}", label(run, point), program(&proxy.version, &proxy.name)),
+                    rounded(with.whole()),
+                    rounded(without.whole()),
+                    format!("{} ({} / {})", rounded(more.whole()), rounded(more.user), rounded(more.system)),
+                    format!("{part:.2}"),
+                ]);
+            }
         }
     }
     text

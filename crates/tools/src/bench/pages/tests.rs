@@ -112,6 +112,19 @@ fn the_table_of_cpu_compares_with_the_first_proxy() {
 }
 
 #[test]
+fn what_is_added_is_the_difference_to_the_same_program_without() {
+    let costs = [("weir", 8.0), ("haproxy", 12.0), ("weir-without", 6.0), ("haproxy-without", 7.0), ("nginx", 9.0)];
+    let mut results = run("keep", costs.map(|(name, cost)| point(Some(name), 64, cost)).into());
+    let named =
+        |(name, _): &(&str, f64)| ProxyName { name: (*name).to_owned(), version: String::new(), command: Vec::new() };
+    results.proxies = costs.iter().map(named).collect();
+    let expected = "| The keep: weir | 8.00 | 6.00 | 2.00 (0.50 / 1.50) | 1.00 |\n\
+                    | The keep: haproxy | 12.0 | 7.00 | 5.00 (1.25 / 3.75) | 0.40 |\n";
+    let text = table("added", &[results]);
+    assert!(text.ends_with(expected) && text.lines().count() == 4, "{text}");
+}
+
+#[test]
 fn where_sessions_are_rejected_connections_are_counted() {
     let mut rejected = point(Some("weir"), 0, 8.0);
     let total = &mut rejected.rounds[0].total;

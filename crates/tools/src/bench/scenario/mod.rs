@@ -168,7 +168,10 @@ pub struct Proxy {
     /// Files that are written into its folder.
     #[serde(default)]
     pub files: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// It is left out where its program is missing.
+    /// Files beside its program that it cannot do without; empty names count for nothing.
+    #[serde(default)]
+    pub needs: Vec<Spanned<String>>,
+    /// It is left out where its program is missing, or what it needs.
     #[serde(default)]
     pub optional: bool,
     /// What Weir lacks for it: until then it is left out.

@@ -66,6 +66,7 @@ name = "p-1.2_3"
 command = ["p", "{port}"]
 version = ["p", "-v"]
 optional = true
+needs = ["{folder}/c"]
 waits_for = "more"
 files = { "c" = "{size}" }
 "#;

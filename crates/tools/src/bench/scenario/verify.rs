@@ -161,7 +161,7 @@ fn templates(scenario: &Scenario) -> Result<(), Wrong> {
     }
     files(&scenario.files, &values)?;
     for proxy in &scenario.proxy {
-        proxy.command.iter().chain(&proxy.version).try_for_each(|word| check(word, &values))?;
+        proxy.command.iter().chain(&proxy.version).chain(&proxy.needs).try_for_each(|word| check(word, &values))?;
         files(&proxy.files, &values)?;
     }
     // An origin is started before there is a proxy, and serves every step of the sweep.
