@@ -94,12 +94,39 @@ impl Parts {
 #[derive(Debug, Clone)]
 pub struct Regexes {
     ignore_case: bool,
-    /// Each, unless all are looked for at once and nobody asks for this one, and its place.
-    all: Vec<(Option<Regex>, PatternIndex)>,
+    /// Each, and its place.
+    all: Vec<(Single, PatternIndex)>,
     /// What is looked for at once.
     index: Option<Arc<RegexIndex>>,
     /// What is not, by its place among all.
     others: Vec<usize>,
+    /// More will come until all are looked for at once; `Some(true)`: each may be asked for all the same.
+    loading: Option<bool>,
+}
+
+/// One of many. A compiled one takes ten kilobytes, and a freed one leaves a hole: those that only the automaton for all of
+/// them will look for are not kept.
+#[derive(Debug, Clone)]
+enum Single {
+    Compiled(Regex),
+    /// It was compiled and is right: as it was written, and in the syntax of linear matching.
+    Told(Box<str>, Box<str>),
+    /// All are looked for at once, and nobody asks for this one.
+    InIndex,
+}
+
+impl Single {
+    fn linear(&self) -> Option<&str> {
+        match self {
+            Self::Compiled(regex) => regex.linear(),
+            Self::Told(_, text) => Some(text),
+            Self::InIndex => None,
+        }
+    }
+
+    fn compiled(&self) -> Option<&Regex> {
+        if let Self::Compiled(regex) = self { Some(regex) } else { None }
+    }
 }
 
 #[derive(Debug)]
@@ -112,7 +139,12 @@ struct RegexIndex {
 impl Regexes {
     /// None yet.
     pub fn new(ignore_case: bool) -> Self {
-        Self { ignore_case, all: Vec::new(), index: None, others: Vec::new() }
+        Self { ignore_case, all: Vec::new(), index: None, others: Vec::new(), loading: None }
+    }
+
+    /// Many will be added, and then [`Regexes::build`] be called. `single`: each may be asked for all the same.
+    pub fn load(&mut self, single: bool) {
+        self.loading = Some(single);
     }
 
     /// Adds one at a place.
@@ -121,35 +153,58 @@ impl Regexes {
     /// HAProxy's sentence about it.
     pub fn insert(&mut self, pattern: &str, at: PatternIndex) -> Result<(), String> {
         let regex = Regex::new(pattern, self.ignore_case)?;
+        let single = match regex.linear() {
+            Some(text) if self.loading == Some(false) && self.all.len() >= MANY => {
+                Single::Told(pattern.into(), text.into())
+            }
+            _ => Single::Compiled(regex),
+        };
         self.others.push(self.all.len());
-        self.all.push((Some(regex), at));
+        self.all.push((single, at));
         Ok(())
     }
 
     /// Those that can be had one by one: all that are not looked for at once, at least.
     pub fn all(&self) -> impl Iterator<Item = &Regex> {
-        self.all.iter().filter_map(|(regex, _)| regex.as_ref())
+        self.all.iter().filter_map(|(single, _)| single.compiled())
     }
 
-    /// Builds what looks for all of them at once, if they are many. `single`: each may be asked for all the same.
-    pub fn build(&mut self, single: bool) {
-        let text = |place: &usize| self.all[*place].0.as_ref().and_then(Regex::linear);
-        let (members, others): (Vec<_>, Vec<_>) = (0..self.all.len()).partition(|place| text(place).is_some());
-        if members.len() < MANY {
-            return;
+    /// Builds what looks for all of them at once, if they are many.
+    pub fn build(&mut self) {
+        let loading = self.loading.take();
+        self.index = self.index_of_all().map(Arc::new);
+        match &self.index {
+            Some(index) => {
+                self.others = (0..self.all.len()).filter(|place| self.all[*place].0.linear().is_none()).collect();
+                if loading == Some(false) {
+                    index.members.iter().for_each(|place| self.all[*place].0 = Single::InIndex);
+                }
+            }
+            None => {
+                for (single, _) in &mut self.all {
+                    if let Single::Told(pattern, _) = single
+                        && let Ok(regex) = Regex::new(pattern, self.ignore_case)
+                    {
+                        *single = Single::Compiled(regex);
+                    }
+                }
+            }
         }
-        let set = RegexSetBuilder::new(members.iter().filter_map(text))
+    }
+
+    fn index_of_all(&self) -> Option<RegexIndex> {
+        let linear = |place: &usize| self.all[*place].0.linear();
+        let members: Vec<usize> = (0..self.all.len()).filter(|place| linear(place).is_some()).collect();
+        if members.len() < MANY {
+            return None;
+        }
+        let set = RegexSetBuilder::new(members.iter().filter_map(linear))
             .case_insensitive(self.ignore_case)
             .unicode(false)
             .size_limit(MOST_MEMORY)
             .dfa_size_limit(MOST_STATES)
             .build();
-        let Ok(set) = set else { return };
-        if !single {
-            members.iter().for_each(|place| self.all[*place].0 = None);
-        }
-        self.others = others;
-        self.index = Some(Arc::new(RegexIndex { set, members }));
+        Some(RegexIndex { set: set.ok()?, members })
     }
 
     /// The place of the first one that matches.
@@ -159,8 +214,8 @@ impl Regexes {
             found.iter().map(|member| index.members[member]).find(|place| alive(self.all[*place].1))
         });
         let before = self.others.iter().take_while(|place| own.is_none_or(|own| **place < own));
-        let matches = |(regex, at): &&(Option<Regex>, PatternIndex)| {
-            alive(*at) && regex.as_ref().is_some_and(|regex| regex.is_match(text))
+        let matches = |(single, at): &&(Single, PatternIndex)| {
+            alive(*at) && single.compiled().is_some_and(|regex| regex.is_match(text))
         };
         let other = before.map(|place| &self.all[*place]).find(matches);
         other.map(|(_, at)| *at).or_else(|| own.map(|place| self.all[place].1))
@@ -169,7 +224,7 @@ impl Regexes {
     /// The one at that place, where single ones may be asked for.
     pub fn get(&self, at: PatternIndex) -> Option<&Regex> {
         let found = self.all.binary_search_by_key(&at, |(_, place)| *place).ok()?;
-        self.all[found].0.as_ref()
+        self.all[found].0.compiled()
     }
 }
 
@@ -203,27 +258,46 @@ mod tests {
     #[test]
     fn many_expressions_are_found_as_few_are() {
         let list = ["zz$", "^b", "(?=w)w", "ample", "org$", "b/c", "(a)(?!x)", "AB", "[?]", "d", "bc", "a", "^$", "^"];
-        for ignore_case in [false, true] {
-            let mut few = Regexes::new(ignore_case);
+        let add = |regexes: &mut Regexes, list: &[&str]| {
+            let first = regexes.all.len();
             for (at, pattern) in list.iter().enumerate() {
-                few.insert(pattern, at as u32).expect("a pattern");
+                regexes.insert(pattern, (first + at) as u32).expect("a pattern");
             }
-            for single in [false, true] {
-                let mut many = few.clone();
-                many.build(single);
-                assert!(many.index.is_some() && many.get(2).is_some() && many.get(0).is_some() == single);
-                // What comes later is looked at behind them.
-                let mut more = few.clone();
-                for regexes in [&mut many, &mut more] {
-                    regexes.insert("x", list.len() as u32).expect("a pattern");
-                }
-                for text in TEXTS.iter().chain(&["x.y"]) {
-                    for dead in 0..=list.len() as u32 {
-                        let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
-                        assert_eq!(find(&many), find(&more), "{text} {dead}");
-                    }
+        };
+        for (ignore_case, loading) in
+            [false, true].into_iter().flat_map(|case| [None, Some(false), Some(true)].map(|loading| (case, loading)))
+        {
+            let (mut few, mut many) = (Regexes::new(ignore_case), Regexes::new(ignore_case));
+            many.loading = loading;
+            add(&mut few, &list);
+            add(&mut many, &list);
+            many.build();
+            assert!(many.index.is_some() && many.get(2).is_some());
+            assert_eq!(many.get(0).is_some() && many.get(11).is_some(), loading != Some(false));
+            // What comes later is looked at behind them.
+            add(&mut few, &["x"]);
+            add(&mut many, &["x"]);
+            for text in TEXTS.iter().chain(&["x.y"]) {
+                for dead in 0..=list.len() as u32 {
+                    let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
+                    assert_eq!(find(&many), find(&few), "{text} {dead}");
                 }
             }
         }
+    }
+
+    /// Where most are left to PCRE2, the others are looked for one by one.
+    #[test]
+    fn too_few_for_all_at_once_are_compiled_all_the_same() {
+        let mut regexes = Regexes::new(false);
+        regexes.load(false);
+        for at in 0..12 {
+            let pattern = if at < 9 { format!("(?=a)a{at}") } else { format!("b{at}") };
+            regexes.insert(&pattern, at).expect("a pattern");
+        }
+        regexes.build();
+        assert!(regexes.index.is_none());
+        assert_eq!(regexes.find(b"b10", &|_| true), Some(10));
+        assert_eq!(regexes.find(b"a3", &|_| true), Some(3));
     }
 }

@@ -335,6 +335,7 @@ impl Registry {
         }
         let mut set = PatternSet::new(method, ignore_case, Key::default());
         set.reserve(entries.len(), &*entries);
+        set.load(content == Content::Groups);
         for at in 0..entries.len() as PatternIndex {
             set.insert(at, &*entries).map_err(|why| (at, why))?;
             if matches!(content, Content::Integer | Content::Address)
@@ -343,7 +344,7 @@ impl Registry {
                 return Err((at, format!("cannot parse '{}' as {wanted}", from_bytes(entries.value(at)))));
             }
         }
-        set.finish(&*entries, content == Content::Groups);
+        set.finish(&*entries);
         for regex in set.regexes().filter(|regex| regex.linear().is_none()) {
             self.backtracking.push((building.first.clone(), regex.pattern().to_owned()));
         }

@@ -97,14 +97,22 @@ impl PatternSet {
         }
     }
 
+    /// All that is there at the start will be added now, and then [`PatternSet::finish`] be called. `single`: regular
+    /// expressions will be asked for one by one.
+    pub fn load(&mut self, single: bool) {
+        if let Patterns::Regexes(regexes) = &mut self.patterns {
+            regexes.load(single);
+        }
+    }
+
     /// Everything is there that was there at the start: gives back what was reserved and is not used, and builds what
-    /// looks for many at once. `single`: regular expressions are asked for one by one all the same.
-    pub fn finish(&mut self, texts: &impl Texts, single: bool) {
+    /// looks for many at once.
+    pub fn finish(&mut self, texts: &impl Texts) {
         match &mut self.patterns {
             Patterns::Networks(networks) => networks.shrink(),
             Patterns::Numbers(numbers) => numbers.shrink(),
             Patterns::Parts(parts) => parts.build(texts),
-            Patterns::Regexes(regexes) => regexes.build(single),
+            Patterns::Regexes(regexes) => regexes.build(),
             _ => {}
         }
     }
