@@ -29,7 +29,7 @@ pub enum Answer {
     Ldap,
     /// What MySQL begins with.
     MysqlGreeting,
-    /// What it says to a new user.
+    /// What it says to a new user, behind its greeting.
     MysqlReply,
     /// A TLS record.
     Tls,

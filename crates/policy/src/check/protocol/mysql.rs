@@ -59,9 +59,10 @@ pub(super) fn greeting(received: &[u8], complete: bool) -> Judgement {
     }
 }
 
-/// What it says to the user: anything but an error.
+/// What it says to the user, behind its greeting: anything but an error.
 pub(super) fn reply(received: &[u8], complete: bool) -> Judgement {
-    match packet(received) {
+    let greeting = packet(received).map_or(0, |body| 4 + body.len());
+    match received.get(greeting..).filter(|_| greeting > 0).and_then(packet) {
         None if !complete => Judgement::Wait,
         None => Judgement::invalid(""),
         Some(body) => error(body).unwrap_or(Judgement::Passed { code: 0, info: None }),
