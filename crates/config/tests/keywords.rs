@@ -183,7 +183,7 @@ fn the_dump_lists_what_is_accepted() {
     ] {
         assert!(dump.lines().any(|found| found == line), "{line:?} is missing");
     }
-    assert!(!dump.contains("appsession") && !dump.contains("\tstick on"));
+    assert!(!dump.contains("appsession") && !dump.contains("\texternal-check"));
 }
 
 /// Words that keywords are about, and some that they are not.

@@ -65,7 +65,7 @@ fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
     let mut loaded = config::load(&[file], Environment::default(), &options);
     let program =
         weir_policy::compile(&loaded.spec, &mut NoNames, &weir_policy::Limits::default(), &mut loaded.diagnostics)?;
-    Some(Live::new(&program, 7).proxies)
+    Some(Live::new(&program, 7).proxies.iter().cloned().collect())
 }
 
 struct NoNames;

@@ -169,7 +169,7 @@ impl Section {
                     let kind = second.unwrap_or(first);
                     match self.ask(&question.name, kind, rt::now() + written.retry).await {
                         Ok(found) => return Ok(found),
-                        Err(other) if other == Failure::Timeout => failure,
+                        Err(Failure::Timeout) => failure,
                         Err(other) => other,
                     }
                 }

@@ -7,7 +7,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow;
 use policy::program::Proxy;
-use wire::h1::{ChunkDecoder, ChunkState};
+use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
 use wire::http::{Fields, Framing, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -186,7 +186,7 @@ impl Coming {
     ///
     /// # Errors
     /// They break the coding.
-    pub fn take(&mut self, fresh: &[u8]) -> Result<(), ()> {
+    pub fn take(&mut self, fresh: &[u8]) -> Result<(), ChunkError> {
         let ends = match &mut self.progress {
             Progress::Complete => true,
             Progress::UntilClose => {
@@ -199,7 +199,7 @@ impl Coming {
                 *missing == 0
             }
             Progress::Chunked { decoder, trailers } => {
-                let decoded = decoder.decode_in_place(&mut fresh.to_vec(), trailers).map_err(|_| ())?;
+                let decoded = decoder.decode_in_place(&mut fresh.to_vec(), trailers)?;
                 self.bytes += decoded.payload as u64;
                 decoded.state == ChunkState::End
             }

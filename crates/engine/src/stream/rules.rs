@@ -208,6 +208,12 @@ impl<'s, 'r> Course<'s, 'r> {
         self.session.worker.shared.program.global.bufsize
     }
 
+    /// What has come of the body leaves a head less room.
+    fn share(&self, head: &mut Head, behind: &[u8]) {
+        let global = &self.session.worker.shared.program.global;
+        head.share(behind.len(), global.bufsize, global.maxrewrite);
+    }
+
     /// A change of the head failed: what that means for the message, unless it is left out.
     #[cold]
     fn judge(&self, facts: &Facts, unfit: Unfit) -> Option<&'static Final> {
@@ -379,6 +385,7 @@ pub fn run_request<'r>(
             }
             Step::Edit(edit) => {
                 keep_line(facts, edit);
+                course.share(&mut facts.request, behind);
                 let done = edit.apply(&mut facts.request, &course.text, course.room());
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
                     return Stop::Final(ending);
@@ -411,6 +418,7 @@ pub fn run_response<'r>(
                 return Stop::Wait(wait);
             }
             Step::Edit(edit) => {
+                course.share(head, behind);
                 let done = edit.apply(head, &course.text, course.room());
                 if let Some(ending) = done.err().and_then(|unfit| course.judge(facts, unfit)) {
                     return Stop::Final(ending);

@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn words_are_read_as_haproxy_reads_them() {
         use Admin::{Drain, Maintenance, Ready};
-        let rows: &[(&str, Option<Admin>, Option<bool>, Option<&str>, Option<&str>, &str)] = &[
+        type Row<'a> = (&'a str, Option<Admin>, Option<bool>, Option<&'a str>, Option<&'a str>, &'a str);
+        let rows: &[Row<'_>] = &[
             ("75%", None, None, Some("75%"), None, ""),
             ("down", None, Some(false), None, None, "via agent : down"),
             ("down #because", None, Some(false), None, None, "via agent : down (because)"),

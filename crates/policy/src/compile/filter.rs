@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The filter of a line that shares no limit.
-
 fn filter_of(written: &FilterSpec, proxy: &str) -> Filter {
     match written {
         FilterSpec::Bandwidth(limit) => Filter::Bandwidth(Bandwidth {

@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn networks_families_and_what_is_there_decide() {
         let near = [(ip("10.1.0.0"), 16), (ip("fd00::"), 8)];
-        let rows: &[(&[&str], &[(IpAddr, u8)], bool, Option<&str>, &[&str], Option<&str>)] = &[
+        type Row<'a> = (&'a [&'a str], &'a [(IpAddr, u8)], bool, Option<&'a str>, &'a [&'a str], Option<&'a str>);
+        let rows: &[Row<'_>] = &[
             (&[], &[], true, None, &[], None),
             (&["1.1.1.1", "2.2.2.2"], &[], true, None, &[], Some("1.1.1.1")),
             (&["1.1.1.1", "2.2.2.2"], &[], true, Some("2.2.2.2"), &[], Some("2.2.2.2")),

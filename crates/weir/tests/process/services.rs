@@ -26,8 +26,8 @@ fn at(folder: &Folder, name: &str) -> String {
 
 /// Has Weir check a server on that port until a check succeeds; what it says about that.
 fn succeeds(option: &str, port: u16) -> String {
-    let log = UdpSocket::bind("127.0.0.1:0").unwrap();
-    log.set_read_timeout(Some(PATIENCE)).unwrap();
+    let log = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    log.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let folder = Folder::new();
     let config = folder.write(
         "weir.cfg",
@@ -35,7 +35,7 @@ fn succeeds(option: &str, port: u16) -> String {
             "frontend f\n bind {}\n timeout client 5s\nbackend b\n log {} local0\n option log-health-checks\n option {option}\n timeout connect 5s\n timeout server \
              5s\n server s 127.0.0.1:{port} check inter 200ms rise 1 fall 1\n",
             folder.path("socket").display(),
-            log.local_addr().unwrap()
+            log.local_addr().expect("an address")
         ),
     );
     let _weir = Running::weir(&["-f", &config]);
@@ -139,7 +139,7 @@ fn postgres() {
 
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("permissions");
 }
 
 fn is_root() -> bool {

@@ -62,7 +62,8 @@ fn names_have_labels_and_bounds() {
 fn addresses_services_and_aliases_are_found() {
     let asked = ("app.test", 1);
     let four = |last| record(ASKED, 1, &[127, 0, 0, last]);
-    let rows: &[(&[Vec<u8>], Result<&[&str], Fault>)] = &[
+    type Row<'a> = (&'a [Vec<u8>], Result<&'a [&'a str], Fault>);
+    let rows: &[Row<'_>] = &[
         (&[four(1), four(2), four(1)], Ok(&["127.0.0.1", "127.0.0.2"])),
         (&[record(ASKED, 1, &[0; 4])], Err(Fault::Empty)),
         (&[record(ASKED, 28, &[1; 16])], Err(Fault::Empty)),

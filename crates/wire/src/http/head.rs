@@ -50,6 +50,8 @@ pub struct Head {
     /// An upgrade to another protocol is asked for (request) or granted (101 response): Connection says `upgrade` and
     /// Upgrade is there.
     pub upgrade: bool,
+    /// Bytes of its body that take room from it ([`Head::share`]).
+    shared: u32,
 }
 
 impl Head {
@@ -74,6 +76,7 @@ impl Head {
         self.connection = ConnectionOptions::default();
         self.expect_continue = false;
         self.upgrade = false;
+        self.shared = 0;
     }
 
     /// A request's method as it was written.
@@ -204,9 +207,19 @@ impl Head {
         20 + 8 + 1 + line + fields + PART * (self.field_count() + 2) + 40
     }
 
+    /// So many bytes of the body came in one buffer of `size` bytes with it, of which `reserve` are kept for rewriting:
+    /// what they take of the buffer, changes of the head do not get. Counts once, before the first change.
+    pub fn share(&mut self, behind: usize, size: usize, reserve: usize) {
+        if self.shared == 0 && behind > 0 {
+            let most = size.saturating_sub(reserve).saturating_sub(self.measure());
+            self.shared = u32::try_from(behind.min(most)).unwrap_or(u32::MAX);
+        }
+    }
+
     /// Whether it stays within `room` by that measure when so many bytes of it go and so many come.
     #[inline]
     pub fn has_room(&self, removed: usize, added: usize, room: usize) -> bool {
+        let room = room.saturating_sub(self.shared as usize);
         // Nothing is measured that all the text that was ever written could not exceed.
         self.fields.written() + PART * (self.field_count() + 2) + 80 + added <= room
             || self.measure().saturating_sub(removed) + added <= room

@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn replies_end_with_a_line_without_a_dash() {
-        let rows: &[(&str, Option<(Option<u16>, usize)>)] = &[
+        type Row<'a> = (&'a str, Option<(Option<u16>, usize)>);
+        let rows: &[Row<'_>] = &[
             ("220 hi\r\n", Some((Some(220), 8))),
             ("250-a\r\n250 b\r\nrest", Some((Some(250), 14))),
             ("250-a\r\n", None),

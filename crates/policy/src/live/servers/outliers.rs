@@ -112,7 +112,7 @@ impl Outliers {
         {
             return Some(Reason::Errors { failed: own.failed, of: own.requests });
         }
-        let factor = self.written.latency.filter(|_| seen.took.is_some() && own.answers % LOOK_EVERY == 0)?;
+        let factor = self.written.latency.filter(|_| seen.took.is_some() && own.answers.is_multiple_of(LOOK_EVERY))?;
         let enough = |half: &Half| half.answers >= self.written.min_requests;
         let all = others.map(|other| self.window(other)).filter(enough).fold(Half::default(), Half::with);
         let is_slow = u128::from(own.mean()) * 100 > u128::from(all.mean()) * u128::from(factor);

@@ -320,11 +320,7 @@ fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table
                 DataForm::Number | DataForm::Large => write!(text, " {name}={value}"),
                 DataForm::Server => {
                     let known = table.servers.name(value as u32);
-                    write!(
-                        text,
-                        " {name}={}",
-                        known.map_or("-".to_owned(), |name| config::text::from_bytes(&name).into())
-                    )
+                    write!(text, " {name}={}", known.map_or("-".to_owned(), |name| config::text::from_bytes(&name)))
                 }
             };
         }

@@ -52,7 +52,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     // How it began is told for good.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
     let named = worker.shared.resolving.named(server.serial);
-    let of_name = u32::from(!status.resolved) * UNRESOLVED | u32::from(named.was_given) * RENAMED;
+    let of_name = (u32::from(!status.resolved) * UNRESOLVED) | (u32::from(named.was_given) * RENAMED);
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);

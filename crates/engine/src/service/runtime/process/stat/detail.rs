@@ -92,10 +92,10 @@ pub(super) const COLUMNS: &[Column] = &[
         |o| o.of_agent(|agent| Value::text(in_progress(agent))),
     ),
     column("agent_code", "SOPV", "Status code reported by the latest server agent check", Where::both(S), |o| {
-        o.of_agent(|agent| code(agent))
+        o.of_agent(code)
     }),
     column("agent_duration", "MDPV", "Total duration of the latest server agent check", Where::both(S), |o| {
-        o.of_agent(|agent| duration(agent))
+        o.of_agent(duration)
     }),
     column(
         "check_desc",
