@@ -59,10 +59,11 @@ pub(super) fn greeting(received: &[u8], complete: bool) -> Judgement {
     }
 }
 
-/// What it says to the user, behind its greeting: anything but an error.
+/// What it says to the user, behind its greeting if that is still there (the packet numbered 0): anything but an error.
 pub(super) fn reply(received: &[u8], complete: bool) -> Judgement {
-    let greeting = packet(received).map_or(0, |body| 4 + body.len());
-    match received.get(greeting..).filter(|_| greeting > 0).and_then(packet) {
+    let greets = received.get(3) == Some(&0);
+    let behind = if greets { packet(received).map_or(&[][..], |body| &received[4 + body.len()..]) } else { received };
+    match packet(behind) {
         None if !complete => Judgement::Wait,
         None => Judgement::invalid(""),
         Some(body) => error(body).unwrap_or(Judgement::Passed { code: 0, info: None }),

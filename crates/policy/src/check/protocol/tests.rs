@@ -100,6 +100,7 @@ fn answers_mean_what_haproxy_makes_of_them() {
         (Answer::MysqlGreeting, b"\x01", "L7RSP 0 "),
         (Answer::MysqlGreeting, b"", "nothing"),
         (Answer::MysqlReply, &bytes("02000000 0a00 0700000200000002000000"), "passed 0 "),
+        (Answer::MysqlReply, &bytes("0700000200000002000000"), "passed 0 "),
         (Answer::MysqlReply, &[&bytes("02000000 0a00")[..], &refused].concat(), "L7STS 1130 Host refused"),
         (Answer::MysqlReply, &bytes("02000000 0a00"), "L7RSP 0 "),
         (Answer::Tls, &bytes("1603000005"), "passed 0 "),
