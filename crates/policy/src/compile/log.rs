@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Bytes of a ring unless `size` is written: HAProxy's BUFSIZE.
 const RING_SIZE: u32 = 16_384;
+/// Bytes of a line unless `maxlen` is written; HAProxy does not compare it with the ring.
+const DEFAULT_MAXLEN: u32 = 1_024;
 /// Bytes of the ring of events at most.
 const EVENTS_SIZE: usize = 1 << 20;
 
@@ -168,6 +170,8 @@ impl Compiler<'_> {
             servers: Vec::new(),
         });
         for ring in written {
+            let size = ring.size.or(global.tune.bufsize).unwrap_or(RING_SIZE);
+            let maxlen = self.longest_line(ring, size);
             let servers = ring
                 .servers
                 .iter()
@@ -178,14 +182,33 @@ impl Compiler<'_> {
                 description: ring.description.as_deref().unwrap_or(&ring.name).into(),
                 // As HAProxy 3.5 does; its manual says so of two formats.
                 format: Some(ring.format.unwrap_or(SyslogFormat::Raw)),
-                maxlen: ring.maxlen as usize,
-                size: ring.size.or(global.tune.bufsize).unwrap_or(RING_SIZE) as usize,
+                maxlen: maxlen as usize,
+                size: size as usize,
                 backing_file: ring.backing_file.as_deref().map(Into::into),
                 connect_timeout: Duration::from_millis(ring.timeout_connect),
                 server_timeout: Duration::from_millis(ring.timeout_server),
                 servers,
             });
         }
+    }
+
+    /// `maxlen`, unless no line of that length fits into the ring: its bookkeeping takes 194 bytes, and one to three for
+    /// the length of a line.
+    fn longest_line(&mut self, ring: &RingSpec, size: u32) -> u32 {
+        let payload = match size.saturating_sub(194) {
+            room @ 0..=240 => room.saturating_sub(1),
+            room @ 241..=2_289 => room - 2,
+            room => room - 3,
+        };
+        if ring.maxlen == DEFAULT_MAXLEN || ring.maxlen <= payload {
+            return ring.maxlen;
+        }
+        let message = format!(
+            "ring '{}' event max length '{}' exceeds max payload size, forced to '{payload}'.",
+            ring.name, ring.maxlen
+        );
+        self.warn(Diagnostic::warning(ring.span, message).with_form(Form::Config));
+        payload
     }
 
     fn ring_server(

@@ -149,6 +149,12 @@ impl Names for SpecNames<'_> {
         Some(found)
     }
 
+    fn has_group(&self, list: &str, group: &str) -> bool {
+        let lists = &self.spec.sections.userlists;
+        let Some(list) = lists.iter().find(|known| known.name == list) else { return true };
+        list.groups.iter().any(|known| known.0 == group)
+    }
+
     fn sink(&self, name: &str) -> Option<Sink> {
         let mut sinks = self.shared.sinks.borrow_mut();
         let mut descriptor = |number| {

@@ -91,7 +91,7 @@ impl Compiler<'_> {
             match parse_acl(&texts, names) {
                 Ok(read) => {
                     if let Some(doubt) = read.doubt {
-                        self.doubt(words, 0, doubt);
+                        self.doubt(words, 0, doubt, (&name.text, names));
                     }
                     reach.borrow_mut().of_mut(line).add(&name.text, read.test);
                 }
@@ -107,8 +107,14 @@ impl Compiler<'_> {
         reach.borrow().clone()
     }
 
-    /// HAProxy's warning about a test that is most likely not what was meant.
-    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: Doubt) {
+    /// HAProxy's warning about a test that is most likely not what was meant. `acl` is the ACL's name.
+    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: Doubt, (acl, names): (&str, &SpecNames<'_>)) {
+        if let Doubt::UnknownGroup(behind) = doubt {
+            let Some(word) = words.get(criterion + behind) else { return };
+            let proxy = names.current_name().unwrap_or_default();
+            let message = format!("proxy {proxy}: acl {acl} http_auth_group(): invalid group '{}'.", word.text);
+            return self.alert(word.span, Form::Bare, message);
+        }
         let Some(word) = words.get(criterion) else { return };
         let keyword = word.text.split(['(', ',']).next().unwrap_or_default();
         if doubt == Doubt::MethodOverwritten {
@@ -145,7 +151,7 @@ impl Compiler<'_> {
         let mut doubts = Vec::new();
         let found = parse_condition(&texts, acls, names, &mut doubts);
         for (at, doubt) in doubts {
-            self.doubt(words, at, doubt);
+            self.doubt(words, at, doubt, ("", names));
         }
         found.map(Some).map_err(|error| {
             let span = words.get(error.word).map(|word| word.span);

@@ -66,6 +66,9 @@ pub enum Doubt {
     LacksPatterns,
     /// The keyword stands for a method of matching that is not used.
     MethodOverwritten,
+    /// A pattern, so many words behind the criterion, names a group that the `userlist` does not have: HAProxy refuses
+    /// that once everything is read.
+    UnknownGroup(usize),
 }
 
 /// Reads what stands behind an ACL's name: criterion, flags, patterns.
@@ -118,7 +121,15 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
     };
     let written = &words[flags.end..];
     lists.push(own_list(written, shown, method, &flags, names)?);
+    let unknown_group = match criterion.split_once('(') {
+        Some(("http_auth_group", list)) if expression.is_plain() => {
+            let list = list.trim_end_matches(')');
+            written.iter().position(|group| !names.has_group(list, group))
+        }
+        _ => None,
+    };
     let doubt = match () {
+        () if unknown_group.is_some() => unknown_group.map(|at| Doubt::UnknownGroup(flags.end + at)),
         () if overwritten => Some(Doubt::MethodOverwritten),
         // Flags show that somebody thought about it.
         () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),

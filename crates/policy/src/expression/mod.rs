@@ -64,6 +64,11 @@ pub trait Names {
     fn stick_counters(&self) -> u8 {
         3
     }
+    /// Whether the `userlist` of that name has that group.
+    fn has_group(&self, list: &str, group: &str) -> bool {
+        let _ = (list, group);
+        true
+    }
     /// The proxy that the expression stands in.
     fn current(&self) -> Option<usize>;
     /// Its name.

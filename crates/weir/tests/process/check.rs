@@ -134,6 +134,22 @@ const REMARKS: &[(&str, &str)] = &[
     ("acl a req.body,json_query('$.a') x", "A matching method must be specified first (using '-m')"),
     ("mode tcp\nhttp-request deny", "W 'http-request' rules ignored for frontend 'web' as they require HTTP mode."),
     ("mode tcp\nhttp-response deny", "W 'http-response' rules ignored for frontend 'web' as they require HTTP mode."),
+    (
+        "acl a http_auth_group(u) g h\nuserlist u\ngroup g\nuser x insecure-password y groups g",
+        "A proxy web: acl a http_auth_group(): invalid group 'h'.",
+    ),
+    (
+        "http-request deny if { http_auth_group(u) h }\nuserlist u\ngroup g",
+        "A proxy web: acl  http_auth_group(): invalid group 'h'.",
+    ),
+    ("acl a http_auth_group(u) g\nuserlist u\ngroup g", ""),
+    (
+        "ring r\nmaxlen 40000",
+        "W config : ring 'r' event max length '40000' exceeds max payload size, forced to '16187'.",
+    ),
+    ("ring r\nsize 1000\nmaxlen 805", "W ring 'r' event max length '805' exceeds max payload size, forced to '804'."),
+    ("ring r\nsize 1000\nmaxlen 804", ""),
+    ("ring r\nsize 300\nmaxlen 106", "W ring 'r' event max length '106' exceeds max payload size, forced to '105'."),
     ("mode tcp\nredirect location /", "W 'redirect' rules ignored for frontend 'web' as they require HTTP mode."),
 ];
 
