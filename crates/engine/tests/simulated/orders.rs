@@ -316,7 +316,7 @@ fn the_log_tells_what_becomes_of_servers_as_haproxy_does() {
             "s3 state maint",
             &[
                 "<129>Backup Server l/s3 is going DOWN for maintenance. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.",
-                "<128>backend l has no server available!",
+                "<128>proxy l has no server available!",
             ],
         ),
         ("s3 state ready", &["<133>Backup Server l/s3 is UP/READY (leaving forced maintenance)."]),

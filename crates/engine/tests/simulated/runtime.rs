@@ -115,7 +115,12 @@ fn unknown_commands_are_told_what_is_near_and_binary_ones_too() {
             assert!(ask(ADMIN, typed).await.starts_with("Unknown command: "), "{typed:?}");
         }
         let help = ask(USER, "help set\n").await;
-        assert!(help.starts_with("The following commands are valid at this level:\n  set map <map> "), "{help}");
+        assert!(
+            help.starts_with(
+                "The following commands are valid at this level:\n  set dynamic-cookie-key backend <bk> <k> "
+            ),
+            "{help}"
+        );
     });
 }
 
