@@ -235,22 +235,23 @@ impl Table {
     /// can be made.
     fn obtain(&self, key: &[u8], now: Moment) -> Option<(u32, u32, MutexGuard<'_, Shard>)> {
         let (at, hash) = self.locate(key);
-        // Somebody else may take the room that was made.
-        for _ in 0..4 {
+        // The second time a place is held: the room that was made, which nobody else can take.
+        for holds_place in [false, true] {
             let mut shard = self.shard(at);
             if let Some(slot) = shard.find(hash, key, now) {
+                self.give_back(usize::from(holds_place));
                 return Some((at, slot, shard));
             }
             // What was over goes first, the old entry of that very key included.
             let swept = shard.forget(hash, key) + shard.expire(now, self.end(now), SWEPT);
             self.give_back(swept);
-            if self.reserve() {
+            if holds_place || self.reserve() {
                 let slot = shard.insert(hash, key, self.end(now));
                 return Some((at, slot, shard));
             }
             drop(shard);
             if !self.make_room(at, now) {
-                return None;
+                break;
             }
         }
         None
@@ -268,7 +269,8 @@ impl Table {
         }
     }
 
-    /// Takes out what is over, or the oldest entry if the table may: in the shard at `first`, else in another one.
+    /// Takes out what is over, or the oldest entry if the table may: in the shard at `first`, else in another one. True:
+    /// one of those places is the caller's.
     #[cold]
     fn make_room(&self, first: u32, now: Moment) -> bool {
         let shards = self.parts.len() as u32;
@@ -278,7 +280,7 @@ impl Table {
             if removed == 0 && !self.plan.nopurge {
                 removed = usize::from(shard.drop_oldest(self.end(now), LOOKED_AT));
             }
-            self.give_back(removed);
+            self.give_back(removed.saturating_sub(1));
             removed > 0
         })
     }
