@@ -38,6 +38,8 @@ pub(crate) struct ProcessProbes<'a> {
     pub worker: &'a Worker,
     /// What it is about.
     pub names: Names<'a>,
+    /// Gives it an identifier (`unique-id-format`) when it is first asked for one; `None`: it has none.
+    pub identify: Option<&'a dyn Fn() -> Option<&'a [u8]>>,
 }
 
 impl Probes for ProcessProbes<'_> {
@@ -78,6 +80,10 @@ impl Probes for ProcessProbes<'_> {
             server: self.names.server,
             ..Record::default()
         });
+    }
+
+    fn unique_id(&self) -> Option<&[u8]> {
+        self.identify.and_then(|identify| identify())
     }
 
     fn usage(&self, of: UsageOf) -> Option<u32> {

@@ -17,6 +17,8 @@ pub struct ServerCheckSpec {
     pub down_interval: Option<u64>,
     /// `rise`; default 2.
     pub rise: u32,
+    /// A `default-server` line came before it: then it is told how healthy a server is that nobody checks.
+    pub has_defaults: bool,
     /// `fall`; default 3.
     pub fall: u32,
     /// `addr`: where checks go instead of the server's address.
@@ -90,6 +92,7 @@ impl Default for ServerCheckSpec {
             fast_interval: None,
             down_interval: None,
             rise: 2,
+            has_defaults: false,
             fall: 3,
             address: None,
             port: None,
@@ -163,12 +166,48 @@ pub struct CheckSpec {
     pub send_state: bool,
     /// `option log-health-checks`.
     pub log: bool,
+    /// What the section says itself so far.
+    pub own: OwnCheckSpec,
+}
+
+/// What a section says of checks itself, whatever it has inherited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnCheckSpec {
+    /// `option httpchk`, or an `http-check` rule.
+    pub http: bool,
+    /// `option tcp-check`, or a `tcp-check` rule.
+    pub tcp: bool,
+    /// `http-check disable-on-404`.
+    pub disable_on_404: bool,
+    /// `http-check send-state`.
+    pub send_state: bool,
 }
 
 impl CheckSpec {
     /// Marks all rules as the `defaults` section's: they hold until the proxy has one of its own.
     pub(crate) fn inherit(&mut self) {
         self.http.iter_mut().chain(&mut self.tcp).for_each(|line| line.inherited = true);
+        self.own = OwnCheckSpec::default();
+    }
+
+    /// A section's own script of HTTP takes the place of all that it inherited of one: request, rules and what goes with
+    /// them.
+    pub(crate) fn begin_http(&mut self) {
+        if std::mem::replace(&mut self.own.http, true) {
+            return;
+        }
+        self.http.retain(|known| !known.inherited);
+        if let CheckMethod::Http(line) = &mut self.method {
+            line.words.clear();
+        }
+        (self.disable_on_404, self.send_state) = (self.own.disable_on_404, self.own.send_state);
+    }
+
+    /// The same of a script of bytes.
+    pub(crate) fn begin_tcp(&mut self) {
+        if !std::mem::replace(&mut self.own.tcp, true) {
+            self.tcp.retain(|known| !known.inherited);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub use balance::{BalanceSpec, HashAffinity, HashFunction, HashKey, HashMethod, 
 pub use bind::BindSpec;
 pub use check::{
     AgentSpec, CheckMethod, CheckSpec, GlobalChecksSpec, HealthcheckSpec, InitialState, MysqlVersion, Observe, OnError,
-    ProtocolCheck, ServerCheckSpec,
+    OwnCheckSpec, ProtocolCheck, ServerCheckSpec,
 };
 pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,

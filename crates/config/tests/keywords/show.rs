@@ -445,7 +445,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
         enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
         down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe,
-    } but { address, track, agent, healthcheck, protocol });
+    } but { address, has_defaults, track, agent, healthcheck, protocol });
     let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone());
     field(out, "healthcheck", &text(&check.healthcheck), &None);
     field(out, "check_protocol", &text(&check.protocol), &None);
@@ -467,7 +467,7 @@ fn check(check: &CheckSpec, out: &mut String) {
     field(out, "check", &method, &"Connect".to_owned());
     field(out, "http_check", &shown(&check.http), &Vec::new());
     field(out, "tcp_check", &shown(&check.tcp), &Vec::new());
-    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp });
+    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log } but { method, http, tcp, own });
 }
 
 fn address(address: &AddressSpec) -> String {

@@ -52,8 +52,8 @@ impl<'a> Course<'a> {
             };
             let says_connection = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
             fields.iter().for_each(|(name, value)| line(name, value));
-            if let Some(body) = &body {
-                line(b"content-length", body.len().to_string().as_bytes());
+            if body.is_some() || !has_no_body(&request.method) {
+                line(b"content-length", body.as_ref().map_or(0, Vec::len).to_string().as_bytes());
             }
             if !says_connection && *request.version == *b"HTTP/1.1" {
                 line(b"connection", b"close");
@@ -137,7 +137,8 @@ impl<'a> Course<'a> {
                 match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut head) {
                     Ok(Parse::Complete { consumed }) => {
                         self.input.consume(consumed);
-                        if !(100..200).contains(&head.status()) {
+                        // A change of protocols is an answer, and the last one of HTTP.
+                        if head.status() == 101 || !(100..200).contains(&head.status()) {
                             return Ok(head);
                         }
                         (scan, head) = (Scan::default(), Head::default());
@@ -232,6 +233,11 @@ fn take_body(
             }
         }
     }
+}
+
+/// Methods whose requests have no body where none is said; those of all others have an empty one.
+fn has_no_body(method: &[u8]) -> bool {
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"DELETE")
 }
 
 /// The authority of an absolute target is the one of the Host field.

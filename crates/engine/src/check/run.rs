@@ -1,7 +1,7 @@
 //! Runs one check of one server: its connections, what it sends, what it waits for (configuration manual, "option
 //! tcp-check", "option httpchk"). Must never decide what the result means for the server.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
@@ -60,6 +60,10 @@ pub(super) struct Course<'a> {
     fulfilled: Option<&'a Expect>,
     /// What an answer of a known protocol said: the application's code, and words.
     said: Option<(i64, String)>,
+    /// How the check is named (`unique-id-format`), once that was asked for.
+    identity: OnceCell<Box<[u8]>>,
+    /// It is being named.
+    identifying: Cell<bool>,
 }
 
 /// How a check ends.
@@ -113,6 +117,8 @@ impl<'a> Course<'a> {
             step: 0,
             fulfilled: None,
             said: None,
+            identity: OnceCell::new(),
+            identifying: Cell::new(false),
         })
     }
 
@@ -171,7 +177,7 @@ impl<'a> Course<'a> {
         let connecting = Stream::connect(proxy.as_ref().unwrap_or(&destination), &route.options);
         let mut connecting = match connecting {
             Ok(connecting) => connecting,
-            Err(error) => return Err(fails(self, words::of_system(&error))),
+            Err(error) => return Err(fails(self, words::of_refusal(&error))),
         };
         let expired = |course: &Self| {
             let info = if implicit { String::new() } else { words::at_connect(course, connect, "") };
@@ -469,6 +475,22 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// What `unique-id-format` names the check, made now if it is asked for the first time. `None`: nothing names it, or
+    /// this is asked while it is being named.
+    fn unique_id(&self) -> Option<&[u8]> {
+        if self.identity.get().is_none() {
+            let format = self.proxy.check_id()?;
+            if self.identifying.replace(true) {
+                return None;
+            }
+            let mut made = Vec::new();
+            self.lend(&[], |context| format.render_in(context, &mut made));
+            self.identifying.set(false);
+            let _ = self.identity.set(made.into());
+        }
+        self.identity.get().map(|made| &**made)
+    }
+
     /// Lends what the expressions of a check may see.
     pub(super) fn lend<T>(&self, data: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
         let shared = &self.worker.shared;
@@ -481,7 +503,7 @@ impl<'a> Course<'a> {
                 limit: shared.program.global.bufsize,
                 now: rt::now(),
                 wall: rt::wall(),
-                probes: &ProcessProbes { worker: self.worker, names },
+                probes: &ProcessProbes { worker: self.worker, names, identify: Some(&|| self.unique_id()) },
                 direction: Direction::Response,
                 frontend: None,
                 backend: Some(self.proxy.index),

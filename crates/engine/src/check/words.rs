@@ -17,8 +17,8 @@ pub(super) fn of_system(error: &io::Error) -> String {
         io::ErrorKind::ConnectionRefused => "ECONNREFUSED",
         io::ErrorKind::ConnectionReset => "ECONNRESET",
         io::ErrorKind::ConnectionAborted => "ECONNABORTED",
-        io::ErrorKind::HostUnreachable => "EHOSTUNREACH",
-        io::ErrorKind::NetworkUnreachable => "ENETUNREACH",
+        // HAProxy names both alike; the text tells which one it was.
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "ENETUNREACH",
         io::ErrorKind::TimedOut => "ETIMEDOUT",
         io::ErrorKind::AddrInUse => "EADDRINUSE",
         io::ErrorKind::AddrNotAvailable => "EADDRNOTAVAIL",
@@ -28,6 +28,19 @@ pub(super) fn of_system(error: &io::Error) -> String {
         _ => return text.to_owned(),
     };
     format!("{name} returned by OS ({text})")
+}
+
+/// The same of a connection that the system refused to begin: `General socket error (Network is unreachable)`.
+pub(super) fn of_refusal(error: &io::Error) -> String {
+    let is_general = matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable | io::ErrorKind::NotFound
+    );
+    if !is_general {
+        return of_system(error);
+    }
+    let text = error.to_string();
+    format!("General socket error ({})", text.split(" (os error").next().unwrap_or_default())
 }
 
 /// What failed in a step that opens a connection.
@@ -90,4 +103,27 @@ pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -
 pub(super) fn printable(bytes: &[u8]) -> String {
     let shown = bytes.iter().take(SHOWN);
     shown.map(|byte| if (0x20..0x7f).contains(byte) && *byte != b'"' { char::from(*byte) } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_refusal, of_system};
+    use std::io::Error;
+
+    #[test]
+    fn a_system_that_refuses_to_begin_is_told_apart() {
+        let rows = [
+            (101, "ENETUNREACH returned by OS", "General socket error"),
+            (113, "ENETUNREACH returned by OS", "General socket error"),
+            (2, "ENOENT returned by OS", "General socket error"),
+            (111, "ECONNREFUSED returned by OS", "ECONNREFUSED returned by OS"),
+            (99, "EADDRNOTAVAIL returned by OS", "EADDRNOTAVAIL returned by OS"),
+        ];
+        for (number, later, at_once) in rows {
+            let error = Error::from_raw_os_error(number);
+            let is = |text: String, name: &str| text.starts_with(&format!("{name} (")) && text.ends_with(')');
+            assert!(is(of_system(&error), later), "{number}");
+            assert!(is(of_refusal(&error), at_once), "{number}");
+        }
+    }
 }

@@ -145,9 +145,10 @@ impl Expect {
             (Wanted::Pattern { pattern, .. }, _) => pattern.is_match(received),
             _ => false,
         };
+        // What has not come yet may still come, unless it was said how much there is to be of it.
         match (found, self.negated) {
+            (false, _) if !complete && self.at_least.is_none() => Finding::Wait,
             (true, false) | (false, true) => Finding::Fulfilled,
-            (false, false) if !complete && self.at_least != Some(0) => Finding::Wait,
             (true, true) | (false, false) => Finding::Failed,
         }
     }

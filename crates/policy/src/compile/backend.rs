@@ -23,10 +23,9 @@ impl Compiler<'_> {
         let servers = servers
             .filter_map(|(index, server)| self.server(spec, names, (written, &check), index, server))
             .collect::<Vec<_>>();
-        if written.kind == ProxyKind::Backend {
-            // Only checks ask for it; what is wrong with it is told all the same.
-            let _ = self.unique_id(spec, proxy, written);
-        }
+        // The one of a `listen` is its frontend's too.
+        let is_alone = written.kind == ProxyKind::Backend;
+        let check_id = is_alone.then(|| self.unique_id(spec, proxy, written)).flatten().map(|named| named.format);
         let persistence = self.persistence(written, &servers);
         Backend {
             servers: servers.into_iter().collect(),
@@ -45,6 +44,7 @@ impl Compiler<'_> {
             limits: BackendLimits::new(&written.limits, written.mode),
             fullconn: written.fullconn.unwrap_or(0),
             check,
+            check_id,
         }
     }
 
@@ -137,6 +137,7 @@ impl Compiler<'_> {
             connecting,
             log,
             check,
+            unchecked_level: if written.check.has_defaults { written.check.rise } else { 0 },
             agent,
             tracking: Tracking { proxy: names.proxy.unwrap_or_default(), ..Tracking::default() },
             down_shuts_sessions: written.check.down_shuts_sessions,

@@ -10,6 +10,7 @@ use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
 use crate::condition::Condition;
 use crate::expression::{Conversion, Expression};
+use crate::log_format::LogFormat;
 use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
@@ -244,6 +245,8 @@ pub struct Backend {
     pub fullconn: u32,
     /// What its servers are checked with.
     pub check: Check,
+    /// How checks are named; `None`: they are not, or as the requests of the frontend are.
+    pub check_id: Option<LogFormat>,
 }
 
 /// One server.
@@ -307,6 +310,8 @@ pub struct Server {
     pub log: Option<LogServer>,
     /// How its health is checked; `None`: not at all.
     pub check: Option<ServerCheck>,
+    /// The level of health that is told of it for as long as nothing checks it and nothing has stopped it.
+    pub unchecked_level: u32,
     /// How its agent is asked; `None`: it has none.
     pub agent: Option<AgentCheck>,
     /// The server whose state it shares, and those that share its own.
@@ -332,6 +337,12 @@ impl Proxy {
     /// Its servers that were not removed; none where it is no backend.
     pub fn servers(&self) -> Iter<'_, Server> {
         self.backend.as_ref().map_or_else(|| NONE.iter(), |backend| backend.servers.iter())
+    }
+
+    /// How its checks are named (`unique-id-format`).
+    pub fn check_id(&self) -> Option<&LogFormat> {
+        let of_frontend = || Some(&self.frontend.as_ref()?.unique_id.as_ref()?.format);
+        self.backend.as_ref().and_then(|backend| backend.check_id.as_ref()).or_else(of_frontend)
     }
 
     /// The server at a place, be it removed.

@@ -5,6 +5,7 @@ use crate::document::Line;
 use crate::keyword::check_method;
 use crate::keyword::place::places::BACK;
 use crate::keyword::proxy::ProxyContext;
+use crate::spec::CheckMethod;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
@@ -35,7 +36,13 @@ pub(super) const TABLE: &[OptionKeyword] = &[
 
 fn method(context: &mut ProxyContext<'_>, line: &Line) {
     if let Some(method) = check_method::read(line, context.around, &mut context.report) {
-        context.draft.spec.check.method = method;
+        let check = &mut context.draft.spec.check;
+        match &method {
+            CheckMethod::Http(_) => check.begin_http(),
+            CheckMethod::Tcp => check.begin_tcp(),
+            _ => {}
+        }
+        check.method = method;
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{ProxyContext, ProxyKeyword, not_yet, supported};
 use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK};
-use crate::spec::RuleLineSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -32,24 +31,28 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
 
 fn http(context: &mut ProxyContext<'_>, line: &Line) {
     let line = context.around.rule_line(line, 1);
-    add(&mut context.draft.spec.check.http, line);
+    let check = &mut context.draft.spec.check;
+    check.begin_http();
+    check.http.push(line);
 }
 
 fn tcp(context: &mut ProxyContext<'_>, line: &Line) {
     let line = context.around.rule_line(line, 1);
-    add(&mut context.draft.spec.check.tcp, line);
-}
-
-/// A proxy's own rules take the place of those that it inherited.
-fn add(rules: &mut Vec<RuleLineSpec>, line: RuleLineSpec) {
-    rules.retain(|known| !known.inherited);
-    rules.push(line);
+    let check = &mut context.draft.spec.check;
+    check.begin_tcp();
+    check.tcp.push(line);
 }
 
 fn disable_on_404(context: &mut ProxyContext<'_>, line: &Line) {
-    context.draft.spec.check.disable_on_404 |= !context.report.too_many(line, 2, "http-check");
+    if !context.report.too_many(line, 2, "http-check") {
+        let check = &mut context.draft.spec.check;
+        (check.disable_on_404, check.own.disable_on_404) = (true, true);
+    }
 }
 
 fn send_state(context: &mut ProxyContext<'_>, line: &Line) {
-    context.draft.spec.check.send_state |= !context.report.too_many(line, 2, "http-check");
+    if !context.report.too_many(line, 2, "http-check") {
+        let check = &mut context.draft.spec.check;
+        (check.send_state, check.own.send_state) = (true, true);
+    }
 }

@@ -258,6 +258,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let unread = read_options(&mut server, line, 1);
     let problems = server.problems;
     draft.id = None;
+    draft.check.has_defaults = true;
     context.draft.default_server = draft;
     let place = context.holder.describe();
     tell(&mut context.report, "", &place, problems, &unread);

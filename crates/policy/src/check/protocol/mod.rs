@@ -124,7 +124,8 @@ pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
         ProtocolCheck::Ldap => vec![connect(), send(ldap::BIND.to_vec()), Answer::Ldap.step()],
         ProtocolCheck::Mysql { user: None } => vec![connect(), Answer::MysqlGreeting.step()],
         ProtocolCheck::Mysql { user: Some((user, version)) } => {
-            vec![connect(), Answer::MysqlGreeting.step(), send(mysql::login(user, *version)), Answer::MysqlReply.step()]
+            // Whoever stands in between may wait for the login before the server is asked at all.
+            vec![connect(), send(mysql::login(user, *version)), Answer::MysqlGreeting.step(), Answer::MysqlReply.step()]
         }
         ProtocolCheck::SslHello => vec![send(tls::hello()), Answer::Tls.step()],
         ProtocolCheck::Spop => vec![connect(), send(spop::hello(bufsize)), Answer::Spop.step()],

@@ -135,3 +135,19 @@ fn half_an_answer_is_waited_for() {
         assert_eq!(answer.judge(received, false), Judgement::Wait, "{answer:?}");
     }
 }
+
+#[test]
+fn users_of_mysql_say_who_they_are_before_they_are_asked() {
+    let user = Some(("user".to_owned(), MysqlVersion::Post41));
+    let steps = script(&ProtocolCheck::Mysql { user }, 16_384);
+    let answers = steps.iter().filter_map(|step| match step {
+        Step::Expect(expect) => match expect.wanted {
+            Wanted::Protocol(answer) => Some(answer),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [Answer::MysqlGreeting, Answer::MysqlReply]);
+    let sent = steps.iter().position(|step| matches!(step, Step::Send(_)));
+    assert!(sent < steps.iter().position(|step| matches!(step, Step::Expect(_))), "{sent:?}");
+}

@@ -56,7 +56,9 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
-    let level = health.as_ref().map_or(0, Health::level);
+    let untouched = status.changed.is_none() && !server.disabled && status.admin != Admin::Maintenance;
+    let unchecked = if untouched { server.unchecked_level } else { 0 };
+    let level = health.as_ref().map_or(unchecked, Health::level);
     let result = match last.verdict() {
         None => UNKNOWN,
         Some(Verdict::Failed) => FAILED,

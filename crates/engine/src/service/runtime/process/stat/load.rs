@@ -32,13 +32,9 @@ pub(super) const COLUMNS: &[Column] = &[
         Where::both(F | L | S | B),
         |o| o.peak(|t| &t.most_sessions),
     ),
-    column(
-        "slim",
-        "CLPV",
-        "Frontend/listener/server's maxconn, backend's fullconn",
-        Where { http: F | L | S | B, tcp: F | L | B },
-        |o| o.limit(),
-    ),
+    column("slim", "CLPV", "Frontend/listener/server's maxconn, backend's fullconn", Where::both(F | L | S | B), |o| {
+        o.limit()
+    }),
     column("stot", "MCPP", "Total number of sessions since process started", Where::both(F | L | S | B), |o| {
         o.count(|t| &t.sessions)
     }),
