@@ -191,6 +191,7 @@ pub fn compile(
         log_forwards,
         profiles,
         resolvers,
+        peers: Vec::new(),
         userlists,
         namespaces,
         servers,

@@ -12,6 +12,7 @@ mod lists;
 mod observing;
 mod outages;
 mod passwords;
+pub mod peers;
 mod queue;
 mod ramp;
 mod rate;

@@ -14,6 +14,7 @@ mod listening;
 mod log;
 mod log_forward;
 mod mail;
+mod peers;
 mod proxy;
 mod resolvers;
 mod runtime;
@@ -36,6 +37,7 @@ pub use log::{
 };
 pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
+pub use peers::{Peer, Peers, SharedTable};
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
@@ -66,6 +68,8 @@ pub struct Program {
     pub profiles: Box<[LogProfile]>,
     /// Name servers, by section.
     pub resolvers: Vec<Resolvers>,
+    /// Instances that share stick tables, by section.
+    pub peers: Vec<Arc<Peers>>,
     /// Users, by list.
     pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.
