@@ -42,7 +42,8 @@ fn outcome(path: &Path) -> String {
     let mut environment = Environment::new();
     let mut found = Vec::new();
     let (sources, document) = read(&[file], &mut environment, &LanguageOptions::default(), &mut found);
-    let spec = specify(&sources, &document, &SpecOptions::default(), &mut found);
+    let options = SpecOptions { local_peer: "me".to_owned(), ..SpecOptions::default() };
+    let spec = specify(&sources, &document, &options, &mut found);
     let mut out = show::spec(&spec);
     if !found.is_empty() {
         out.push_str("----\n");

@@ -50,11 +50,15 @@ use std::io::{self, Read as _};
 pub struct SpecOptions {
     /// Reads a file that the configuration names (`errorfile`), as many bytes at most.
     pub read_file: fn(path: &str, limit: u64) -> io::Result<Vec<u8>>,
+    /// The name of this instance among its peers, unless `localpeer` says another one.
+    pub local_peer: String,
+    /// It was said on the command line: `localpeer` does not change it.
+    pub local_peer_is_fixed: bool,
 }
 
 impl Default for SpecOptions {
     fn default() -> Self {
-        Self { read_file }
+        Self { read_file, local_peer: String::new(), local_peer_is_fixed: false }
     }
 }
 
@@ -74,6 +78,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) paths: &'a paths::Paths,
     /// `tune.bufsize` as far as it is known.
     pub(crate) bufsize: u32,
+    /// The name of this instance among its peers, as far as it is known.
+    pub(crate) local_peer: &'a str,
     /// `expose-experimental-directives` was seen.
     pub(crate) exposes_experimental: bool,
 }

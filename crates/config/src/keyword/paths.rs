@@ -99,7 +99,12 @@ mod tests {
         let files = [InputFile { name: file.into(), bytes: text.into_bytes() }];
         let mut found = Vec::new();
         let (sources, document) = read(&files, &mut Environment::new(), &LanguageOptions::default(), &mut found);
-        let spec = specify(&sources, &document, &SpecOptions { read_file: name_as_content }, &mut found);
+        let spec = specify(
+            &sources,
+            &document,
+            &SpecOptions { read_file: name_as_content, ..SpecOptions::default() },
+            &mut found,
+        );
         let page = spec.proxies.first().and_then(|proxy| proxy.error_files.first()).expect("a page");
         let content = String::from_utf8_lossy(&page.content).into_owned();
         content.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()

@@ -51,6 +51,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         options,
         paths: &paths,
         bufsize: DEFAULT_BUFSIZE,
+        local_peer: &options.local_peer,
         exposes_experimental: false,
     };
     let mut reader = Reader {
@@ -81,7 +82,11 @@ impl Reader<'_> {
             "listen" => self.read_proxy(section, Kind::Listen),
             "backend" => self.read_proxy(section, Kind::Backend),
             name => match section::find(name) {
-                Some(row) => section::read(row, section, &mut self.content, self.around, &mut self.report),
+                Some(row) => {
+                    let said = self.global.localpeer.as_deref();
+                    let around = Surroundings { local_peer: said.unwrap_or(self.around.local_peer), ..self.around };
+                    section::read(row, section, &mut self.content, around, &mut self.report);
+                }
                 None => {
                     let message = format!("unknown keyword '{name}' out of section.");
                     self.report.alert(section.line.span(0), message);
@@ -272,6 +277,10 @@ impl Reader<'_> {
         filter::verify(&self.proxies, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);
+        verify::peers(&self.proxies, &mut self.content.peers, &mut self.report);
+        for section in self.content.peers.iter_mut().filter(|section| section.logs_globally) {
+            section.logs.splice(0..0, self.global.logs.iter().cloned());
+        }
         verify::log_forwards(&self.proxies, &self.content.log_forwards, self.around, &mut self.report);
         for forward in self.content.log_forwards.iter_mut().filter(|forward| forward.logs_globally) {
             forward.logs.splice(0..0, self.global.logs.iter().cloned());

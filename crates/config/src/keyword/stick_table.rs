@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
             "store" => self.store(),
             "srvkey" => self.server_key(),
             "brates-factor" => self.factor(),
-            "peers" => {
+            "peers" if self.line.keyword() != "table" => {
                 let at = self.value("peers")?;
                 self.spec.peers = Some(Spanned::new(self.line.text(at).to_owned(), self.line.span(at)));
                 Some(())
@@ -119,6 +119,8 @@ impl Reader<'_, '_> {
         let mut diagnostic = Diagnostic::alert(self.line.span(at), message);
         diagnostic.hint = match name {
             "len" => Some("'len' stands right behind 'type string' or 'type binary'".to_owned()),
+            // Known, but not to a section's own tables.
+            "peers" => Some("the tables of a 'peers' section are shared through it".to_owned()),
             name => crate::suggest::nearest(name, NAMES).map(|known| format!("write '{known}'")),
         };
         self.report.push(diagnostic);

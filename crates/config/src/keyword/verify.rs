@@ -2,8 +2,10 @@
 //! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
 
 mod logs;
+mod peers;
 
 pub(super) use logs::{log_forwards, targets as log_targets};
+pub(super) use peers::peers;
 
 use super::Surroundings;
 use super::place::{Side, noun};

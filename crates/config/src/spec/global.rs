@@ -145,6 +145,8 @@ pub struct TuneSpec {
     pub sndbuf_backend: Option<u32>,
     /// `tune.pipesize`, bytes.
     pub pipesize: Option<u32>,
+    /// `tune.peers.max-updates-at-once`.
+    pub peers_max_updates: Option<u32>,
     /// `tune.maxpollevents`.
     pub maxpollevents: Option<u32>,
     /// `tune.listener.*`.

@@ -16,6 +16,7 @@ mod log;
 mod log_forward;
 mod machine;
 mod mail;
+mod peers;
 mod persistence;
 mod processors;
 mod proxy;
@@ -60,6 +61,7 @@ pub use log::{
 pub use log_forward::{LogForwardSpec, LogHost};
 pub use machine::MachineSpec;
 pub use mail::{EmailAlertSpec, MailersSpec};
+pub use peers::{PeerSpec, PeerTableSpec, PeersSpec};
 pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
@@ -102,6 +104,8 @@ pub struct SectionsSpec {
     pub log_forwards: Vec<LogForwardSpec>,
     /// `mailers`.
     pub mailers: Vec<MailersSpec>,
+    /// `peers`.
+    pub peers: Vec<PeersSpec>,
     /// `healthcheck`.
     pub healthchecks: Vec<HealthcheckSpec>,
     /// `resolvers`.

@@ -8,10 +8,10 @@ use weir_config::spec::{
     ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
     HashSpec, HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec,
     ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec,
-    NameserverSpec, OptionsSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec,
-    ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec, RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec,
-    SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec,
-    TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
+    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec, RuleLineSpec,
+    RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
+    SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -62,11 +62,13 @@ pub fn spec(spec: &Spec) -> String {
         healthchecks,
         mailers,
         resolvers: asked,
+        peers: shared,
     } = &spec.sections;
     for MailersSpec { span, name, servers, timeout } in mailers {
         let servers: Vec<_> = servers.iter().map(|one| format!("{} {}", one.0, address(&one.1.value))).collect();
         let _ = writeln!(out, "mailers {name} @{} timeout={timeout} {servers:?}", span.line);
     }
+    shared.iter().for_each(|one| peers(one, &mut out));
     for HealthcheckSpec { name, check: rules, typed } in healthchecks {
         let _ = write!(out, "healthcheck {} typed={typed}", name.value);
         check(rules, &mut out);
@@ -100,6 +102,27 @@ pub fn spec(spec: &Spec) -> String {
     }
     spec.proxies.iter().for_each(|one| proxy(one, &mut out));
     out
+}
+
+fn peers(section: &PeersSpec, out: &mut String) {
+    let PeersSpec { span, name, disabled, shards, local_name, local, bind: own, peers, tables, logs_globally, logs } =
+        section;
+    let _ = write!(out, "peers {} @{} {local_name:?}", name.value, span.line);
+    field(out, "disabled", disabled, &false);
+    field(out, "shards", shards, &0);
+    field(out, "local", &local.map(|span| span.line), &None);
+    field(out, "logs_globally", logs_globally, &false);
+    out.push('\n');
+    own.iter().for_each(|one| bind(one, out));
+    logs.iter().for_each(|one| log(one, out));
+    for PeerSpec { span, name, address: at, shard } in peers {
+        let _ = writeln!(out, "  peer@{} {} {} shard={shard}", span.line, name.value, address(&at.value));
+    }
+    for PeerTableSpec { name, table } in tables {
+        let _ = write!(out, "  {}", name.value);
+        show_table(out, table);
+        out.push('\n');
+    }
 }
 
 fn resolvers(section: &ResolversSpec, out: &mut String) {
@@ -167,7 +190,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
-        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, variables,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, variables,
         stick_counters,
     } but { listener });
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});

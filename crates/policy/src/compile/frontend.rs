@@ -15,6 +15,9 @@ use std::time::Duration;
 /// `maxconn` of a relay of log lines.
 const DEFAULT_RELAY_MAXCONN: u32 = 10;
 
+/// `backlog` of the address of a `peers` section.
+const DEFAULT_PEERS_BACKLOG: u32 = 1_024;
+
 /// What an address depends on beside its own words.
 #[derive(Clone, Copy)]
 struct Line<'a> {
@@ -153,6 +156,12 @@ impl Compiler<'_> {
             }
         });
         forwards.collect()
+    }
+
+    /// The address of a `peers` section.
+    pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
+        let line = Line { owner: ("peers", section), backlog: DEFAULT_PEERS_BACKLOG, threads, global: &spec.global };
+        self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
     fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {

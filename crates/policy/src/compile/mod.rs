@@ -16,6 +16,7 @@ mod listening;
 mod log;
 mod mail;
 mod names;
+mod peers;
 mod persistence;
 mod resolvers;
 mod rules;
@@ -166,6 +167,7 @@ pub fn compile(
     }
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
+    let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
     for (proxy, list) in compiler.shared.asked.take() {
         if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
@@ -191,7 +193,7 @@ pub fn compile(
         log_forwards,
         profiles,
         resolvers,
-        peers: Vec::new(),
+        peers,
         userlists,
         namespaces,
         servers,

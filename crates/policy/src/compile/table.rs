@@ -1,36 +1,65 @@
 //! Stick tables: declarations become plans, and find each other. Must never look at a rule.
 
 use super::Compiler;
+use super::peers::{global_name, shares};
 use crate::program::StickTable;
 use config::diagnostic::Form;
 use config::spec::{ProxySpec, Spec, TableKeySpec, TableSpec};
 
 impl Compiler<'_> {
-    /// Collects the tables of all proxies.
+    /// Collects the tables of all proxies and of all `peers` sections, in the order of the files.
     pub(super) fn tables(&mut self, spec: &Spec) {
-        let declared: Vec<(usize, &ProxySpec, &TableSpec)> = spec
-            .proxies
-            .iter()
-            .enumerate()
-            .filter_map(|(index, proxy)| Some((index, proxy, proxy.stick_table.as_ref()?)))
-            .collect();
+        let of_proxies = spec.proxies.iter().enumerate().filter_map(|(index, proxy)| {
+            let written = proxy.stick_table.as_ref()?;
+            Some(Declared {
+                name: proxy.name.value.clone(),
+                proxy: Some(index),
+                written,
+                shared: is_shared(spec, proxy),
+            })
+        });
+        let of_sections = spec.sections.peers.iter().flat_map(|section| {
+            section.tables.iter().map(|table| Declared {
+                name: global_name(section, &table.name.value),
+                proxy: None,
+                written: &table.table,
+                shared: shares(section),
+            })
+        });
+        let mut declared: Vec<Declared<'_>> = of_proxies.chain(of_sections).collect();
+        declared.sort_by_key(|one| (one.written.span.file, one.written.span.line));
         let mut tables: Vec<StickTable> = declared
             .iter()
-            .map(|(index, proxy, written)| StickTable::new(&proxy.name.value, Some(*index), written))
+            .map(|one| StickTable { shared: one.shared, ..StickTable::new(&one.name, one.proxy, one.written) })
             .collect();
-        for (at, (_, proxy, written)) in declared.iter().enumerate() {
+        for (at, Declared { name, proxy, written, .. }) in declared.iter().enumerate() {
             let Some(target) = &written.write_to else { continue };
+            let (form, head) = match proxy {
+                Some(_) => (Form::Bare, format!("Proxy '{name}': failed to initialize stick-table")),
+                None => (Form::LateParsing, format!("failed to initialize '{name}' stick-table")),
+            };
             match find_target(&tables, at, &target.value) {
                 Ok(found) => tables[at].write_to = Some(found),
-                Err(why) => {
-                    let name = &proxy.name.value;
-                    let message = format!("Proxy '{name}': failed to initialize stick-table: write-to: {why}.");
-                    self.alert(target.span, Form::Bare, message);
-                }
+                Err(why) => self.alert(target.span, form, format!("{head}: write-to: {why}.")),
             }
         }
         *self.shared.tables.borrow_mut() = tables;
     }
+}
+
+/// A table as it is written.
+struct Declared<'a> {
+    name: String,
+    /// The proxy that declares it, by index.
+    proxy: Option<usize>,
+    written: &'a TableSpec,
+    shared: bool,
+}
+
+/// Whether the table of a proxy is told to others.
+fn is_shared(spec: &Spec, proxy: &ProxySpec) -> bool {
+    let Some(through) = proxy.stick_table.as_ref().and_then(|table| table.peers.as_ref()) else { return false };
+    spec.sections.peers.iter().any(|section| section.name.value == through.value && shares(section))
 }
 
 /// The table that a `write-to` names.

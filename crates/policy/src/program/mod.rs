@@ -91,6 +91,6 @@ pub struct Program {
     pub keys: Keys,
     /// Descriptors that `debug` writes to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
-    /// Stick tables: those of the proxies, in their order.
+    /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.
     pub tables: Vec<StickTable>,
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// A stick table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StickTable {
-    /// Its name: that of its proxy.
+    /// Its name: that of its proxy, or that of its `peers` section, a slash and its own.
     pub name: Box<str>,
-    /// Index of the proxy that declares it.
+    /// Index of the proxy that declares it; `None`: a `peers` section does.
     pub proxy: Option<usize>,
     /// What its keys are.
     pub key: TableKeySpec,

@@ -168,9 +168,44 @@ pub(crate) fn read_relay(
     addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
 }
 
+/// Reads a `bind` line of a `peers` section, which begins with what `default-bind` says.
+pub(crate) fn read_peers(
+    line: &Line,
+    defaults: &BindDraft,
+    around: Surroundings<'_>,
+    out: &mut Report<'_>,
+) -> Vec<BindSpec> {
+    let Some(word) = line.words.get(1) else { return Vec::new() };
+    let name = format!("bind {}", word.text);
+    let addresses = read_addresses(word, &name, "section 'peers'", &AddressRules::BIND, around, out);
+    let mut draft = defaults.clone();
+    read_peers_options(line, (2, addresses.found.len()), &mut draft, around, out);
+    let span = line.whole();
+    addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
+}
+
+/// Reads a `default-bind` line of a `peers` section.
+pub(crate) fn read_peers_defaults(line: &Line, draft: &mut BindDraft, around: Surroundings<'_>, out: &mut Report<'_>) {
+    read_peers_options(line, (1, 1), draft, around, out);
+}
+
+fn read_peers_options(
+    line: &Line,
+    (first, sockets): (usize, usize),
+    draft: &mut BindDraft,
+    around: Surroundings<'_>,
+    out: &mut Report<'_>,
+) {
+    let mut bind = BindContext { draft, sockets, around, earlier: &[], errors: Vec::new() };
+    let unread = read_options(&mut bind, line, first);
+    let errors = bind.errors;
+    let head = format!("'{} {}' in section 'peers'", line.keyword(), line.text(1));
+    report(&Head { option: format!("{head} : "), unknown: format!("{head}: "), end: "" }, errors, &unread, out);
+}
+
 impl BindDraft {
     /// What the options say, for one address of the line.
-    fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
+    pub(crate) fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
         let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening } =
             self;
         BindSpec {

@@ -177,6 +177,11 @@ fn pidfile(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn localpeer(context: &mut GlobalContext<'_>, line: &Line) {
     if let Some(word) = only(line, "'localpeer' expects a name as an argument.", &mut context.report) {
+        if context.around.options.local_peer_is_fixed {
+            let message =
+                "'localpeer' ignored since it is already set by using the '-L' command line argument.".to_owned();
+            return context.report.warning(word.span, message);
+        }
         context.spec.localpeer = Some(word.text.clone());
     }
 }

@@ -17,6 +17,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.http.logurilen", "<number>", "Bytes of a request line that a log line shows.", http_logurilen),
     supported("tune.http.cookielen", "<number>", "Longest captured cookie.", http_cookielen),
     supported("tune.maxaccept", "<number>", "Connections accepted in a row; -1 lifts the limit.", maxaccept),
+    supported("tune.peers.max-updates-at-once", "<number>", "Table updates sent to a peer in a row.", peers_updates),
     supported("tune.maxpollevents", "<number>", "Events fetched from the kernel at once.", maxpollevents),
     supported(
         "tune.idle-pool.shared",
@@ -180,7 +181,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Memory that each thread keeps for itself; Weir's threads share no buffers.",
     ),
     tuning("tune.pattern.cache-size", "<number>", "Size of the cache of pattern matches; there are none yet."),
-    tuning("tune.peers.max-updates-at-once", "<number>", "Table updates sent to a peer in a row; there are none yet."),
     tuning(
         "tune.pt.zero-copy-forwarding",
         "{ on | off }",
@@ -396,6 +396,19 @@ fn maxaccept(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = argument(context, line) else { return };
     let value = lenient(word, "tune.maxaccept", &mut context.report);
     context.spec.tune.maxaccept = Some(i32::try_from(value.max(-1)).unwrap_or(i32::MAX));
+}
+
+fn peers_updates(context: &mut GlobalContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "tune.peers.max-updates-at-once") {
+        return;
+    }
+    match line.text(1).parse::<u32>() {
+        Ok(number @ 1..) => context.spec.tune.peers_max_updates = Some(number),
+        _ => {
+            let message = "'tune.peers.max-updates-at-once' expects an integer argument greater than 0.";
+            context.report.alert(line.span(1), message);
+        }
+    }
 }
 
 fn maxpollevents(context: &mut GlobalContext<'_>, line: &Line) {

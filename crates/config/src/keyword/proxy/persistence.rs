@@ -64,10 +64,6 @@ fn table(context: &mut ProxyContext<'_>, line: &Line) {
         return;
     }
     let Some(read) = stick_table::read(line, 1, &mut context.report) else { return };
-    if let Some(peers) = &read.peers {
-        let place = context.holder.describe();
-        context.report.not_yet(peers.span, "stick-table ... peers", &place);
-    }
     context.draft.spec.stick_table = Some(read);
 }
 

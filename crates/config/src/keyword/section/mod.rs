@@ -40,6 +40,8 @@ pub(crate) struct SectionContext<'a> {
     pub(crate) content: &'a mut SectionsSpec,
     pub(crate) around: Surroundings<'a>,
     pub(crate) report: Report<'a>,
+    /// What lines of a `peers` section say about its later lines.
+    pub(crate) drafts: peers::Drafts,
 }
 
 /// Reads a line.
@@ -115,7 +117,7 @@ pub(crate) static TABLE: &[SectionRow] = &[
     section("log-profile", "<name>", "Log formats by event.", log_profile::TABLE).opened(log_profile::open, None),
     section("mailers", "<name>", "Mail servers.", mailers::TABLE).opened(mailers::open, None),
     section("namespace_list", "", "Network namespaces.", namespace_list::TABLE).opened(namespace_list::open, None),
-    section("peers", "<name>", "Instances that share stick tables.", peers::TABLE),
+    section("peers", "<name>", "Instances that share stick tables.", peers::TABLE).opened(peers::open, None),
     section("resolvers", "<name>", "Name servers.", resolvers::TABLE).opened(resolvers::open, None),
     section("ring", "<name>", "A ring of log lines, read by servers.", ring::TABLE)
         .opened(ring::open, Some("unknown statement")),
@@ -177,9 +179,12 @@ pub(crate) fn read(
         }
     }
     match row.open {
-        Some(open) => {
-            read_lines(row, open, section, &mut SectionContext { content, around, report: report.reborrow() })
-        }
+        Some(open) => read_lines(
+            row,
+            open,
+            section,
+            &mut SectionContext { content, around, report: report.reborrow(), drafts: peers::Drafts::default() },
+        ),
         None => refuse(row, section, report),
     }
 }

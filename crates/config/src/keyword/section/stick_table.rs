@@ -1,7 +1,7 @@
 //! Arguments of stick-table (section 11.1), for the reference manual: they are read where the line stands
 //! (`keyword/stick_table.rs`).
 
-use super::{SectionContext, SectionKeyword, not_yet, supported};
+use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
 
 /// Every keyword of the kind.
@@ -9,7 +9,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("brates-factor", "<factor>", "Scale of byte rates.", argument),
     supported("expire", "<time>", "Life of an entry that is not used.", argument),
     supported("nopurge", "", "Never drops entries that still count.", argument),
-    not_yet("peers", "<section>", "Peers to share the table with."),
+    supported("peers", "<section>", "Peers to share the table with.", argument),
     supported("recv-only", "", "Takes updates and sends none.", argument),
     supported("size", "<size>", "Number of entries.", argument),
     supported("srvkey", "{ name | addr }", "How servers are stored.", argument),

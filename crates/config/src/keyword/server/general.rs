@@ -1,6 +1,6 @@
 //! Load, names, state (section 5.2).
 
-use super::{ServerContext, ServerOption, checks, not_yet, supported};
+use super::{ServerContext, ServerOption, checks, supported};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::keyword::guid_error;
@@ -79,7 +79,7 @@ pub(super) const TABLE: &[ServerOption] = &[
         "What happens when the server comes up.",
         checks::on_marked_up,
     ),
-    not_yet(Arity::One, "shard", "<number>", "Part of the keys that a peer gets."),
+    supported(Arity::One, "shard", "<number>", "Part of the keys that a peer gets.", shard),
     supported(Arity::One, "slowstart", "<time>", "Time in which weight and maxconn grow after coming up.", slowstart),
     supported(Arity::None, "stick", "", "Remembered in stick tables, where a default switched that off.", stick),
     supported(Arity::One, "track", "[<backend>/]<server>", "Follows another server's state.", checks::track),
@@ -154,6 +154,10 @@ fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
         Ok(id @ 1..) => context.draft.id = Some(id),
         _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295."),
     }
+}
+
+fn shard(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    context.draft.shard = u32::try_from(context.number(keyword, value)).unwrap_or(0);
 }
 
 fn non_stick(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {

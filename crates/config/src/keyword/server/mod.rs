@@ -7,6 +7,7 @@ mod checks;
 mod connection;
 mod detached;
 mod general;
+mod peer;
 mod proxy_header;
 mod resolving;
 mod template;
@@ -28,6 +29,7 @@ use crate::spec::{
 use crate::suggest;
 
 pub(crate) use detached::{Detached, read as read_detached, read_nameserver};
+pub(crate) use peer::{PeerOptions, read as read_peer, read_defaults as read_peer_defaults};
 pub(crate) use template::read_template;
 
 /// What the options of a line say; `default-server` sets where the next lines start from.
@@ -48,6 +50,8 @@ pub(crate) struct ServerDraft {
     pub(crate) connecting: ConnectingSpec,
     pub(crate) check: ServerCheckSpec,
     pub(crate) persistence: ServerPersistenceSpec,
+    /// What only peers heed.
+    pub(crate) shard: u32,
 }
 
 impl Default for ServerDraft {
@@ -67,6 +71,7 @@ impl Default for ServerDraft {
             connecting: ConnectingSpec::default(),
             check: ServerCheckSpec::default(),
             persistence: ServerPersistenceSpec::default(),
+            shard: 0,
         }
     }
 }
@@ -219,6 +224,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         log,
         check,
         persistence,
+        shard: _,
     } = draft;
     let id = id.unwrap_or(0);
     ServerSpec {
@@ -305,6 +311,8 @@ fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<
 struct Unread {
     not_yet: Vec<(String, Span)>,
     unknown: Vec<(String, Span, Option<&'static str>)>,
+    /// No address stands in front of them, where one might be expected.
+    without_address: bool,
 }
 
 fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize) -> Unread {
@@ -351,7 +359,7 @@ fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>
     }
     for (word, span, known) in &unread.unknown {
         let mut message = format!("{head}unknown keyword '{word}'{}", did_you_mean(*known));
-        if head.is_empty() {
+        if head.is_empty() || unread.without_address {
             let stop = if known.is_none() { "." } else { "" };
             message.push_str(stop);
             message.push_str(" Hint: no address was expected for this server.");

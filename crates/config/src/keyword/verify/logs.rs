@@ -34,7 +34,11 @@ pub(in crate::keyword) fn targets(
             Entry::Global(_) | Entry::Clear => None,
         })
     });
-    for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards) {
+    let of_peers = sections.peers.iter().flat_map(|peers| {
+        let name = peers.name.value.as_str();
+        peers.logs.iter().map(move |log| (Some(name), log))
+    });
+    for (proxy, log) in of_global.chain(of_proxies).chain(of_forwards).chain(of_peers) {
         let (name, wrong) = match &log.target {
             LogTargetSpec::Ring(name) => (name, wrong_ring(name, &sections.rings)),
             LogTargetSpec::Backend(name) => (name, wrong_backend(name, proxies)),

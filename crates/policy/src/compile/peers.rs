@@ -1,0 +1,178 @@
+//! `peers` sections: addresses are looked up, and the tables that are shared through each are found. Must never look at an
+//! entry.
+
+use super::Compiler;
+use crate::program::{BindAddress, Peer, Peers, ServerAddress, ServerPort, SharedTable};
+use config::diagnostic::Form;
+use config::spec::{AddressSpec, PeersSpec, Spec};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// Updates that are told in a row unless it is said.
+const MAX_UPDATES: u32 = 200;
+
+impl Compiler<'_> {
+    /// All sections. `threads` serve their addresses.
+    pub(super) fn peers(&mut self, spec: &Spec, threads: u32) -> Vec<Arc<Peers>> {
+        let sections = spec.sections.peers.iter().enumerate();
+        sections.map(|(index, written)| Arc::new(self.peers_section(spec, index, written, threads))).collect()
+    }
+
+    fn peers_section(&mut self, spec: &Spec, index: usize, written: &PeersSpec, threads: u32) -> Peers {
+        let name = &written.name.value;
+        let bind = written.bind.as_ref().and_then(|bind| self.peers_bind(bind, name, spec, threads));
+        let remotes = written.peers.iter().filter_map(|peer| {
+            let address = self.peer_address(written, &peer.name.value, &peer.address.value, peer.address.span)?;
+            Some(Peer { name: peer.name.value.as_str().into(), address, shard: peer.shard })
+        });
+        let remotes = remotes.collect();
+        Peers {
+            index,
+            name: name.as_str().into(),
+            disabled: written.disabled,
+            local: written.local.map(|_| written.local_name.as_str().into()),
+            own_address: bind.as_ref().and_then(|bind| reachable(&bind.address)),
+            bind,
+            remotes,
+            shards: written.shards,
+            tables: self.shared_tables(spec, written),
+            max_updates: spec.global.tune.peers_max_updates.unwrap_or(MAX_UPDATES).max(1) as usize,
+            logs: self.logs(&written.logs, spec),
+        }
+    }
+
+    fn peer_address(
+        &mut self,
+        section: &PeersSpec,
+        name: &str,
+        written: &AddressSpec,
+        span: config::span::Span,
+    ) -> Option<ServerAddress> {
+        match self.server_address(written) {
+            Ok(address) => Some(address),
+            Err(host) => {
+                let local = if section.local.is_some() { &section.local_name } else { "(null)" };
+                let text = super::address::written(written);
+                let message = format!("'server {local}/{name}' : invalid address: '{host}' in '{text}'");
+                self.alert(span, Form::Parsing, message);
+                None
+            }
+        }
+    }
+
+    /// The tables that are shared through a section: its own, then those of proxies.
+    fn shared_tables(&self, spec: &Spec, section: &PeersSpec) -> Vec<SharedTable> {
+        let tables = self.shared.tables.borrow();
+        let place = |name: &str| tables.iter().position(|table| *table.name == *name);
+        let own = section.tables.iter().filter_map(|table| {
+            let bare = &table.name.value;
+            Some(SharedTable { table: place(&global_name(section, bare))?, name: format!("/{bare}").into() })
+        });
+        let of_proxies = spec.proxies.iter().filter(|proxy| !proxy.disabled).filter_map(|proxy| {
+            let through = proxy.stick_table.as_ref()?.peers.as_ref()?;
+            let name = proxy.name.value.as_str();
+            (through.value == section.name.value).then_some(())?;
+            Some(SharedTable { table: place(name)?, name: name.into() })
+        });
+        own.chain(of_proxies).collect()
+    }
+}
+
+/// The name of a section's table everywhere else.
+pub(super) fn global_name(section: &PeersSpec, name: &str) -> String {
+    format!("{}/{name}", section.name.value)
+}
+
+/// Whether tables are shared through that section at all.
+pub(super) fn shares(section: &PeersSpec) -> bool {
+    !section.disabled && section.local.is_some()
+}
+
+/// Where a process of the same machine reaches an address that listens.
+fn reachable(address: &BindAddress) -> Option<ServerAddress> {
+    Some(match address {
+        BindAddress::Inet(at) => {
+            let ip = match at.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+                ip => ip,
+            };
+            ServerAddress::Inet { ip, port: ServerPort::Exact(at.port()) }
+        }
+        BindAddress::Unix(path) => ServerAddress::Unix(path.clone()),
+        BindAddress::Abstract(name) => ServerAddress::Abstract(name.clone()),
+        BindAddress::Descriptor { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::{Program, ServerAddress, ServerPort};
+
+    /// What a configuration is compiled to, and what was said about it.
+    fn compile(text: &str) -> (Option<Program>, Vec<String>) {
+        let file = config::InputFile { name: "x".into(), bytes: text.as_bytes().into() };
+        let options = config::LoadOptions { local_peer: "me".into(), ..config::LoadOptions::default() };
+        let loaded = config::load(&[file], config::environment::Environment::new(), &options);
+        let mut found = loaded.diagnostics.clone();
+        let limits = crate::Limits::default();
+        let program = crate::compile(&loaded.spec, &mut crate::compile::tests::Names, &limits, &mut found);
+        (program, found.into_iter().map(|found| found.message).collect())
+    }
+
+    const REST: &str = "backend b\n stick-table type ip size 10 peers p\nbackend c\n stick-table type ip size 10\n";
+
+    #[test]
+    fn a_section_knows_its_peers_and_the_tables_that_it_shares() {
+        let text = format!(
+            "peers p\n shards 2\n peer me :7\n peer o 192.0.2.1:8 shard 2\n peer u /run/u\n \
+             table t type ip size 10 write-to p/u\n table u type ip size 10\n{REST}"
+        );
+        let (program, said) = compile(&text);
+        assert_eq!(said, Vec::<String>::new());
+        let program = program.unwrap();
+        let [section] = program.peers.as_slice() else { panic!("{:?}", program.peers) };
+        assert!(section.is_active());
+        assert_eq!(section.local.as_deref(), Some("me"));
+        let own = ServerAddress::Inet { ip: "127.0.0.1".parse().unwrap(), port: ServerPort::Exact(7) };
+        assert_eq!(section.own_address, Some(own), "an older process connects to the machine itself");
+        let remotes: Vec<_> = section.remotes.iter().map(|peer| (&*peer.name, peer.shard)).collect();
+        assert_eq!((section.shards, remotes), (2, vec![("o", 2), ("u", 0)]));
+        let shared: Vec<_> = section.tables.iter().map(|one| (&*program.tables[one.table].name, &*one.name)).collect();
+        assert_eq!(shared, [("p/t", "/t"), ("p/u", "/u"), ("b", "b")]);
+        let tables: Vec<_> = program.tables.iter().map(|table| (&*table.name, table.shared, table.write_to)).collect();
+        assert_eq!(tables, [("p/t", true, Some(1)), ("p/u", true, None), ("b", true, None), ("c", false, None)]);
+    }
+
+    #[test]
+    fn a_section_that_is_off_or_without_this_instance_shares_nothing() {
+        for lines in ["disabled\n peer me :7", "peer o :8", "bind :7\n server o :8"] {
+            let (program, _) = compile(&format!("peers p\n {lines}\n table t type ip size 10\n{REST}"));
+            let program = program.unwrap();
+            assert!(!program.peers[0].is_active(), "{lines}");
+            assert_eq!(program.tables.len(), 3);
+            assert!(program.tables.iter().all(|table| !table.shared), "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let rows = [
+            ("peer o nowhere.invalid:8", "'server me/o' : invalid address: 'nowhere.invalid' in 'nowhere.invalid:8'"),
+            (
+                "table t type ip size 10 write-to x",
+                "failed to initialize 'p/t' stick-table: write-to: table 'x' doesn't exist.",
+            ),
+            (
+                "table t type ip size 10 write-to p/u\n table u type string size 10",
+                "failed to initialize 'p/t' stick-table: write-to: cannot mix table types ('p/u' has 'string' type and \
+                 'p/t' has 'ip' type).",
+            ),
+        ];
+        for (lines, expected) in rows {
+            let (program, said) = compile(&format!("peers p\n peer me :7\n {lines}\n{REST}"));
+            assert!(program.is_none());
+            assert_eq!(said, [expected]);
+        }
+    }
+}
