@@ -476,6 +476,11 @@ pub(crate) const TABLE: &[Action] = &[
     works(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
 ];
 
+/// The names of the actions that work, in one rule set at least.
+pub fn working() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter(|action| evaluated(EVALUATED, Some(action))).map(|action| action.name)
+}
+
 /// The name of a set.
 pub(crate) fn set_name(set: RuleSets) -> &'static str {
     RULE_SETS.iter().find(|row| row.0 == set).map_or("", |row| row.1)
@@ -500,9 +505,7 @@ fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
 /// Whether that action works in that rule set.
 fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
     let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
-    // The sessions of TCP do not wait for names yet.
-    let waits = action.name == "do-resolve" && set != HTTP_REQUEST;
-    matches!(action.status, Status::Supported(()) | Status::Tuning) && !waits
+    matches!(action.status, Status::Supported(()) | Status::Tuning)
 }
 
 /// Reads a rule whose action is the word at `at`.
@@ -517,7 +520,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
         return;
     }
     if evaluated(set, action) {
-        if action.is_some_and(|action| action.name == "capture") && set == HTTP_REQUEST {
+        if action.is_some_and(|action| action.name == "capture") && set & (HTTP_REQUEST | TCP_REQUEST_CONTENT) != 0 {
             make_slot(context, line, at);
         }
         if action.is_some_and(|action| matches!(action.status, Status::Tuning)) {

@@ -47,8 +47,15 @@ impl Drop for Finder {
     }
 }
 
-/// The address of a name, by the name servers of a section. `None`: there is none, or nobody knows.
-pub(crate) async fn lookup(worker: &Worker, index: usize, name: Name, prefers_ipv4: Option<bool>) -> Option<IpAddr> {
+/// The address of a name, by the name servers of a section, or, where nobody is `asked`, as it is known. `None`: there is
+/// none, or nobody knows.
+pub(crate) async fn lookup(
+    worker: &Worker,
+    index: usize,
+    name: Name,
+    prefers_ipv4: Option<bool>,
+    asked: bool,
+) -> Option<IpAddr> {
     let found = Arc::new(Mutex::new(Found::default()));
     let finder = Finder(Arc::clone(&found));
     let number = index % worker.shared.workers();
@@ -56,7 +63,7 @@ pub(crate) async fn lookup(worker: &Worker, index: usize, name: Name, prefers_ip
         let Some(section) = worker.sections.borrow().get(&index).cloned() else { return };
         let worker = Rc::clone(worker);
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-            finder.find(section.find(&worker, &name, prefers_ipv4.unwrap_or(false)).await);
+            finder.find(section.find(&worker, &name, prefers_ipv4.unwrap_or(false), asked).await);
         });
     };
     rt::post(number as rt::WorkerId, Box::new(move || crate::on_worker(job)));
@@ -74,8 +81,8 @@ pub(crate) async fn lookup(worker: &Worker, index: usize, name: Name, prefers_ip
 }
 
 impl Section {
-    /// The address of a name: the one that is known for no longer than `hold valid`, or a new one.
-    async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool) -> Option<IpAddr> {
+    /// The address of a name: the one that is known for no longer than `hold valid`, or a new one if it may be asked for.
+    async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool, asked: bool) -> Option<IpAddr> {
         if name.is_service() || worker.shared.is_stopping() {
             return None;
         }
@@ -87,6 +94,7 @@ impl Section {
             Some((age, true)) if age < written.hold.valid => {}
             // What has just failed fails again.
             Some((age, false)) if age < written.interval => {}
+            _ if !asked => return None,
             _ => {
                 self.run(worker, &followed);
                 followed.ended().await;

@@ -1,6 +1,8 @@
 //! Rules on the bytes of a session before it goes on (`tcp-request content`, `tcp-response content`): waits until they can
 //! be decided, at most for the `inspect-delay`. Must never consume a byte.
 
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
@@ -8,15 +10,17 @@ use base::moment::Moment;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Moved, Step};
 use policy::program::Proxy;
-use policy::rule::Final;
+use policy::rule::{Final, NameLookup, Rule};
 use policy::sample::{Bytes, Direction};
 use rt::net::Stream;
 use wire::http::Framing;
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::resolve;
 use crate::session::Session;
 use crate::stream::evaluate::View;
-use crate::stream::rules::run_content;
+use crate::stream::rules::{Content, Progress, run_content};
+use crate::stream::sticking;
 use crate::worker::SharedFacts;
 
 /// What a rule did to a session that it ended.
@@ -43,18 +47,15 @@ pub async fn request(
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
+    let mut inspection = Inspection::new(session, facts, &proxy.rules.request_content);
     let mut wait = Wait { deadline, most, ended: false };
     let ended = std::future::poll_fn(|cx| {
         wait.receive(cx, client, input);
         loop {
-            let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
-            let known = facts.borrow();
-            let view = View { bytes, ..View::request(session, client, &known) };
-            if let Some(ended) = run_content(view, &proxy.rules.request_content) {
+            if let Some(ended) = inspection.decide(cx, client, input.data(), wait.is_over()) {
                 return Poll::Ready(Ok(ended));
             }
-            drop(known);
-            if !wait.receive(cx, client, input) && wait.poll_time(cx, timer, None)?.is_pending() {
+            if !wait.receive(cx, client, input) && inspection.poll_time(cx, timer, &wait)?.is_pending() {
                 return Poll::Pending;
             }
         }
@@ -87,17 +88,14 @@ pub async fn http_request(
     proxy: &Proxy,
 ) -> Result<(), Outcome> {
     let deadline = rt::now() + proxy.rules.request_delay.unwrap_or_default();
+    let mut inspection = Inspection::new(session, facts, &proxy.rules.request_content);
     let wait = Wait { deadline, most: None, ended: false };
     let ended = std::future::poll_fn(|cx| {
         loop {
-            let bytes = Bytes { data: &[], complete: wait.is_over(), announced: None };
-            let known = facts.borrow();
-            let view = View { bytes, ..View::request(session, client, &known) };
-            if let Some(ended) = run_content(view, &proxy.rules.request_content) {
+            if let Some(ended) = inspection.decide(cx, client, &[], wait.is_over()) {
                 return Poll::Ready(Ok::<_, Outcome>(ended));
             }
-            drop(known);
-            if wait.poll_time(cx, timer, None)?.is_pending() {
+            if inspection.poll_time(cx, timer, &wait)?.is_pending() {
                 return Poll::Pending;
             }
         }
@@ -112,6 +110,76 @@ pub async fn http_request(
     // The head counts as received once the rules have let it pass.
     facts.borrow_mut().timings.request = Some(rt::now());
     Ok(())
+}
+
+/// The rules on a request on their way.
+struct Inspection<'s> {
+    session: &'s Session,
+    facts: &'s SharedFacts,
+    rules: &'s [Rule],
+    progress: Progress,
+    /// What is looked up at the moment.
+    asked: Option<Asked<'s>>,
+}
+
+/// A name that is looked up.
+struct Asked<'s> {
+    lookup: &'s NameLookup,
+    found: Pin<Box<dyn Future<Output = Option<IpAddr>> + 's>>,
+    /// Only what is known already counts: that comes at once.
+    known: bool,
+}
+
+impl<'s> Inspection<'s> {
+    fn new(session: &'s Session, facts: &'s SharedFacts, rules: &'s [Rule]) -> Self {
+        Self { session, facts, rules, progress: Progress::default(), asked: None }
+    }
+
+    /// Goes on with what is there. `None`: something may still come. Inside: what ends the session, unless it passes.
+    fn decide(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &Stream,
+        data: &[u8],
+        complete: bool,
+    ) -> Option<Option<&'s Final>> {
+        loop {
+            let known = self.facts.borrow();
+            let bytes = Bytes { data, complete, announced: None };
+            let view = View { bytes, ..View::request(self.session, client, &known) };
+            if let Some(asked) = &mut self.asked {
+                match asked.found.as_mut().poll(cx) {
+                    Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
+                    // Whoever has waited for long enough does without the address.
+                    Poll::Pending if complete && !asked.known => {}
+                    Poll::Pending => return None,
+                    Poll::Ready(None) => {}
+                }
+                self.asked = None;
+            }
+            match run_content(view, self.rules, &mut self.progress) {
+                Content::Passes => return Some(None),
+                Content::Ended(ended) => return Some(Some(ended)),
+                Content::Undecided => return None,
+                Content::Asks(lookup) => {
+                    let name = view.lend(|context| lookup.name(context));
+                    let worker = &self.session.worker;
+                    self.asked = name.zip(lookup.section).map(|(name, section)| {
+                        let found = resolve::lookup(worker, section, name, lookup.prefers_ipv4, !complete);
+                        Asked { lookup, found: Box::pin(found), known: complete }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Ready when the delay is over.
+    fn poll_time(&self, cx: &mut Context<'_>, timer: &mut rt::Timer, wait: &Wait) -> Result<Poll<()>, Outcome> {
+        match &self.asked {
+            Some(asked) if asked.known => Ok(Poll::Pending),
+            _ => wait.poll_time(cx, timer, None),
+        }
+    }
 }
 
 /// Both ends of a session in TCP mode while an answer is looked at.
@@ -156,8 +224,11 @@ pub async fn response(
             let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
             let known = facts.borrow();
             let view = View { bytes, direction: Direction::Response, ..View::request(session, client, &known) };
-            if let Some(ended) = run_content(view, &proxy.rules.response_content) {
-                return Poll::Ready(Ok(ended));
+            match run_content(view, &proxy.rules.response_content, &mut Progress::default()) {
+                Content::Passes => return Poll::Ready(Ok(None)),
+                Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
+                // Names are asked for on behalf of requests alone.
+                Content::Undecided | Content::Asks(_) => {}
             }
             drop(known);
             if !more && wait.poll_time(cx, timer, duplex.held_until())?.is_pending() {
@@ -167,7 +238,7 @@ pub async fn response(
     })
     .await;
     match ended? {
-        None => {}
+        None => sticking::answer_bytes(session, client, &facts.borrow(), input.data()),
         Some(Final::Close) => return Ok(false),
         Some(ended) => {
             cut(client, ended);

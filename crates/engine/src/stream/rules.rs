@@ -4,7 +4,9 @@
 use config::spec::{LogLevel, LogStep};
 use policy::condition::Verdict;
 use policy::live::table::Pinned;
-use policy::rule::{Action, Edit, End, Expected, Final, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer};
+use policy::rule::{
+    Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
+};
 use policy::sample::{Context, RulePlace, Value};
 use rt::net::Stream;
 use std::net::SocketAddr;
@@ -313,19 +315,36 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 }
 
-/// Runs the rules on bytes, or on a request before those of HTTP. `None`: something that they ask for may still come.
-/// Inside: what ends the session, unless it passes.
-pub fn run_content<'r>(view: View<'_>, rules: &'r [Rule]) -> Option<Option<&'r Final>> {
+/// What rules on bytes mean for them.
+pub enum Content<'r> {
+    /// They pass.
+    Passes,
+    /// A rule ended the evaluation, and does not let them pass.
+    Ended(&'r Final),
+    /// Something that the rules ask for may still come.
+    Undecided,
+    /// A name is to be looked up first.
+    Asks(&'r NameLookup),
+}
+
+/// Runs the rules on bytes, or on a request before those of HTTP, from where they are: from the start, or behind the name
+/// that was asked for last.
+pub fn run_content<'r>(view: View<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = Course::new(view.session, rules);
-    course.waits = true;
+    (course.waits, course.progress) = (true, *progress);
     view.facts.waiting_rule.set(None);
     loop {
         match course.advance(view) {
-            Step::End => return Some(None),
-            Step::Final(ending) => return Some(Some(ending)),
+            Step::End => return Content::Passes,
+            Step::Final(ending) => return Content::Ended(ending),
             Step::Unknown => {
                 view.facts.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
-                return None;
+                return Content::Undecided;
+            }
+            Step::Wait(Wait::Lookup(lookup)) => {
+                view.facts.waiting_rule.set(course.progress.last_of(rules));
+                *progress = course.progress;
+                return Content::Asks(lookup);
             }
             // Of other sets.
             Step::Edit(_) | Step::Wait(_) | Step::Expect(_) | Step::Effect(_) => {}

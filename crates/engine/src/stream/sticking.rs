@@ -4,7 +4,7 @@
 use policy::live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
-use policy::sample::Context;
+use policy::sample::{Bytes, Context, Direction};
 use rt::net::Stream;
 
 use crate::facts::Facts;
@@ -95,10 +95,29 @@ fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
 /// The rules on answers: what is found there is remembered at once.
 #[inline]
 pub fn answer(session: &Session, client: &Stream, facts: &Facts) {
-    let Some(proxy) = facts.backend.map(|index| session.worker.proxy(index)) else { return };
-    let Some(backend) = proxy.backend.as_ref().filter(|backend| !backend.choice.stick.is_empty()) else { return };
+    if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
+        note_answer(View::response(session, Some(client), facts, &facts.response));
+    }
+}
+
+/// The same for what a server sends in TCP mode: the bytes that the rules on answers have waited for, or none.
+#[inline]
+pub fn answer_bytes(session: &Session, client: &Stream, facts: &Facts, data: &[u8]) {
+    if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
+        let bytes = Bytes { data, complete: true, announced: None };
+        note_answer(View { bytes, direction: Direction::Response, ..View::request(session, client, facts) });
+    }
+}
+
+fn backend_of<'s>(session: &'s Session, facts: &Facts) -> Option<&'s Backend> {
+    session.worker.proxy(facts.backend?).backend.as_ref()
+}
+
+fn note_answer(view: View<'_>) {
+    let View { session, facts, .. } = view;
+    let Some(backend) = backend_of(session, facts) else { return };
     let mut stores = Vec::new();
-    View::response(session, Some(client), facts, &facts.response).lend(|context| {
+    view.lend(|context| {
         for rule in backend.choice.stick.iter().filter(|rule| rule.on_response) {
             each(session, context, rule, &mut stores, |_, _| {});
         }

@@ -214,7 +214,10 @@ async fn connect_and_carry(
             let filters = facts.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
             let mut answers = Ok(true);
-            if !backend.rules.response_content.is_empty() {
+            if backend.rules.response_content.is_empty() {
+                // Nobody waits for what it sends.
+                sticking::answer_bytes(session, client, &facts.borrow(), &[]);
+            } else {
                 let ends = content::Ends { client, server: &mut link.stream, timer };
                 answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
             }

@@ -89,7 +89,7 @@ async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lo
         View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
-    let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4).await;
+    let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
         let facts = facts.borrow();
         View::request(session, &client.stream, &facts)

@@ -407,3 +407,37 @@ fn a_request_waits_for_the_address_of_a_name() {
         ends(&world).await;
     });
 }
+
+#[test]
+fn a_session_waits_for_the_address_of_a_name_as_long_as_its_bytes_may_be_inspected() {
+    let rules = "mode tcp\n option tcplog\n option dontlog-normal\n tcp-request inspect-delay 2s\n tcp-request content \
+                 do-resolve(txn.ip,my,ipv4) str(app.test)\n tcp-request content do-resolve(txn.ip,my,ipv4) str(b.test) \
+                 unless { var(txn.ip) -m found }\n tcp-request content set-dst ipv4(10.0.1.2)\n tcp-request content set-dst var(txn.ip)\n server s1 0.0.0.0:80";
+    let section = "hold valid 1h\n timeout resolve 11s\n resolve_retries 1\n timeout retry 10s";
+    following(section, rules).run(|world| async move {
+        let names = NameServer::start(&world, DNS);
+        names.set("app.test", A, Reply::Silence);
+        names.set("b.test", A, at(&["10.0.1.1"]));
+        let mut other = Service::at(S2);
+        let begun = rt::now();
+        let mut early = Peer::connect(WEIR).await;
+        early.send("x").await;
+        let mut at_other = other.accept().await;
+        assert_eq!(rt::now().saturating_since(begun).as_millis() / 100, 20, "given up when the delay was over");
+        at_other.expect("x").await;
+        // The first name has failed by then, the second one is found.
+        sleep(10_000).await;
+        let mut service = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        let mut at = service.accept().await;
+        client.send("y").await;
+        at.expect("y").await;
+        let asked: Vec<String> = names.asked.borrow().iter().map(|(name, _)| name.clone()).collect();
+        assert_eq!(asked, ["app.test", "b.test"]);
+        drop((early, at_other, client, at));
+        sleep(1).await;
+        world.stop();
+        sleep(12_000).await;
+        world.forget_log();
+    });
+}

@@ -7,7 +7,6 @@ use crate::log_format::{LogFormat, Purpose};
 use crate::pattern::Regex;
 use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::document::Word;
-use config::keyword::rule::HTTP_REQUEST;
 use config::text;
 use std::ops::RangeInclusive;
 
@@ -150,7 +149,7 @@ fn comment_step(words: &mut Words<'_>) -> Result<Step, RuleError> {
 
 fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError> {
     let name = words.action().split('(').next().unwrap_or_default();
-    let row = find_action(name, HTTP_REQUEST).ok_or_else(|| RuleError::new("unknown step"))?;
+    let row = find_action(name).ok_or_else(|| RuleError::new("unknown step"))?;
     let action = (row.parse)(words, parsing)
         .map_err(|error| RuleError { message: format!("'{name}' : {}", error.message), ..error })?;
     Ok(Step::Variable(Box::new(action)))

@@ -166,7 +166,7 @@ impl Compiler<'_> {
         let mut words = Words::new(&line.words);
         let what = format!("{set_name} {}", words.action());
         let place = place(set, written.kind);
-        let row = find_action(words.action(), set)?;
+        let row = find_action(words.action())?;
         let parsing = Parsing { names, place, set, proxy: written, warnings: RefCell::default() };
         let read = (row.parse)(&mut words, &parsing);
         self.say(parsing, line);

@@ -9,7 +9,7 @@ use crate::rule::{Parsing, RuleError, StickRule, Words};
 use crate::sample::{Place, cast};
 use config::diagnostic::Form;
 use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
-use config::spec::{DataKind, Mode, ProxySpec, RuleLineSpec};
+use config::spec::{DataKind, ProxySpec, RuleLineSpec};
 use std::cell::RefCell;
 
 impl Compiler<'_> {
@@ -23,11 +23,6 @@ impl Compiler<'_> {
     ) -> Option<StickRule> {
         let mut words = Words::new(&line.words);
         let on_response = words.action() == "store-response";
-        if on_response && written.mode != Mode::Http {
-            let message = "'stick store-response' outside of 'mode http' is not supported yet by Weir.";
-            self.alert(line.span, Form::Parsing, message.to_owned());
-            return None;
-        }
         let (matches, stores) = match words.action() {
             "on" => (true, true),
             "match" => (true, false),

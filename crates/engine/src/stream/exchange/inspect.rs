@@ -10,7 +10,7 @@ use policy::sample::Bytes;
 use super::{End, Exchange, failed};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::stream::evaluate::View;
-use crate::stream::rules::run_content;
+use crate::stream::rules::{Content, Progress, run_content};
 
 impl Exchange<'_> {
     /// Runs the rules of the backend. False: something that they ask for may still come.
@@ -28,13 +28,15 @@ impl Exchange<'_> {
                 let known = self.facts.borrow();
                 let bytes = Bytes { data: self.input.data(), complete, announced: None };
                 let view = View::response(session, Some(&self.client.stream), &known, &known.response);
-                run_content(View { bytes, ..view }, &rules.response_content)
+                run_content(View { bytes, ..view }, &rules.response_content, &mut Progress::default())
             };
             match ended {
-                Some(None) => break,
-                Some(Some(ending)) => return self.refuse(ending),
-                None if complete => break,
-                None => match self.read_more(cx) {
+                Content::Passes => break,
+                Content::Ended(ending) => return self.refuse(ending),
+                // Names are asked for on behalf of requests alone.
+                Content::Asks(_) => break,
+                Content::Undecided if complete => break,
+                Content::Undecided => match self.read_more(cx) {
                     Poll::Pending => return Ok(false),
                     Poll::Ready(more) => complete = !more,
                 },

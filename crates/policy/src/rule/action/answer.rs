@@ -4,24 +4,19 @@ use super::redirect::{self, Redirect};
 use super::reply::{self, Answer};
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
-use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE};
 use config::text::to_bytes;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("allow", HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, |_, _| Ok(last(Final::Allow))),
-    row("deny", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
+    row("allow", |_, _| Ok(last(Final::Allow))),
+    row("deny", |words, parsing| {
         let default = if parsing.is_request() { 403 } else { 502 };
         Ok(last(Final::Deny(reply::read_refusal(words, parsing, default)?)))
     }),
-    row("return", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
-        Ok(last(Final::Return(reply::read(words, parsing, 200)?)))
-    }),
-    row("redirect", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| {
-        Ok(last(Final::Redirect(redirect::read(words, parsing, true)?)))
-    }),
-    row("tarpit", HTTP_REQUEST, |words, parsing| Ok(last(Final::Tarpit(reply::read_refusal(words, parsing, 500)?)))),
-    row("auth", HTTP_REQUEST, auth),
+    row("return", |words, parsing| Ok(last(Final::Return(reply::read(words, parsing, 200)?)))),
+    row("redirect", |words, parsing| Ok(last(Final::Redirect(redirect::read(words, parsing, true)?)))),
+    row("tarpit", |words, parsing| Ok(last(Final::Tarpit(reply::read_refusal(words, parsing, 500)?)))),
+    row("auth", auth),
 ];
 
 /// How an evaluation ends.

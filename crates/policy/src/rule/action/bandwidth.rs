@@ -4,17 +4,12 @@ use super::{Action, Row, row};
 use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Type, cast};
-use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE, TCP_REQUEST_CONTENT, TCP_RESPONSE_CONTENT};
 use config::spec::FilterSpec;
 use config::units;
 use std::time::Duration;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row(
-    "set-bandwidth-limit",
-    HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
-    set_bandwidth_limit,
-)];
+pub(super) const TABLE: &[Row] = &[row("set-bandwidth-limit", set_bandwidth_limit)];
 
 /// `set-bandwidth-limit`.
 #[derive(Debug, Clone, PartialEq)]

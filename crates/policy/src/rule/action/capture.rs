@@ -1,14 +1,22 @@
 //! `capture`: a sample goes into a slot of the log.
 
 use super::{Action, Row, row};
-use crate::rule::parse::{Parsing, RuleError, Words};
-use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE};
+use crate::rule::parse::{Parsing, RuleError, Words, leading_number};
+use config::document::Word;
+use config::keyword::rule::TCP_REQUEST_CONTENT;
+use config::span::Span;
 use config::spec::ProxyKind;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row("capture", HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, capture)];
+pub(super) const TABLE: &[Row] = &[row("capture", capture)];
 
 fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    if parsing.set == TCP_REQUEST_CONTENT {
+        return capture_bytes(words, parsing).map_err(|error| RuleError {
+            message: format!("'tcp-request content capture' : {}", error.message),
+            ..error
+        });
+    }
     const USAGE: &str = "expects <expression> [ 'len' <length> | id <idx> ]";
     let of_request = parsing.is_request();
     if words.peek().is_none() {
@@ -18,20 +26,7 @@ fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleE
     let expression = parsing.expression(words)?;
     let kind = words.expect(USAGE)?;
     let index = match kind.text.as_str() {
-        "len" if of_request => {
-            let value = words.expect(USAGE)?;
-            let length = crate::rule::parse::leading_number(&value.text);
-            if length == 0 {
-                return Err(RuleError::at(Some(value), "length must be > 0"));
-            }
-            if parsing.proxy.kind == ProxyKind::Backend {
-                let name = &parsing.proxy.name.value;
-                return Err(RuleError::new(format!("proxy '{name}' has no frontend capability")));
-            }
-            // The slot was made when the line was read.
-            let slots = &parsing.proxy.captures.request;
-            slots.iter().position(|slot| slot.span == at).ok_or_else(|| RuleError::new(USAGE))?
-        }
+        "len" if of_request => own_slot(words.expect(USAGE)?, at, parsing)?,
         "id" => {
             let value = words.expect(USAGE)?;
             let number = value.text.parse::<usize>();
@@ -48,4 +43,29 @@ fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleE
         other => return Err(RuleError::at(Some(kind), format!("expects 'id', found '{other}'"))),
     };
     Ok(Action::Capture { of_request, index, expression })
+}
+
+/// The slot that was made when the line was read.
+fn own_slot(length: &Word, at: Span, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
+    if leading_number(&length.text) == 0 {
+        return Err(RuleError::at(Some(length), "length must be > 0"));
+    }
+    if parsing.proxy.kind == ProxyKind::Backend {
+        let name = &parsing.proxy.name.value;
+        return Err(RuleError::new(format!("proxy '{name}' has no frontend capability")));
+    }
+    let slots = &parsing.proxy.captures.request;
+    slots.iter().position(|slot| slot.span == at).ok_or_else(|| RuleError::at(Some(length), "there is no slot for it"))
+}
+
+/// In `tcp-request content`, which has slots of its own alone.
+fn capture_bytes(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let at = words.span();
+    let expression = parsing.key(words)?;
+    if words.peek_text() != "len" {
+        return Err(RuleError::at(words.peek(), "a positive 'len' argument is mandatory"));
+    }
+    words.take();
+    let index = own_slot(words.expect("length must be > 0")?, at, parsing)?;
+    Ok(Action::Capture { of_request: true, index, expression })
 }

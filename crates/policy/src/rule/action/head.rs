@@ -6,53 +6,46 @@ use crate::pattern::{Method, Regex};
 use crate::rule::edit::{Edit, NameMatch, Replacement};
 use crate::rule::normalize::Normalizer;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONTENT, TCP_RESPONSE_CONTENT,
-};
 use config::spec::LogLevel;
 use config::text::to_bytes;
 
-const HTTP: RuleSets = HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE;
-
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("add-header", HTTP, |words, parsing| {
+    row("add-header", |words, parsing| {
         let (name, format) = name_and_format(words, parsing)?;
         Ok(Action::Edit(Edit::AddHeader(name, format)))
     }),
-    row("set-header", HTTP, |words, parsing| {
+    row("set-header", |words, parsing| {
         let (name, format) = name_and_format(words, parsing)?;
         Ok(Action::Edit(Edit::SetHeader(name, format)))
     }),
-    row("del-header", HTTP, delete_header),
-    row("add-headers-bin", HTTP, |words, parsing| fields(words, parsing, Edit::AddFields)),
-    row("set-headers-bin", HTTP, |words, parsing| fields(words, parsing, Edit::SetFields)),
-    row("del-headers-bin", HTTP, delete_fields),
-    row("replace-header", HTTP, |words, parsing| {
+    row("del-header", delete_header),
+    row("add-headers-bin", |words, parsing| fields(words, parsing, Edit::AddFields)),
+    row("set-headers-bin", |words, parsing| fields(words, parsing, Edit::SetFields)),
+    row("del-headers-bin", delete_fields),
+    row("replace-header", |words, parsing| {
         let (name, replacement) = name_and_replacement(words, parsing)?;
         Ok(Action::Edit(Edit::ReplaceHeader(name, replacement)))
     }),
-    row("replace-value", HTTP, |words, parsing| {
+    row("replace-value", |words, parsing| {
         let (name, replacement) = name_and_replacement(words, parsing)?;
         Ok(Action::Edit(Edit::ReplaceValue(name, replacement)))
     }),
-    row("set-method", HTTP_REQUEST, |words, parsing| line_part(words, parsing, Edit::SetMethod)),
-    row("set-path", HTTP_REQUEST, |words, parsing| line_part(words, parsing, Edit::SetPath)),
-    row("set-pathq", HTTP_REQUEST, |words, parsing| line_part(words, parsing, Edit::SetPathAndQuery)),
-    row("set-query", HTTP_REQUEST, |words, parsing| line_part(words, parsing, Edit::SetQuery)),
-    row("set-uri", HTTP_REQUEST, |words, parsing| line_part(words, parsing, Edit::SetUri)),
-    row("replace-path", HTTP_REQUEST, |words, parsing| target_part(words, parsing, Edit::ReplacePath)),
-    row("replace-pathq", HTTP_REQUEST, |words, parsing| target_part(words, parsing, Edit::ReplacePathAndQuery)),
-    row("replace-uri", HTTP_REQUEST, |words, parsing| target_part(words, parsing, Edit::ReplaceUri)),
-    row("normalize-uri", HTTP_REQUEST, normalize_uri),
-    row("strict-mode", HTTP, strict_mode),
+    row("set-method", |words, parsing| line_part(words, parsing, Edit::SetMethod)),
+    row("set-path", |words, parsing| line_part(words, parsing, Edit::SetPath)),
+    row("set-pathq", |words, parsing| line_part(words, parsing, Edit::SetPathAndQuery)),
+    row("set-query", |words, parsing| line_part(words, parsing, Edit::SetQuery)),
+    row("set-uri", |words, parsing| line_part(words, parsing, Edit::SetUri)),
+    row("replace-path", |words, parsing| target_part(words, parsing, Edit::ReplacePath)),
+    row("replace-pathq", |words, parsing| target_part(words, parsing, Edit::ReplacePathAndQuery)),
+    row("replace-uri", |words, parsing| target_part(words, parsing, Edit::ReplaceUri)),
+    row("normalize-uri", normalize_uri),
+    row("strict-mode", strict_mode),
     // HAProxy takes whatever stands there for a number.
-    row("set-nice", HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT, |words, _| {
-        words.expect("expects exactly 1 argument (integer value)").map(|_| Action::Nothing)
-    }),
-    row("disable-l7-retry", HTTP_REQUEST, |_, _| Ok(Action::DisableRetry)),
-    row("set-status", HTTP_RESPONSE | HTTP_AFTER_RESPONSE, set_status),
-    row("set-log-level", HTTP | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT, set_log_level),
+    row("set-nice", |words, _| words.expect("expects exactly 1 argument (integer value)").map(|_| Action::Nothing)),
+    row("disable-l7-retry", |_, _| Ok(Action::DisableRetry)),
+    row("set-status", set_status),
+    row("set-log-level", set_log_level),
 ];
 
 /// The name of a header field, in lower case.

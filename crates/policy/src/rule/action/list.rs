@@ -6,16 +6,13 @@ use crate::log_format::LogFormat;
 use crate::pattern::ListName;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::Context;
-use config::keyword::rule::{HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets};
-
-const ALL: RuleSets = HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("add-acl", HTTP_REQUEST | HTTP_RESPONSE, |words, parsing| read(words, parsing, ListVerb::Add)),
-    row("del-acl", ALL, |words, parsing| read(words, parsing, ListVerb::Remove)),
-    row("set-map", ALL, |words, parsing| read(words, parsing, ListVerb::Set)),
-    row("del-map", ALL, |words, parsing| read(words, parsing, ListVerb::Remove)),
+    row("add-acl", |words, parsing| read(words, parsing, ListVerb::Add)),
+    row("del-acl", |words, parsing| read(words, parsing, ListVerb::Remove)),
+    row("set-map", |words, parsing| read(words, parsing, ListVerb::Set)),
+    row("del-map", |words, parsing| read(words, parsing, ListVerb::Remove)),
 ];
 
 /// What is done with an entry.

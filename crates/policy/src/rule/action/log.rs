@@ -4,22 +4,11 @@ use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::keyword::rule::{
     HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
-    TCP_RESPONSE_CONTENT,
 };
 use config::spec::LogStep;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row(
-    "do-log",
-    HTTP_REQUEST
-        | HTTP_RESPONSE
-        | HTTP_AFTER_RESPONSE
-        | TCP_REQUEST_CONNECTION
-        | TCP_REQUEST_SESSION
-        | TCP_REQUEST_CONTENT
-        | TCP_RESPONSE_CONTENT,
-    do_log,
-)];
+pub(super) const TABLE: &[Row] = &[row("do-log", do_log)];
 
 fn do_log(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let step = match parsing.set {

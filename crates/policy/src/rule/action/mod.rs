@@ -39,7 +39,6 @@ use super::parse::{Parsing, RuleError, Words};
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::variable::Variable;
-use config::keyword::rule::RuleSets;
 use config::spec::{LogLevel, LogStep};
 
 /// What a rule does.
@@ -113,14 +112,12 @@ pub type ParseAction = fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleEr
 pub struct Row {
     /// Its name, without parentheses.
     pub name: &'static str,
-    /// The rule sets that have it.
-    pub sets: RuleSets,
     /// Reads its arguments.
     pub parse: ParseAction,
 }
 
-const fn row(name: &'static str, sets: RuleSets, parse: ParseAction) -> Row {
-    Row { name, sets, parse }
+const fn row(name: &'static str, parse: ParseAction) -> Row {
+    Row { name, parse }
 }
 
 /// Every family.
@@ -146,9 +143,23 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The action of that name in that rule set.
-pub(crate) fn find(word: &str, set: RuleSets) -> Option<&'static Row> {
+/// The action of that name. Which rule sets have it is said where their lines are read.
+pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let name = word.split('(').next().unwrap_or_default();
     let name = if name.starts_with("track-sc") { "track-sc" } else { name };
-    rows().find(|row| row.name == name && row.sets & set != 0)
+    rows().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn whatever_the_rule_sets_let_pass_has_its_row_and_nothing_else_has() {
+        let own: Vec<&str> = rows().map(|row| row.name).collect();
+        let known: BTreeSet<&str> = own.iter().copied().collect();
+        assert_eq!(known.len(), own.len(), "a name stands twice");
+        assert_eq!(known, config::keyword::rule::working().collect::<BTreeSet<&str>>());
+    }
 }

@@ -3,27 +3,15 @@
 use super::queue::Number;
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
-use config::keyword::rule::{
-    HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
-    TCP_RESPONSE_CONTENT,
-};
-
-const CLIENT: RuleSets = HTTP_REQUEST
-    | HTTP_RESPONSE
-    | TCP_REQUEST_CONNECTION
-    | TCP_REQUEST_SESSION
-    | TCP_REQUEST_CONTENT
-    | TCP_RESPONSE_CONTENT;
-const SERVER: RuleSets = HTTP_REQUEST | TCP_REQUEST_CONTENT;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("set-fc-mark", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
-    row("set-mark", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
-    row("set-fc-tos", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
-    row("set-tos", CLIENT, |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
-    row("set-bc-mark", SERVER, |words, parsing| read(words, parsing, Peer::Server, Packets::Mark)),
-    row("set-bc-tos", SERVER, |words, parsing| read(words, parsing, Peer::Server, Packets::ServiceClass)),
+    row("set-fc-mark", |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
+    row("set-mark", |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
+    row("set-fc-tos", |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
+    row("set-tos", |words, parsing| read(words, parsing, Peer::Client, Packets::ServiceClass)),
+    row("set-bc-mark", |words, parsing| read(words, parsing, Peer::Server, Packets::Mark)),
+    row("set-bc-tos", |words, parsing| read(words, parsing, Peer::Server, Packets::ServiceClass)),
 ];
 
 /// Whose connection it is.

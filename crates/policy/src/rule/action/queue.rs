@@ -4,16 +4,13 @@ use super::{Action, Row, row};
 use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Type, cast};
-use config::keyword::rule::{HTTP_REQUEST, RuleSets, TCP_REQUEST_CONTENT};
 use config::spec::ProxyKind;
-
-const REQUEST: RuleSets = HTTP_REQUEST | TCP_REQUEST_CONTENT;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("set-retries", REQUEST, set_retries),
-    row("set-priority-class", REQUEST, |words, parsing| Ok(Action::SetPriorityClass(parsing.expression(words)?))),
-    row("set-priority-offset", REQUEST, |words, parsing| Ok(Action::SetPriorityOffset(parsing.expression(words)?))),
+    row("set-retries", set_retries),
+    row("set-priority-class", |words, parsing| Ok(Action::SetPriorityClass(parsing.expression(words)?))),
+    row("set-priority-offset", |words, parsing| Ok(Action::SetPriorityOffset(parsing.expression(words)?))),
 ];
 
 /// Attempts beyond the first that a rule may set.

@@ -6,12 +6,11 @@ use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Value};
 use crate::variable::Variable;
-use config::keyword::rule::HTTP_REQUEST;
 use std::net::IpAddr;
 use wire::dns::Name;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row("do-resolve", HTTP_REQUEST, read)];
+pub(super) const TABLE: &[Row] = &[row("do-resolve", read)];
 
 /// A name that is looked up.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,29 +5,22 @@ use super::{Action, Final, Row, row};
 use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Type, Value, cast};
-use config::keyword::rule::{
-    HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION,
-    TCP_RESPONSE_CONTENT,
-};
 use config::spec::ProxyKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-const REQUEST: RuleSets = TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT;
-const TCP: RuleSets = REQUEST | TCP_RESPONSE_CONTENT;
-
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("accept", TCP, |_, _| ending(Final::Allow)),
-    row("reject", TCP | HTTP_REQUEST, |_, _| ending(Final::Reject)),
-    row("close", TCP_RESPONSE_CONTENT, |_, _| ending(Final::Close)),
-    row("silent-drop", TCP | HTTP_REQUEST | HTTP_RESPONSE, silent_drop),
-    row("switch-mode", TCP_REQUEST_CONTENT, switch_mode),
-    row("set-src", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Source)),
-    row("set-src-port", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::SourcePort)),
-    row("set-dst", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::Destination)),
-    row("set-dst-port", REQUEST | HTTP_REQUEST, |words, parsing| set_end(words, parsing, End::DestinationPort)),
-    row("expect-netscaler-cip", TCP_REQUEST_CONNECTION, |words, _| expect(words, Expected::NetScaler)),
-    row("expect-proxy", TCP_REQUEST_CONNECTION, |words, _| expect(words, Expected::Proxy)),
+    row("accept", |_, _| ending(Final::Allow)),
+    row("reject", |_, _| ending(Final::Reject)),
+    row("close", |_, _| ending(Final::Close)),
+    row("silent-drop", silent_drop),
+    row("switch-mode", switch_mode),
+    row("set-src", |words, parsing| set_end(words, parsing, End::Source)),
+    row("set-src-port", |words, parsing| set_end(words, parsing, End::SourcePort)),
+    row("set-dst", |words, parsing| set_end(words, parsing, End::Destination)),
+    row("set-dst-port", |words, parsing| set_end(words, parsing, End::DestinationPort)),
+    row("expect-netscaler-cip", |words, _| expect(words, Expected::NetScaler)),
+    row("expect-proxy", |words, _| expect(words, Expected::Proxy)),
 ];
 
 /// What of a connection's ends a rule changes.

@@ -2,11 +2,10 @@
 
 use super::{Action, Period, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
-use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::spec::ProxyKind;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[row("set-timeout", HTTP_REQUEST | HTTP_RESPONSE, set_timeout)];
+pub(super) const TABLE: &[Row] = &[row("set-timeout", set_timeout)];
 
 /// A timeout that a rule may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,25 +6,17 @@ use crate::live::table::{Tracked, sample_type};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
 use crate::sample::{Context, cast};
 use crate::stick::Datum;
-use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
-    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
-};
 use config::spec::DataKind;
-
-const TRACKS: RuleSets =
-    HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT;
-const ALL: RuleSets = TRACKS | HTTP_AFTER_RESPONSE | TCP_RESPONSE_CONTENT;
 
 /// Every action of the family. The number of `track-sc` belongs to its name.
 pub(super) const TABLE: &[Row] = &[
-    row("track-sc", TRACKS, track),
-    row("sc-add-gpc", ALL, |words, parsing| change(words, parsing, Verb::Add)),
-    row("sc-inc-gpc", ALL, |words, parsing| change(words, parsing, Verb::Increment)),
-    row("sc-inc-gpc0", ALL, |words, parsing| increment(words, parsing, DataKind::Gpc0)),
-    row("sc-inc-gpc1", ALL, |words, parsing| increment(words, parsing, DataKind::Gpc1)),
-    row("sc-set-gpt", ALL, |words, parsing| change(words, parsing, Verb::Set)),
-    row("sc-set-gpt0", ALL, set_first),
+    row("track-sc", track),
+    row("sc-add-gpc", |words, parsing| change(words, parsing, Verb::Add)),
+    row("sc-inc-gpc", |words, parsing| change(words, parsing, Verb::Increment)),
+    row("sc-inc-gpc0", |words, parsing| increment(words, parsing, DataKind::Gpc0)),
+    row("sc-inc-gpc1", |words, parsing| increment(words, parsing, DataKind::Gpc1)),
+    row("sc-set-gpt", |words, parsing| change(words, parsing, Verb::Set)),
+    row("sc-set-gpt0", set_first),
 ];
 
 /// `track-sc`: which entry, and under which number.

@@ -4,25 +4,10 @@ use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Value};
 use crate::variable::{Scope, Variable};
-use config::keyword::rule::{
-    HTTP_AFTER_RESPONSE, HTTP_REQUEST, HTTP_RESPONSE, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT,
-    TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
-};
-
-const ALL: RuleSets = HTTP_REQUEST
-    | HTTP_RESPONSE
-    | HTTP_AFTER_RESPONSE
-    | TCP_REQUEST_CONNECTION
-    | TCP_REQUEST_SESSION
-    | TCP_REQUEST_CONTENT
-    | TCP_RESPONSE_CONTENT;
 
 /// Every action of the family.
-pub(super) const TABLE: &[Row] = &[
-    row("set-var", ALL, set_variable),
-    row("set-var-fmt", ALL, format_variable),
-    row("unset-var", ALL, unset_variable),
-];
+pub(super) const TABLE: &[Row] =
+    &[row("set-var", set_variable), row("set-var-fmt", format_variable), row("unset-var", unset_variable)];
 
 /// When a variable is set (`ifexists` and its kin).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,18 +6,17 @@ use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::{Context, Type, cast};
-use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::text::to_bytes;
 use config::units;
 use std::time::Duration;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
-    row("pause", HTTP_REQUEST | HTTP_RESPONSE, pause),
-    row("wait-for-body", HTTP_REQUEST | HTTP_RESPONSE, wait_for_body),
+    row("pause", pause),
+    row("wait-for-body", wait_for_body),
     // No connection is read before its handshakes are done.
-    row("wait-for-handshake", HTTP_REQUEST, |_, _| Ok(Action::Nothing)),
-    row("early-hint", HTTP_REQUEST, early_hint),
+    row("wait-for-handshake", |_, _| Ok(Action::Nothing)),
+    row("early-hint", early_hint),
 ];
 
 /// What a message waits for.
