@@ -167,6 +167,10 @@ pub struct Facts {
     pub retries: u32,
     /// The last attempt went to another server.
     pub redispatched: bool,
+    /// It went to a second server while the first one had not answered.
+    pub hedged: bool,
+    /// The second server answered.
+    pub hedge_won: bool,
     /// Requests processed before this one in the server's queue.
     pub server_queue: u32,
     /// Requests processed before this one in the backend's queue.
@@ -275,6 +279,8 @@ impl Facts {
             backend_source,
             retries,
             redispatched,
+            hedged,
+            hedge_won,
             server_queue,
             backend_queue,
             counts,
@@ -315,6 +321,7 @@ impl Facts {
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
         *persistence = Persistence::default();
         stores.clear();
+        (*hedged, *hedge_won) = (false, false);
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);

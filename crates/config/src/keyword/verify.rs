@@ -266,6 +266,9 @@ impl Proxy<'_> {
             ));
         }
         if draft.spec.kind != ProxyKind::Frontend {
+            if draft.spec.limits.hedge.is_some() {
+                self.warn(format!("'hedge-requests' ignored for {noun} '{name}' as it requires HTTP mode."));
+            }
             self.warn_of_cookies();
         }
         let rules = &draft.spec.rules;

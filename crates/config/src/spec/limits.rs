@@ -1,7 +1,7 @@
 //! Limits, queues and retries: what of `global`, a proxy and a server says how much at once, how much a second, how often
 //! again. Must never count anything.
 
-use super::{OutlierSpec, RetryBudgetSpec};
+use super::{HedgeSpec, OutlierSpec, RetryBudgetSpec};
 
 /// Failures after which a request is sent again (configuration manual, "retry-on").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,6 +110,8 @@ pub struct ProxyLimitsSpec {
     pub outliers: Option<OutlierSpec>,
     /// `retry-budget`.
     pub retry_budget: Option<RetryBudgetSpec>,
+    /// `hedge-requests`.
+    pub hedge: Option<HedgeSpec>,
 }
 
 impl Default for ProxyLimitsSpec {
@@ -122,6 +124,7 @@ impl Default for ProxyLimitsSpec {
             retry_on: RetryOn::default(),
             outliers: None,
             retry_budget: None,
+            hedge: None,
         }
     }
 }

@@ -68,7 +68,7 @@ pub use proxy::{
     CloseMode, ErrorAnswerSpec, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
     SpliceSpec, TimeoutsSpec,
 };
-pub use reliability::{OutlierSpec, RetryBudgetSpec};
+pub use reliability::{HedgeDelay, HedgeSpec, OutlierSpec, RetryBudgetSpec};
 pub use resolvers::{DnsFamilies, HoldSpec, NameserverSpec, ResolversSpec, ResolvingSpec};
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};

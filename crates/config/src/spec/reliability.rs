@@ -1,5 +1,5 @@
 //! What a backend does about servers that fail beside checking them, Weir's own: outliers are ejected, and requests are
-//! sent again within a budget. Must never count anything.
+//! sent again, or to two servers, within a budget. Must never count anything.
 
 /// `eject-outliers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,4 +41,24 @@ pub struct RetryBudgetSpec {
     pub share: u32,
     /// `min`: as many a second may always be.
     pub least: u32,
+}
+
+/// `hedge-requests`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HedgeSpec {
+    /// `after`: how long the first server has until a second one is asked.
+    pub after: HedgeDelay,
+    /// `budget`: requests that may be sent to a second server, per cent of all.
+    pub share: u32,
+    /// `min`: as many a second may always be.
+    pub least: u32,
+}
+
+/// When a second server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HedgeDelay {
+    /// After so many milliseconds.
+    Time(u64),
+    /// After as long as so many per cent of the answers took to begin lately.
+    Percentile(u32),
 }

@@ -290,7 +290,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     field(out, "fullconn", fullconn, &None);
     changed!(out, limits, ProxyLimitsSpec::default(), ProxyLimitsSpec {
         rate_limit_sessions, max_session_srv_conns, prefer_last_server, max_keep_alive_queue, retry_on, outliers,
-        retry_budget,
+        retry_budget, hedge,
     } but {});
     field(out, "balance", balance, &Default::default());
     changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});

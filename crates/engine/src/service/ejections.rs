@@ -1,6 +1,8 @@
 //! Tells the balance what becomes of requests at servers, says in the log who is ejected for that (`eject-outliers`), and
 //! lets them come back. Must never decide what a failure is.
 
+use std::time::Duration;
+
 use config::spec::LogLevel;
 use policy::live::{Ejection, Reason, Seen};
 use policy::program::{Proxy, Server};
@@ -15,10 +17,15 @@ use super::warm_up;
 pub fn of_answer(facts: &Facts) -> Seen {
     // That a server does not know a method or a version is no failure of its own.
     let failed = matches!(facts.status, 500 | 502..=504 | 506..=599);
+    Seen { took: took(facts), failed }
+}
+
+/// How long the server that answered took to begin its answer.
+pub fn took(facts: &Facts) -> Option<Duration> {
     // What an attempt elsewhere took is not this server's doing.
-    let begun = if facts.retries > 0 { facts.timings.connected } else { facts.timings.queued };
-    let took = begun.zip(facts.timings.response).map(|(begun, answered)| answered.saturating_since(begun));
-    Seen { took, failed }
+    let is_second = facts.retries > 0 || facts.hedge_won;
+    let begun = if is_second { facts.timings.connected } else { facts.timings.queued };
+    begun.zip(facts.timings.response).map(|(begun, answered)| answered.saturating_since(begun))
 }
 
 /// A failure without an answer.

@@ -67,6 +67,26 @@ impl Plan {
     }
 }
 
+/// A connection that is being made.
+pub struct Launched {
+    /// It.
+    pub connecting: Connecting,
+    /// What is particular about it.
+    pub particulars: Option<Box<Particulars>>,
+    /// The generation of the server that it is made for.
+    pub generation: u32,
+    destination: Address,
+    header_at: usize,
+}
+
+impl Launched {
+    /// The PROXY header that it begins with.
+    pub fn header(&self) -> &[u8] {
+        let bytes = self.particulars.as_ref().map_or(&[][..], |kept| kept.bytes());
+        bytes.get(self.header_at..).unwrap_or_default()
+    }
+}
+
 /// The header that was wanted does not fit.
 pub struct HeaderTooLong;
 
@@ -175,19 +195,24 @@ impl Request<'_> {
         encoder.finish(header.checksum, behind).map_err(|_| HeaderTooLong)
     }
 
+    /// Starts to connect. The error is how the attempt ended at once.
+    pub(super) fn launch(&self, server: &Server, plan: Plan) -> Result<Launched, Attempt> {
+        let worker = &self.session.worker;
+        let route = worker.shared.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
+        let destination = address_of(&worker.shared.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
+        let (connecting, port) =
+            self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
+        let (header_at, generation) = (plan.header_at, plan.generation);
+        Ok(Launched { connecting, destination, particulars: plan.keep(port), header_at, generation })
+    }
+
     /// Connects, and has the connection begin as the plan says.
     pub(super) async fn connect(&mut self, server: &Server, plan: Plan) -> Attempt {
-        let worker = &self.session.worker;
-        let Some(route) = worker.shared.outgoing.route(server.serial) else { return Attempt::Refused };
-        let Some(destination) = address_of(&worker.shared.outgoing.address(server), &plan) else {
-            return Attempt::Refused;
+        let launched = match self.launch(server, plan) {
+            Ok(launched) => launched,
+            Err(over) => return over,
         };
-        let (header_at, generation) = (plan.header_at, plan.generation);
-        let (mut connecting, port) = match self.start(server, route, &destination, &plan) {
-            Ok(started) => started,
-            Err(missing) => return self.report(missing),
-        };
-        let particulars = plan.keep(port);
+        let Launched { mut connecting, destination, particulars, header_at, generation } = launched;
         let own = self.facts.borrow().orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {

@@ -235,14 +235,14 @@ impl Request<'_> {
         refusal
     }
 
-    fn note_server(&self, server: usize) {
+    pub(super) fn note_server(&self, server: usize) {
         let facts = &mut *self.facts.borrow_mut();
         facts.server = Some(server);
         facts.persistence.meet(facts.server);
         facts.timings.queued.get_or_insert(rt::now());
     }
 
-    fn note_connected(&self, link: &Link) {
+    pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
         facts.server_kernel = Kernel::Ask(link.stream.witness());
@@ -261,11 +261,11 @@ impl Request<'_> {
         observe(&self.session.worker, self.proxy, server, sign);
     }
 
-    fn count(&self, server: &Server, step: Step) {
+    pub(super) fn count(&self, server: &Server, step: Step) {
         tally::step(&self.session.worker, self.proxy, Some(server), step);
     }
 
-    fn count_server(&self, slot: &Slot, balanced: bool) {
+    pub(super) fn count_server(&self, slot: &Slot, balanced: bool) {
         let server = self.proxy.backend.as_ref().and_then(|backend| backend.servers.get(slot.server()));
         if let Some(server) = server {
             tally::server(&self.session.worker, self.proxy, server, slot.entered(), balanced);
@@ -283,7 +283,7 @@ impl Request<'_> {
     }
 
     /// What the choice of a server depends on.
-    fn context(&self, exclude: Option<usize>) -> PickContext {
+    pub(super) fn context(&self, exclude: Option<usize>) -> PickContext {
         // Whoever failed there once goes where there is room.
         let prefer = self.prefer.filter(|_| exclude.is_none());
         let bound = self.bound.filter(|bound| exclude.is_none() || bound.stays);
@@ -374,7 +374,7 @@ impl Request<'_> {
     }
 
     /// An idle link that this request may use (`http-reuse`).
-    fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: Identity<'_>) -> Option<Link> {
+    pub(super) fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: Identity<'_>) -> Option<Link> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }
@@ -396,7 +396,7 @@ impl Request<'_> {
 
     /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
     /// many as `strict-maxconn` permits, and all are in use.
-    fn make_room(&self, server: &Server) -> Result<Option<Place>, ()> {
+    pub(super) fn make_room(&self, server: &Server) -> Result<Option<Place>, ()> {
         let Some(maxconn) = server.maxconn else { return Ok(None) };
         let worker = &self.session.worker;
         let pool = &worker.shared.pool;

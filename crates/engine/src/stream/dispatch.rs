@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
+use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
 use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refused};
@@ -145,7 +146,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Ok(target) => Ok(target),
             Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
         };
-        let Target { slot, mut link } = match obtained {
+        let Target { mut slot, mut link } = match obtained {
             Ok(target) => target,
             Err(refusal) => return rt::boxed(refused(session, client, facts, refusal, up)).await,
         };
@@ -161,12 +162,27 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             facts.borrow_mut().counts = Some(slot.release());
             return rt::boxed(fail(session, client, facts, 400, up)).await;
         }
-        let terms = terms(session, backend_proxy, backend, &facts, (&link, close_server));
-        let (end, remains, tunnelled, ending) = {
+        let mut terms = terms(session, backend_proxy, backend, &facts, (&link, close_server));
+        let hedge = Hedge { session, facts: &facts, proxy: backend_proxy, backend, hash, says_close };
+        terms.hedge_at = hedge.due(client, bound);
+        let mut overtaking = None;
+        let (end, remains, tunnelled, ending) = loop {
             let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, &mut up);
-            let end = exchange.run().await;
+            if let Some(input) = overtaking.take() {
+                exchange.resume(input);
+            }
+            let mut end = exchange.run().await;
+            if end == End::Overdue {
+                let current = slot.server();
+                end = rt::boxed_with((&hedge, &mut exchange), |(hedge, exchange)| hedge.race(exchange, current)).await;
+            }
+            let won = if end == End::Overtaken { exchange.take_winner() } else { None };
             let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
-            (end, exchange.remains(), tunnelled, exchange.take_ending())
+            let Some(won) = won else { break (end, exchange.remains(), tunnelled, exchange.take_ending()) };
+            drop(exchange);
+            let (target, input) = hedge.overtake(client, Target { slot, link }, won);
+            Target { slot, link } = target;
+            (terms.hedge_at, terms.reused, overtaking) = (None, link.answers > 0, Some(input));
         };
         match end {
             End::Replay => {
@@ -183,7 +199,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 (held, exclude) = again(session, backend_proxy, &facts, (slot, bound), bad_answer);
                 fresh = true;
             }
-            End::Silent => {
+            End::Silent | End::Overdue | End::Overtaken => {
                 tally::bytes(session, &mut facts.borrow_mut());
                 session.end(facts);
                 return leave(client, Outcome::default(), true);
@@ -327,6 +343,9 @@ fn answered(
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return Next::Close };
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&facts.borrow()));
+    if backend.limits.hedge.is_some() && !facts.borrow().hedge_won {
+        session.worker.state(proxy.index).note_latency(|| ejections::took(&facts.borrow()), rt::now());
+    }
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
     kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
@@ -457,6 +476,7 @@ fn terms(
             false => RetryOn::NONE,
         },
         replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
+        hedge_at: None,
         backend: backend_proxy.index,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
@@ -474,7 +494,11 @@ fn is_replayable(request: &Head) -> bool {
     request.known_method().is_idempotent() && !request.framing.has_body()
 }
 
-fn encode_head(
+/// Writes the head of the request for a server.
+///
+/// # Errors
+/// It does not fit.
+pub fn encode_head(
     facts: &SharedFacts,
     backend: &Proxy,
     server: &Server,

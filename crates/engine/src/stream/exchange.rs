@@ -4,6 +4,7 @@
 mod head;
 mod inspect;
 mod limits;
+mod rival;
 mod ruling;
 
 use std::task::{Context, Poll};
@@ -53,6 +54,11 @@ pub enum End {
         /// The client gets that status' page, if it got nothing of an answer.
         page: bool,
     },
+    /// Nothing of an answer has come in the time that its server has for that: a second one may be asked. The exchange
+    /// goes on when it is run again.
+    Overdue,
+    /// The second attempt has won: [`Exchange::take_winner`].
+    Overtaken,
     /// The reused link died before a byte of the answer, and the request must not be sent twice: the client's
     /// connection ends without a word, so that the client decides.
     Silent,
@@ -96,6 +102,8 @@ pub struct Terms {
     pub has_body: bool,
     /// Failures after which it may be sent again.
     pub retry_on: RetryOn,
+    /// From then on a second server may be asked.
+    pub hedge_at: Option<Moment>,
     /// Index of the backend.
     pub backend: usize,
     /// Limits of a response's head.
@@ -140,6 +148,8 @@ pub struct Exchange<'a> {
     inspecting: Option<Moment>,
     /// A rule makes the answer wait.
     ruling: Option<Box<ruling::Ruling>>,
+    /// A second attempt runs beside this one.
+    race: Option<Box<rival::Race>>,
     /// There may be a whole head in `input`.
     unparsed: bool,
     began: Moment,
@@ -196,6 +206,7 @@ impl<'a> Exchange<'a> {
             scan: Scan::default(),
             inspecting: None,
             ruling: None,
+            race: None,
             unparsed: false,
             began: now,
             client_side: Activity::new(now, terms.independent_client),
@@ -210,7 +221,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Runs to its end.
+    /// Goes on with an attempt that has sent the request already, and has got this of its answer.
+    pub fn resume(&mut self, input: Buffer) {
+        (self.upload, self.sent, self.up_step) = (Upload::Done, true, Step::Finished);
+        (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
+        self.input = input;
+    }
+
+    /// Runs to its end, or until a second server is to be asked.
     pub async fn run(&mut self) -> End {
         match std::future::poll_fn(|cx| self.poll(cx)).await {
             // A page in the middle of an interim answer would be taken for a part of that.
@@ -252,6 +270,11 @@ impl<'a> Exchange<'a> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.race.is_some()
+            && let Some(polled) = self.poll_race(cx)
+        {
+            return polled;
+        }
         match self.advance(cx) {
             Ok(Some(end)) | Err(end) => Poll::Ready(end),
             Ok(None) if self.up_step == Step::Exhausted || self.down_step == Step::Exhausted => {

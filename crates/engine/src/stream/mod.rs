@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod filter;
 pub mod forwarded;
 pub(crate) mod handshake;
+pub mod hedging;
 pub mod http;
 pub mod kernel;
 mod observing;

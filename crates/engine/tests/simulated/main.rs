@@ -16,6 +16,7 @@ mod connecting;
 mod ejections;
 mod filters;
 mod half_close;
+mod hedging;
 mod http_options;
 mod inspecting;
 mod maxconn;

@@ -5,8 +5,8 @@ use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
 use super::{
-    Admin, Counts, Ejection, PickContext, ProxyState, QueuePositions, Removal, Seen, ServerStatus, Setting, Standing,
-    Transition,
+    Admin, Counts, Ejection, HedgeCounts, Hedged, PickContext, ProxyState, QueuePositions, Removal, Seen, ServerStatus,
+    Setting, Standing, Transition,
 };
 use crate::balance::Load;
 use crate::check::{Health, Operation, Report, Symptom};
@@ -321,12 +321,59 @@ impl ProxyState {
         ended
     }
 
-    /// A request begins (`retry-budget`).
+    /// A slot of another server than [`PickContext::exclude`], for a request that has one already: where the balance has
+    /// one that is free, and nowhere else. It never waits.
+    pub fn assign_spare<H: Handle>(handle: H, request: &PickContext) -> Option<ServerSlot<H>> {
+        let mut servers = handle.backend.lock();
+        let (server, wakers) = servers.assign_spare(request);
+        let entered = servers.counts(server);
+        drop(servers);
+        wakers.into_iter().for_each(Waker::wake);
+        server.map(|server| ServerSlot { state: handle, server, entered, held: true })
+    }
+
+    /// A request begins (`retry-budget`, `hedge-requests`).
     #[inline]
     pub fn note_request(&self, now: Moment) {
         if let Some(budget) = &self.budget {
             budget.note_request(now);
         }
+        if let Some(hedging) = &self.hedging {
+            hedging.note_request(now);
+        }
+    }
+
+    /// How long a server has until a second one is asked as well; `None`: for ever, or too little is known.
+    #[inline]
+    pub fn hedge_delay(&self) -> Option<Duration> {
+        self.hedging.as_ref()?.delay()
+    }
+
+    /// Whether one more request may go to a second server; it counts then.
+    pub fn may_hedge(&self, now: Moment) -> bool {
+        self.hedging.as_ref().is_some_and(|hedging| hedging.take(now))
+    }
+
+    /// An answer took so long to begin, or at least so long.
+    #[inline]
+    pub fn note_latency(&self, took: impl FnOnce() -> Option<Duration>, now: Moment) {
+        if let Some(hedging) = &self.hedging
+            && let Some(took) = took()
+        {
+            hedging.note_latency(took, now);
+        }
+    }
+
+    /// Something came of a second attempt, or there was none.
+    pub fn note_hedge(&self, hedged: Hedged) {
+        if let Some(hedging) = &self.hedging {
+            hedging.count(hedged);
+        }
+    }
+
+    /// What came of second attempts; `None`: they are not configured.
+    pub fn hedge_counts(&self) -> Option<HedgeCounts> {
+        Some(self.hedging.as_ref()?.counts())
     }
 
     /// Whether the budget allows that one more request is sent again; it counts then.

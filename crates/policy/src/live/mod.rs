@@ -7,6 +7,7 @@ mod cookies;
 pub mod counters;
 mod entrance;
 mod gate;
+mod hedging;
 mod judging;
 mod lists;
 mod observing;
@@ -28,6 +29,7 @@ pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use cookies::{Change as CookieChange, LiveCookies};
 pub use entrance::Entry;
 pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
+pub use hedging::{HedgeCounts, Hedged};
 pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use observing::{Ejection, Reason, Seen};
@@ -157,6 +159,8 @@ pub struct ProxyState {
     pub cookies: LiveCookies,
     /// `retry-budget`.
     budget: Option<budget::Budget>,
+    /// `hedge-requests`.
+    hedging: Option<Box<hedging::Hedging>>,
 }
 
 impl ProxyState {
@@ -170,6 +174,11 @@ impl ProxyState {
             symptoms: proxy.backend.iter().flat_map(|backend| &backend.servers).map(|_| AtomicU32::new(0)).collect(),
             cookies: LiveCookies::new(proxy.backend.as_ref().map(|backend| &backend.persistence)),
             budget: proxy.backend.as_ref().and_then(|own| own.limits.retry_budget).map(budget::Budget::new),
+            hedging: proxy
+                .backend
+                .as_ref()
+                .and_then(|own| own.limits.hedge)
+                .map(|hedge| Box::new(hedging::Hedging::new(hedge))),
         }
     }
 }

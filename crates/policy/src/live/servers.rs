@@ -107,6 +107,25 @@ impl Servers {
         (outcome, wakers)
     }
 
+    /// Takes a slot of a server that is not the one to avoid, where the balance has one that is free.
+    pub(super) fn assign_spare(&mut self, request: &PickContext) -> (Option<usize>, Vec<Waker>) {
+        if self.candidates < 2 {
+            return (None, Vec::new());
+        }
+        self.held += 1;
+        let wakers = self.follow_load();
+        let picked = self.balance.pick(&self.pick_for(request), &self.loads);
+        let spare = picked.filter(|server| Some(*server) != request.exclude && self.loads[*server].has_slot());
+        match spare {
+            Some(server) => {
+                let load = self.loads[server];
+                self.set_load(server, Load { served: load.served + 1, ..load });
+            }
+            None => self.let_go(),
+        }
+        (spare, wakers)
+    }
+
     fn place(&mut self, request: &PickContext) -> Outcome {
         if let Some(server) = self.designated(request).or_else(|| self.preferred(request)) {
             return self.take_or_queue(server, request.priority);

@@ -1,6 +1,6 @@
 //! Limits a second, and when a request is sent again, ready to run. Must never count anything.
 
-use config::spec::{Mode, OutlierSpec, ProxyLimitsSpec, RetryBudgetSpec, RetryOn};
+use config::spec::{HedgeSpec, Mode, OutlierSpec, ProxyLimitsSpec, RetryBudgetSpec, RetryOn};
 
 /// What a backend does about failures and kept connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +17,8 @@ pub struct BackendLimits {
     pub outliers: Option<OutlierSpec>,
     /// `retry-budget`.
     pub retry_budget: Option<RetryBudgetSpec>,
+    /// `hedge-requests`; in HTTP mode alone.
+    pub hedge: Option<HedgeSpec>,
 }
 
 impl BackendLimits {
@@ -29,6 +31,7 @@ impl BackendLimits {
             max_keep_alive_queue: written.max_keep_alive_queue.unwrap_or(u32::MAX),
             outliers: written.outliers,
             retry_budget: written.retry_budget,
+            hedge: written.hedge.filter(|_| mode == Mode::Http),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
 use crate::keyword::place::places::BACK;
-use crate::spec::{OutlierSpec, RetryBudgetSpec};
+use crate::spec::{HedgeDelay, HedgeSpec, OutlierSpec, RetryBudgetSpec};
 use crate::units;
 
 /// Every keyword of the family.
@@ -22,6 +22,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "<percent> [min <number>]",
         "Weir's own: how many of all requests may be sent again, over ten seconds.",
         retry_budget,
+    ),
+    supported(
+        BACK,
+        "hedge-requests",
+        "after { <time> | p<percentile> } [budget <percent>] [min <number>]",
+        "Weir's own: a request that is answered too late goes to a second server as well; the first answer counts.",
+        hedge_requests,
     ),
 ];
 
@@ -111,6 +118,44 @@ fn retry_budget(context: &mut ProxyContext<'_>, line: &Line) {
             context.report.alert(line.span(1), message);
         }
     }
+}
+
+fn hedge_requests(context: &mut ProxyContext<'_>, line: &Line) {
+    match read_hedge(line) {
+        Ok(hedge) => context.draft.spec.limits.hedge = Some(hedge),
+        Err((word, message)) => context.report.alert(line.span(word), format!("'hedge-requests' {message}.")),
+    }
+}
+
+fn read_hedge(line: &Line) -> Result<HedgeSpec, (usize, String)> {
+    let percentile = |text: &str| percent(text.strip_prefix('p')?, 50, 99).map(HedgeDelay::Percentile);
+    if line.text(1) != "after" {
+        return Err((1, "expects 'after' with a time or a percentile".to_owned()));
+    }
+    let after = percentile(line.text(2)).or_else(|| time(line.text(2)).map(HedgeDelay::Time));
+    let Some(after) = after else {
+        let message = format!("expects a time of up to a day, or a percentile from p50 to p99, got '{}'", line.text(2));
+        return Err((2, message));
+    };
+    let mut read = HedgeSpec { after, share: 10, least: 1 };
+    let mut at = 3;
+    while at < line.words.len() {
+        let value = line.text(at + 1);
+        match line.text(at) {
+            "budget" => {
+                let share = percent(value, 0, 100);
+                read.share = share
+                    .ok_or_else(|| (at + 1, format!(": 'budget' expects a percentage from 0 to 100, got '{value}'")))?;
+            }
+            "min" => {
+                let wrong = || (at + 1, format!(": 'min' expects a number of requests a second, got '{value}'"));
+                read.least = value.parse().map_err(|_| wrong())?;
+            }
+            other => return Err((at, format!(": unknown argument '{other}', expects 'budget' or 'min'"))),
+        }
+        at += 2;
+    }
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl Exchange<'_> {
     }
 
     /// The server's link ended before its answer's head did.
-    fn server_gone(&self) -> Result<bool, End> {
+    pub(super) fn server_gone(&self) -> Result<bool, End> {
         if !self.input.is_empty() {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }

@@ -31,9 +31,22 @@ impl Exchange<'_> {
             {
                 let deadline = silent + limit;
                 if now >= deadline {
-                    return Poll::Ready(self.server_expired());
+                    return self.expire(cx);
                 }
                 until(deadline);
+            }
+            if let Some(moment) = self.overdue_at() {
+                if now >= moment {
+                    self.terms.hedge_at = None;
+                    return Poll::Ready(End::Overdue);
+                }
+                until(moment);
+            }
+            if let Some(moment) = self.rival_deadline() {
+                if now >= moment {
+                    return self.poll(cx);
+                }
+                until(moment);
             }
             if let Some(moment) = self.held_until() {
                 if now >= moment {
@@ -124,7 +137,7 @@ impl Exchange<'_> {
         End::Failed { outcome: Outcome::new(Cause::ClientTimeout, phase), status, page: status > 0 }
     }
 
-    fn server_expired(&self) -> End {
+    pub(super) fn server_expired(&self) -> End {
         let (phase, status) = match self.answer {
             Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry { bad_answer: false },
             Answer::Awaited => (Phase::Headers, 504),

@@ -11,7 +11,7 @@ mod state;
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use policy::live::{Admin, Checker, ProxyState};
+use policy::live::{Admin, Checker, HedgeCounts, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::{Answer, Call, Command, Pending, Run};
@@ -32,6 +32,12 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show servers conn [<backend>]",
         "dump server connections status (all or for a single backend)",
         Run::Gradual(show_servers_conn),
+    ),
+    Command::new(
+        "show hedges",
+        "show hedges [<backend>]",
+        "count requests that went to a second server as well (all or for a single backend)",
+        Run::Now(show_hedges),
     ),
     Command::new("get weight", "get weight <bk>/<srv>", "report a server's current weight", Run::Now(get_weight)),
     Command::new(
@@ -223,6 +229,22 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
         let _ = write!(answer, " {}", pool.idle_of(server.serial, number));
     }
     answer.push("\n");
+}
+
+/// What `hedge-requests` came to, a line for each backend that has it.
+fn show_hedges(call: &mut Call<'_, Worker>) {
+    let found = match backends(&call.state.shared.program, call.word(2)) {
+        Ok(found) => found,
+        Err(sentence) => return call.refuse(sentence),
+    };
+    call.answer.push("# name begun won failed over_budget without_server delay_us\n");
+    for proxy in found {
+        let state = live(call.state, proxy);
+        let Some(counts) = state.hedge_counts() else { continue };
+        let delay = state.hedge_delay().map_or_else(|| "-".to_owned(), |delay| delay.as_micros().to_string());
+        let HedgeCounts { begun, won, failed, over_budget, without_server } = counts;
+        let _ = writeln!(call.answer, "{} {begun} {won} {failed} {over_budget} {without_server} {delay}", proxy.name);
+    }
 }
 
 /// Runs `action` with the server that a word names, or says why there is none.

@@ -1,0 +1,362 @@
+//! `hedge-requests`, Weir's own: a request whose server takes too long is sent to a second one as well. Which requests that
+//! may be, and how the second attempt is begun and told of. Must never wait, neither for a server nor for a slot.
+
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use conn::link::Link;
+use conn::quota::Place;
+use policy::live::{Hedged, ProxyState, Seen};
+use policy::program::{Backend, Proxy, Server};
+use policy::rule::Bound;
+use wire::http::Method;
+
+use crate::check::Sign;
+use crate::service::ejections;
+use crate::session::Session;
+use crate::stream::attempt::Launched;
+use crate::stream::connect::{Request, Target};
+use crate::stream::dispatch::encode_head;
+use crate::stream::exchange::{End, Exchange};
+use crate::stream::http::Client;
+use crate::stream::sticking;
+use crate::stream::tally::Step as Tallied;
+use crate::worker::{SharedFacts, Slot};
+use policy::check::Symptom;
+
+/// Bytes of an answer that tell its status.
+const STATUS_LINE: usize = 12;
+
+/// How an attempt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is known of its answer.
+    Awaited,
+    /// An answer begins.
+    Good,
+    /// An answer begins that says that the server failed: it counts where the other one has nothing better.
+    Poor,
+    /// There will be none.
+    Gone,
+}
+
+impl Standing {
+    /// What the first bytes of an answer say.
+    pub fn of(bytes: &[u8]) -> Self {
+        match bytes.get(..STATUS_LINE) {
+            None => Self::Awaited,
+            Some(line) if line.starts_with(b"HTTP/1.") && (b'1'..=b'4').contains(&line[9]) => Self::Good,
+            Some(_) => Self::Poor,
+        }
+    }
+}
+
+/// A request that may go to a second server.
+pub struct Hedge<'a> {
+    /// Its session.
+    pub session: &'a Session,
+    /// Its facts.
+    pub facts: &'a SharedFacts,
+    /// The backend's proxy.
+    pub proxy: &'a Proxy,
+    /// The same proxy's backend.
+    pub backend: &'a Backend,
+    /// The hash of what the balance recognises it by.
+    pub hash: Option<u32>,
+    /// Servers are asked to close behind the answer.
+    pub says_close: bool,
+}
+
+impl Hedge<'_> {
+    /// When the request goes to a second server; `None`: never.
+    pub fn due(&self, client: &Client, bound: Option<Bound>) -> Option<Moment> {
+        self.backend.limits.hedge?;
+        let facts = self.facts.borrow();
+        let request = &facts.request;
+        let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
+        let is_tied = bound.is_some() || client.private.preference(self.proxy, self.backend).is_some();
+        if !is_safe || request.framing.has_body() || request.upgrade || is_tied || facts.hedged {
+            return None;
+        }
+        if self.backend.limits.never_retry || facts.orders.get().never_retry {
+            return None;
+        }
+        let delay = self.session.worker.state(self.proxy.index).hedge_delay()?;
+        Some(facts.timings.queued? + delay)
+    }
+
+    fn request<'r>(&'r self, client: &'r mut Client, exclude: usize) -> Request<'r> {
+        Request {
+            session: self.session,
+            facts: self.facts,
+            proxy: self.proxy,
+            client: &mut client.stream,
+            early: None,
+            body: None,
+            timer: &mut client.timer,
+            private: &mut client.private,
+            prefer: None,
+            exclude: Some(exclude),
+            hash: self.hash,
+            bound: None,
+            fresh: false,
+            first: client.served == 0,
+        }
+    }
+
+    /// The first server has had its time: the request goes to a second one, where one has room for it. Then the exchange
+    /// goes on.
+    pub async fn race(&self, exchange: &mut Exchange<'_>, current: usize) -> End {
+        let rival = self.begin(exchange.client(), current);
+        exchange.join(rival);
+        exchange.run().await
+    }
+
+    fn begin(&self, client: &mut Client, current: usize) -> Option<Box<Rival>> {
+        let worker = &self.session.worker;
+        let state = worker.state(self.proxy.index);
+        let mut request = self.request(client, current);
+        let Some(slot) = ProxyState::assign_spare(state.clone(), &request.context(Some(current))) else {
+            state.note_hedge(Hedged::WithoutServer);
+            return None;
+        };
+        if !state.may_hedge(rt::now()) {
+            state.note_hedge(Hedged::OverBudget);
+            return None;
+        }
+        let server = self.backend.servers.get(slot.server())?;
+        let Some((step, head)) = self.step(&mut request, server) else {
+            state.note_hedge(Hedged::WithoutServer);
+            return None;
+        };
+        request.count_server(&slot, true);
+        state.note_hedge(Hedged::Begun);
+        self.facts.borrow_mut().hedged = true;
+        let was_idle = matches!(step, Step::Idle(_));
+        let own = self.facts.borrow().orders.get().timeouts;
+        let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
+        let first = request.first;
+        let (link, input, connected) = (None, Buffer::empty(), None);
+        Some(Box::new(Rival { slot, link, step, head, input, expires, connected, was_idle, first }))
+    }
+
+    /// An idle link to the server, or a new connection, and what is to be sent there.
+    fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(Step, Buffer)> {
+        if server.redirect.is_some() || server.connecting.socks4.is_some() {
+            return None;
+        }
+        let mut head = rt::buffer();
+        let plan = request.plan(server).ok()?;
+        let step = match request.idle_link(self.backend, server, plan.identity()) {
+            Some(link) => Step::Idle(link),
+            None => {
+                let place = request.make_room(server).ok()?;
+                let launched = request.launch(server, plan).ok()?;
+                if !head.push(launched.header()) {
+                    return None;
+                }
+                Step::Connecting(launched, place)
+            }
+        };
+        encode_head(self.facts, self.proxy, server, self.says_close, &mut head).ok()?;
+        request.count(server, if matches!(step, Step::Idle(_)) { Tallied::Reuse } else { Tallied::Connect });
+        Some((step, head))
+    }
+
+    /// The second server answers: it takes the place of the first one, whose link is closed.
+    pub fn overtake(&self, client: &mut Client, first: Target, won: Won) -> (Target, Buffer) {
+        let Won { target, input, connected, first_stood } = won;
+        let state = self.session.worker.state(self.proxy.index);
+        let waited = self.facts.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
+        state.note_hedge(Hedged::Won);
+        state.note_latency(|| waited, rt::now());
+        let loser = first.slot.server();
+        drop(first);
+        // How long it would have taken nobody knows: so long at least.
+        ejections::observe(&self.session.worker, self.proxy, loser, || match first_stood {
+            Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
+            Standing::Poor | Standing::Gone => ejections::FAILED,
+        });
+        let request = self.request(client, loser);
+        request.note_server(target.slot.server());
+        request.note_connected(&target.link);
+        {
+            let facts = &mut *self.facts.borrow_mut();
+            facts.hedge_won = true;
+            facts.timings.connected = connected.or(facts.timings.connected);
+        }
+        sticking::remember(self.session, &self.facts.borrow());
+        (target, input)
+    }
+}
+
+/// A second attempt that has won.
+pub struct Won {
+    target: Target,
+    /// What came of its answer.
+    input: Buffer,
+    /// When its connection stood.
+    connected: Option<Moment>,
+    /// How the first attempt stood.
+    first_stood: Standing,
+}
+
+/// What became of a second attempt that did not win, for those who watch servers.
+pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standing) {
+    let proxy = session.worker.proxy(backend);
+    let Some(server) = proxy.server(rival.slot.server()) else { return };
+    if !rival.was_idle {
+        let sign = if rival.connected.is_some() { Sign::Connected } else { Sign::Ill(Symptom::Connection) };
+        crate::check::observe(&session.worker, proxy, server, sign);
+    }
+    if matches!(standing, Standing::Poor | Standing::Gone) {
+        session.worker.state(backend).note_hedge(Hedged::Failed);
+        ejections::observe(&session.worker, proxy, server.index, || ejections::FAILED);
+    }
+}
+
+/// A second attempt under way.
+pub struct Rival {
+    slot: Slot,
+    /// Once there is one.
+    link: Option<Link>,
+    step: Step,
+    /// What is to be sent: a PROXY header if there is one, the request's head.
+    head: Buffer,
+    /// What came of the answer.
+    input: Buffer,
+    /// Until then the connection has to stand.
+    expires: Option<Moment>,
+    connected: Option<Moment>,
+    was_idle: bool,
+    first: bool,
+}
+
+enum Step {
+    Idle(Link),
+    Connecting(Launched, Option<Place>),
+    Writing,
+    Reading,
+    Failed,
+}
+
+impl Rival {
+    /// What it has, once it has won; `None`: nothing.
+    pub fn into_won(self, first_stood: Standing) -> Option<Won> {
+        let Self { slot, link, input, connected, .. } = self;
+        Some(Won { target: Target { slot, link: link? }, input, connected, first_stood })
+    }
+
+    /// Goes on as far as it gets.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Standing {
+        loop {
+            match std::mem::replace(&mut self.step, Step::Failed) {
+                Step::Failed => return Standing::Gone,
+                Step::Idle(link) => self.begin(link),
+                Step::Connecting(mut launched, place) => match Pin::new(&mut launched.connecting).poll(cx) {
+                    Poll::Pending if self.expires.is_some_and(|limit| rt::now() >= limit) => return Standing::Gone,
+                    Poll::Pending => {
+                        self.step = Step::Connecting(launched, place);
+                        return Standing::Awaited;
+                    }
+                    Poll::Ready(Err(_)) => return Standing::Gone,
+                    Poll::Ready(Ok(stream)) => {
+                        let Launched { particulars, generation, .. } = launched;
+                        let first = self.first;
+                        self.begin(Link { particulars, generation, first, place, ..Link::new(stream) });
+                    }
+                },
+                Step::Writing => match self.write(cx) {
+                    Poll::Ready(true) => self.step = Step::Reading,
+                    Poll::Ready(false) => return Standing::Gone,
+                    Poll::Pending => {
+                        self.step = Step::Writing;
+                        return Standing::Awaited;
+                    }
+                },
+                Step::Reading => match self.read(cx) {
+                    Poll::Ready(standing) => return standing,
+                    Poll::Pending => {
+                        self.step = Step::Reading;
+                        return Standing::Awaited;
+                    }
+                },
+            }
+        }
+    }
+
+    /// When it has to be polled at the latest.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.expires.filter(|_| matches!(self.step, Step::Connecting(..)))
+    }
+
+    fn begin(&mut self, link: Link) {
+        (self.link, self.connected, self.step) = (Some(link), Some(rt::now()), Step::Writing);
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(link) = &mut self.link else { return Poll::Ready(false) };
+        while !self.head.is_empty() {
+            match std::task::ready!(link.stream.poll_write_slices(cx, &[IoSlice::new(self.head.data())], false)) {
+                Ok(written) => self.head.consume(written),
+                Err(_) => return Poll::Ready(false),
+            }
+        }
+        self.head = Buffer::empty();
+        Poll::Ready(true)
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Standing> {
+        let Some(link) = &mut self.link else { return Poll::Ready(Standing::Gone) };
+        look(cx, link, &mut self.input, |_| {})
+    }
+}
+
+/// Reads until an answer can be judged.
+pub fn look(cx: &mut Context<'_>, link: &mut Link, input: &mut Buffer, mut note: impl FnMut(usize)) -> Poll<Standing> {
+    loop {
+        if input.capacity() == 0 {
+            *input = rt::buffer();
+        }
+        match link.stream.poll_read(cx, input) {
+            Poll::Pending => {
+                if input.is_empty() {
+                    *input = Buffer::empty();
+                }
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(read)) if read > 0 => note(read),
+            Poll::Ready(_) => return Poll::Ready(Standing::Gone),
+        }
+        match Standing::of(input.data()) {
+            Standing::Awaited => {}
+            known => return Poll::Ready(known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_tells_whether_an_answer_is_worth_having() {
+        let rows: &[(&[u8], Standing)] = &[
+            (b"", Standing::Awaited),
+            (b"HTTP/1.1 20", Standing::Awaited),
+            (b"HTTP/1.1 200", Standing::Good),
+            (b"HTTP/1.1 103 Early", Standing::Good),
+            (b"HTTP/1.0 404 No", Standing::Good),
+            (b"HTTP/1.1 503 Busy", Standing::Poor),
+            (b"HTTP/1.1 500", Standing::Poor),
+            (b"SSH-2.0-OpenSSH", Standing::Poor),
+            (b"HTTP/2.0 200 OK", Standing::Poor),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(Standing::of(bytes), *expected, "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+}
