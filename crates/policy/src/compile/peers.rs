@@ -4,7 +4,7 @@
 use super::Compiler;
 use crate::program::{BindAddress, Peer, Peers, ServerAddress, ServerPort, SharedTable};
 use config::diagnostic::Form;
-use config::spec::{AddressSpec, PeersSpec, Spec};
+use config::spec::{AddressSpec, PeerSpec, PeersSpec, Spec};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -33,6 +33,10 @@ impl Compiler<'_> {
             local: written.local.map(|_| written.local_name.as_str().into()),
             own_address: bind.as_ref().and_then(|bind| reachable(&bind.address)),
             bind,
+            local_at: written.local.map_or(0, |local| {
+                let before = |peer: &&PeerSpec| (peer.span.file, peer.span.line) < (local.file, local.line);
+                written.peers.iter().filter(before).count()
+            }),
             remotes,
             shards: written.shards,
             tables: self.shared_tables(spec, written),

@@ -4,7 +4,7 @@ use super::Compiler;
 use super::peers::{global_name, shares};
 use crate::program::StickTable;
 use config::diagnostic::Form;
-use config::spec::{ProxySpec, Spec, TableKeySpec, TableSpec};
+use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
 
 impl Compiler<'_> {
     /// Collects the tables of all proxies and of all `peers` sections, in the order of the files.
@@ -15,22 +15,26 @@ impl Compiler<'_> {
                 name: proxy.name.value.clone(),
                 proxy: Some(index),
                 written,
-                shared: is_shared(spec, proxy),
+                through: through(spec, proxy),
             })
         });
         let of_sections = spec.sections.peers.iter().flat_map(|section| {
-            section.tables.iter().map(|table| Declared {
+            section.tables.iter().map(move |table| Declared {
                 name: global_name(section, &table.name.value),
                 proxy: None,
                 written: &table.table,
-                shared: shares(section),
+                through: Some(section).filter(|section| shares(section)),
             })
         });
         let mut declared: Vec<Declared<'_>> = of_proxies.chain(of_sections).collect();
         declared.sort_by_key(|one| (one.written.span.file, one.written.span.line));
         let mut tables: Vec<StickTable> = declared
             .iter()
-            .map(|one| StickTable { shared: one.shared, ..StickTable::new(&one.name, one.proxy, one.written) })
+            .map(|one| StickTable {
+                shared: one.through.is_some(),
+                shards: one.through.map_or(0, |section| section.shards),
+                ..StickTable::new(&one.name, one.proxy, one.written)
+            })
             .collect();
         for (at, Declared { name, proxy, written, .. }) in declared.iter().enumerate() {
             let Some(target) = &written.write_to else { continue };
@@ -53,13 +57,14 @@ struct Declared<'a> {
     /// The proxy that declares it, by index.
     proxy: Option<usize>,
     written: &'a TableSpec,
-    shared: bool,
+    /// The section that it is shared through.
+    through: Option<&'a PeersSpec>,
 }
 
-/// Whether the table of a proxy is told to others.
-fn is_shared(spec: &Spec, proxy: &ProxySpec) -> bool {
-    let Some(through) = proxy.stick_table.as_ref().and_then(|table| table.peers.as_ref()) else { return false };
-    spec.sections.peers.iter().any(|section| section.name.value == through.value && shares(section))
+/// The section that the table of a proxy is shared through.
+fn through<'a>(spec: &'a Spec, proxy: &ProxySpec) -> Option<&'a PeersSpec> {
+    let name = &proxy.stick_table.as_ref()?.peers.as_ref()?.value;
+    spec.sections.peers.iter().find(|section| section.name.value == *name && shares(section))
 }
 
 /// The table that a `write-to` names.

@@ -20,6 +20,8 @@ pub struct Peers {
     pub own_address: Option<ServerAddress>,
     /// The others, as written.
     pub remotes: Vec<Peer>,
+    /// How many of them are written before this instance.
+    pub local_at: usize,
     /// Parts that keys are spread over; 0: they are not.
     pub shards: u32,
     /// The tables that it shares: its own in their order, then those of proxies.

@@ -1,6 +1,7 @@
 //! A stick table, ready to be filled (configuration manual, section 11.1), and where each kind of data lies in an entry.
 //! Must never hold an entry.
 
+use base::hash::xxh64;
 use config::spec::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct StickTable {
     pub layout: Layout,
     /// Its updates are told to peers: it keeps their order.
     pub shared: bool,
+    /// Parts that its keys are spread over when peers are told of them; 0: they are not.
+    pub shards: u32,
 }
 
 impl StickTable {
@@ -49,7 +52,22 @@ impl StickTable {
             byte_rate_factor: written.byte_rate_factor.max(1),
             layout: Layout::new(written.store.clone()),
             shared: written.peers.is_some(),
+            shards: 0,
         }
+    }
+
+    /// The part that a key belongs to, from 1, as every HAProxy with a table of that name has it; 0: keys are not spread.
+    pub fn shard(&self, key: &[u8]) -> u32 {
+        if self.shards == 0 {
+            return 0;
+        }
+        let seed = xxh64(self.name.as_bytes(), 0);
+        let hash = match (self.key, key.first_chunk::<4>()) {
+            // Numbers lie here the other way around.
+            (TableKeySpec::Integer, Some(number)) => xxh64(&u32::from_be_bytes(*number).to_le_bytes(), seed),
+            _ => xxh64(key, seed),
+        };
+        (hash % u64::from(self.shards)) as u32 + 1
     }
 
     /// Sees to it that entries hold a number of that kind: what rules store without being told to (`server_id`).
@@ -133,5 +151,45 @@ impl Layout {
         let width = Self::width(kind);
         let start = self.places[kind as usize] as usize + width * element as usize;
         Some(start..start + width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::span::Span;
+
+    #[test]
+    fn keys_are_spread_as_haproxy_spreads_them() {
+        // What `show table` of HAProxy 3.5 tells of tables under `shards 1000`.
+        let rows: &[(&str, TableKeySpec, &[u8], u32)] = &[
+            ("p/t1", TableKeySpec::Text(30), b"hello", 467),
+            ("p/t1", TableKeySpec::Text(30), b"a", 852),
+            ("p/t4", TableKeySpec::Text(40), b"hello", 29),
+            ("f", TableKeySpec::Text(30), b"abc", 772),
+            ("p/t2", TableKeySpec::Ipv4, &[1, 2, 3, 4], 844),
+            ("p/t2", TableKeySpec::Ipv4, &[10, 0, 0, 1], 980),
+            ("p/t3", TableKeySpec::Integer, &[0, 0, 0, 1], 797),
+            ("p/t3", TableKeySpec::Integer, &[0, 0, 3, 232], 887),
+        ];
+        for (name, key, bytes, shard) in rows {
+            let written = TableSpec {
+                span: Span::default(),
+                key: *key,
+                size: 1,
+                expire: None,
+                nopurge: false,
+                recv_only: false,
+                write_to: None,
+                server_key: ServerKeySpec::Name,
+                byte_rate_factor: 1,
+                store: Vec::new(),
+                peers: None,
+            };
+            let mut table = StickTable::new(name, None, &written);
+            assert_eq!(table.shard(bytes), 0);
+            table.shards = 1_000;
+            assert_eq!(table.shard(bytes), *shard, "{name} {}", bytes.escape_ascii());
+        }
     }
 }

@@ -305,7 +305,7 @@ fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table
     let _ = write!(text, "{:#x}: key=", place.number());
     write_key(text, table.plan.key, entry.key);
     let left = if entry.until == Moment::MAX { 0 } else { entry.until.millis_since(rt::now()) };
-    let _ = write!(text, " use={} exp={left} shard=0", entry.trackers);
+    let _ = write!(text, " use={} exp={left} shard={}", entry.trackers, table.plan.shard(entry.key));
     for StoreSpec { kind, elements, period } in &table.plan.layout.stores {
         for element in 0..*elements {
             let name = match kind {
