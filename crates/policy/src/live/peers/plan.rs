@@ -1,5 +1,6 @@
 //! A `peers` section with the tables that it shares, as the exchange needs them. Must never change.
 
+use super::section::{Remote, Setting};
 use crate::live::table::{Table, Tables};
 use crate::program::{Peers, Program};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ pub struct Shared {
     pub table: Arc<Table>,
     /// What peers call it.
     pub name: Box<str>,
+    /// The table that gets what peers tell of it.
+    pub write_to: Option<Arc<Table>>,
 }
 
 /// A section.
@@ -27,9 +30,27 @@ impl Plan {
     pub fn new(section: &Arc<Peers>, tables: &Tables) -> Self {
         let shared = section.tables.iter().filter_map(|shared| {
             let table = tables.get(shared.table)?;
-            Some(Shared { table: Arc::clone(table), name: shared.name.clone() })
+            let write_to = table.plan.write_to.and_then(|target| tables.get(target)).cloned();
+            Some(Shared { table: Arc::clone(table), name: shared.name.clone(), write_to })
         });
         Self { section: Arc::clone(section), tables: shared.collect() }
+    }
+
+    /// What the exchange of the section is about. A message has `limit` bytes at most; `pid` is this process. `None`: it
+    /// is about nothing, as this instance is not in it.
+    pub fn setting(&self, limit: usize, pid: u32) -> Option<Setting> {
+        let section = &self.section;
+        let remotes = section.remotes.iter().map(|peer| Remote { name: peer.name.clone(), shard: peer.shard });
+        Some(Setting {
+            name: section.name.clone(),
+            local: section.local.clone()?,
+            remotes: remotes.collect(),
+            shards: section.shards,
+            tables: self.tables.to_vec(),
+            updates: section.max_updates,
+            limit,
+            pid,
+        })
     }
 
     /// Those of all sections that listen and connect.

@@ -19,7 +19,12 @@ pub struct EntryView<'a> {
     pub(super) now: Moment,
 }
 
-impl EntryView<'_> {
+impl<'a> EntryView<'a> {
+    /// All of them, as the table's layout says.
+    pub fn words(&self) -> &'a [u32] {
+        self.words
+    }
+
     /// An element of a kind of data: a number, or the events of the last period. `None`: it is not stored.
     #[inline]
     pub fn get(&self, kind: DataKind, element: u32) -> Option<u64> {

@@ -1,9 +1,12 @@
 //! What peers are told of a table and what they tell: refreshments in the order of their numbers, and entries that were
 //! learned. Must never number what was learned: it would come back.
 
-use super::{Table, TableKey};
+use super::page::Cursor;
+use super::{EntryView, Table, TableKey, rate};
 use base::moment::Moment;
 use config::spec::DataKind;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::Waker;
 
 /// A refreshment of an entry. Only the last one of an entry is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,24 +21,49 @@ pub struct Update {
     pub until: Moment,
 }
 
+/// Refreshments behind a number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    /// In their order.
+    pub updates: Vec<Update>,
+    /// With them everything is told up to this number.
+    pub up_to: u32,
+}
+
 impl Table {
-    /// The number of the last refreshment: whoever was told all of them waits until it grows.
-    pub fn last_update(&self) -> u32 {
-        self.updates.load(std::sync::atomic::Ordering::Acquire)
+    /// A moment in the milliseconds of rates, as their words have it.
+    pub fn tick(now: Moment) -> u32 {
+        rate::tick(now)
     }
 
-    /// The refreshments behind a number, in their order, `most` at a time. Nothing where the table is not shared, or
-    /// only learns.
-    pub fn updates(&self, after: u32, most: usize) -> Vec<Update> {
+    /// The number of the last refreshment: whoever was told all of them waits until it grows.
+    pub fn last_update(&self) -> u32 {
+        self.updates.load(SeqCst)
+    }
+
+    /// Wakes the task when something is refreshed behind `known`; true: something was already. One task waits at a time.
+    pub fn wait_for_update(&self, known: u32, waker: &Waker) -> bool {
+        self.bell.wait(waker);
+        self.last_update() != known
+    }
+
+    /// The refreshments behind a number, in their order, `most` at a time. None where the table is not shared, or only
+    /// learns.
+    pub fn updates(&self, after: u32, most: usize) -> Told {
+        // A number is given under the lock of a shard, and what has one up to this is found under those locks.
+        let last = self.last_update();
         let mut found: Vec<Update> = Vec::new();
-        if !self.plan.shared || self.plan.recv_only {
-            return found;
+        if !self.plan.shared || self.plan.recv_only || most == 0 {
+            return Told { updates: found, up_to: last };
         }
+        let reach = last.wrapping_sub(after);
         for at in 0..self.parts.len() as u32 {
             let shard = self.shard(at);
             let mut here = Vec::new();
             shard.each_update(after, |slot, number| {
-                here.push((slot, number));
+                if number.wrapping_sub(after) <= reach {
+                    here.push((slot, number));
+                }
                 true
             });
             // The newest come first; of those that are too many, the oldest are told.
@@ -47,8 +75,26 @@ impl Table {
             }));
         }
         found.sort_by_key(|update| update.number.wrapping_sub(after));
+        let up_to = if found.len() < most { last } else { found[most - 1].number };
         found.truncate(most);
-        found
+        Told { updates: found, up_to }
+    }
+
+    /// Hands the entries to `take` that were refreshed here behind a number, looking at `most` places behind the cursor:
+    /// for whoever has very much to tell. `None`: that was all.
+    pub fn page_updates(
+        &self,
+        from: Cursor,
+        most: u32,
+        after: u32,
+        now: Moment,
+        mut take: impl FnMut(EntryView<'_>),
+    ) -> Option<Cursor> {
+        self.page_of_shard(from, most, now, |at, view, shard| {
+            if shard.told_behind(at.slot, after) {
+                take(view);
+            }
+        })
     }
 
     /// A peer has told of an entry: its data are set, element by element, as `data` gives them. It stays until `until`,

@@ -5,6 +5,7 @@
 //! An entry costs 32 bytes, its data (4 bytes a counter, 8 a counter of bytes, 12 a rate), its key (4 bytes for `ip` and
 //! `integer`, 16 for `ipv6`, 16 and the text for the others) and 4 to 8 bytes of index.
 
+mod bell;
 mod entry;
 mod feed;
 mod key;
@@ -17,7 +18,7 @@ mod tests;
 mod tracked;
 
 pub use entry::{EntryMut, EntryView};
-pub use feed::Update;
+pub use feed::{Told, Update};
 pub use key::{TableKey, sample_of, sample_type};
 pub use page::Cursor;
 pub use servers::ServerNames;
@@ -26,8 +27,12 @@ pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 use crate::pattern::Key;
 use crate::program::StickTable;
 use base::moment::Moment;
+use bell::Bell;
 use shard::Shard;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shards of a large table.
@@ -100,6 +105,8 @@ pub struct Table {
     used: AtomicU32,
     /// The number of the last refreshment.
     updates: AtomicU32,
+    /// For whoever tells peers.
+    bell: Bell,
 }
 
 impl Table {
@@ -108,7 +115,8 @@ impl Table {
         let shards = (plan.size / ENTRIES_PER_SHARD).clamp(1, SHARDS).next_power_of_two().min(SHARDS);
         let part = || Part(Mutex::new(Shard::new(plan.key, plan.layout.words())));
         let parts = (0..shards).map(|_| part()).collect();
-        Self { servers: ServerNames::default(), key, parts, used: AtomicU32::new(0), updates: AtomicU32::new(0), plan }
+        let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { servers: ServerNames::default(), key, parts, used, updates, bell: Bell::default(), plan }
     }
 
     /// Entries at this moment, those included that are over and were not yet taken out.
@@ -140,12 +148,20 @@ impl Table {
         self.plan.expire.map_or(Moment::MAX, |life| now.saturating_add(life))
     }
 
-    /// Refreshes an entry, and numbers that where peers are told.
+    /// Refreshes an entry, and numbers that where peers are told. Behind it, when no shard is locked any more, [`Table::ring`].
     #[inline]
     fn touch(&self, shard: &mut Shard, at: u32, now: Moment) {
         shard.refresh(at, self.end(now));
         if self.plan.shared {
-            shard.note_update(at, self.updates.fetch_add(1, Relaxed).wrapping_add(1));
+            shard.note_update(at, self.updates.fetch_add(1, SeqCst).wrapping_add(1));
+        }
+    }
+
+    /// Something was refreshed: whoever tells peers of it is woken.
+    #[inline]
+    fn ring(&self) {
+        if self.plan.shared {
+            self.bell.ring();
         }
     }
 
@@ -184,14 +200,20 @@ impl Table {
         let mut shard = self.shard(at);
         let slot = shard.find(hash, key, now)?;
         self.touch(&mut shard, slot, now);
-        Some(change(&mut self.lend(&mut shard, slot, now)))
+        let result = change(&mut self.lend(&mut shard, slot, now));
+        drop(shard);
+        self.ring();
+        Some(result)
     }
 
     /// Changes the entry of a key, which is refreshed, or made if there is none. `None`: there is no room for one.
     pub fn upsert<T>(&self, key: &TableKey<'_>, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> Option<T> {
         let (_, slot, mut shard) = self.obtain(key.bytes(), now)?;
         self.touch(&mut shard, slot, now);
-        Some(change(&mut self.lend(&mut shard, slot, now)))
+        let result = change(&mut self.lend(&mut shard, slot, now));
+        drop(shard);
+        self.ring();
+        Some(result)
     }
 
     /// Pins the entry of a key, which is refreshed, or made if there is none, and changes it. `None`: there is no room.
@@ -201,6 +223,8 @@ impl Table {
         self.touch(&mut shard, slot, now);
         *shard.trackers_mut(slot) += 1;
         change(&mut self.lend(&mut shard, slot, now));
+        drop(shard);
+        self.ring();
         Some(EntryRef { shard: at, slot })
     }
 
@@ -209,7 +233,10 @@ impl Table {
     pub fn change<T>(&self, at: EntryRef, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> T {
         let mut shard = self.shard(at.shard);
         self.touch(&mut shard, at.slot, now);
-        change(&mut self.lend(&mut shard, at.slot, now))
+        let result = change(&mut self.lend(&mut shard, at.slot, now));
+        drop(shard);
+        self.ring();
+        result
     }
 
     /// Reads a pinned entry.

@@ -1,6 +1,7 @@
 //! Going through a table from outside, some entries at a time: what the runtime API shows, sets and clears. Must never
 //! hold a lock longer than for one page of one shard.
 
+use super::shard::Shard;
 use super::{EntryMut, EntryRef, EntryView, Table};
 use base::moment::Moment;
 
@@ -20,6 +21,17 @@ impl Table {
         now: Moment,
         mut take: impl FnMut(EntryRef, EntryView<'_>),
     ) -> Option<Cursor> {
+        self.page_of_shard(from, most, now, |at, view, _| take(at, view))
+    }
+
+    /// The same, with the shard.
+    pub(super) fn page_of_shard(
+        &self,
+        from: Cursor,
+        most: u32,
+        now: Moment,
+        mut take: impl FnMut(EntryRef, EntryView<'_>, &Shard),
+    ) -> Option<Cursor> {
         if from.shard as usize >= self.parts.len() {
             return None;
         }
@@ -29,7 +41,7 @@ impl Table {
             if shard.is_used(slot) {
                 let view = self.view(&shard, slot, now);
                 if view.until > now || view.trackers > 0 {
-                    take(EntryRef { shard: from.shard, slot }, view);
+                    take(EntryRef { shard: from.shard, slot }, view, &shard);
                 }
             }
         }
@@ -57,7 +69,10 @@ impl Table {
             return None;
         }
         self.touch(&mut shard, at.slot, now);
-        Some(change(&mut self.lend(&mut shard, at.slot, now)))
+        let result = change(&mut self.lend(&mut shard, at.slot, now));
+        drop(shard);
+        self.ring();
+        Some(result)
     }
 
     /// Takes out the entry at a place, if there is one that nobody tracks and that `wanted` agrees to.

@@ -299,6 +299,12 @@ impl Shard {
         }
     }
 
+    /// Whether the last refreshment of an entry happened here and has a number above `after`.
+    pub(super) fn told_behind(&self, at: u32, after: u32) -> bool {
+        let slot = &self.slots[at as usize];
+        slot.trackers & LEARNED == 0 && slot.update.wrapping_sub(after) as i32 > 0
+    }
+
     /// Whether there is an entry at that place.
     pub(super) fn is_used(&self, at: u32) -> bool {
         self.slots.get(at as usize).is_some_and(|slot| slot.older != FREE)

@@ -107,7 +107,7 @@ fn peers_are_told_of_the_last_refreshment_of_each_entry_and_not_of_what_they_tol
     let words = [41];
     assert!(table.learn(&TableKey::integer(9), at(0), at(50), [(DataKind::Gpc0, 0, &words[..])]));
     let numbers = |after, most| -> Vec<(u32, u8)> {
-        table.updates(after, most).iter().map(|update| (update.number, update.key[3])).collect()
+        table.updates(after, most).updates.iter().map(|update| (update.number, update.key[3])).collect()
     };
     assert_eq!(numbers(0, 10), [(2, 2), (3, 3), (4, 1)]);
     assert_eq!((numbers(2, 1), numbers(4, 10)), (vec![(3, 3)], vec![]));

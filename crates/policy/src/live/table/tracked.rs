@@ -69,6 +69,8 @@ impl Tracked {
         let mut entry = self.table.lend(&mut shard, self.at.slot, now);
         entry.decrement(DataKind::ConnCur);
         change(&mut entry);
+        drop(shard);
+        self.table.ring();
     }
 }
 
