@@ -180,8 +180,3 @@ fn key(spec: TableKeySpec, bytes: &[u8]) -> Option<TableKey<'_>> {
         TableKeySpec::Binary(length) => (bytes.len() == length as usize).then_some(TableKey::Long(bytes)),
     }
 }
-
-/// The part of the keys that one belongs to, from 1: the same on every instance.
-pub fn shard(key: &[u8], shards: u32) -> u32 {
-    base::hash::xxh32(key, 0) % shards.max(1) + 1
-}

@@ -11,7 +11,6 @@ mod teaching;
 #[cfg(test)]
 mod tests;
 
-pub use form::shard;
 pub use plan::{Plan, Shared};
 pub use section::{End, Heard, Remote, Section, Setting, Ticket};
 pub use status::{LastStatus, LearnState, PeerStatus, SectionStatus, TableStatus};

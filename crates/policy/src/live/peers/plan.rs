@@ -45,7 +45,6 @@ impl Plan {
             name: section.name.clone(),
             local: section.local.clone()?,
             remotes: remotes.collect(),
-            shards: section.shards,
             tables: self.tables.to_vec(),
             updates: section.max_updates,
             limit,

@@ -35,8 +35,6 @@ pub struct Setting {
     pub local: Box<str>,
     /// The others.
     pub remotes: Vec<Remote>,
-    /// Parts that keys are spread over; 0: they are not.
-    pub shards: u32,
     /// What is shared.
     pub tables: Vec<Shared>,
     /// Updates in a row.
@@ -365,8 +363,7 @@ impl Section {
     pub fn say(&mut self, ticket: Ticket, out: &mut Vec<u8>, now: Moment, most: usize) -> Result<bool, End> {
         let remote = self.setting.remotes.get(ticket.peer);
         let shard = remote.map_or(0, |remote| remote.shard);
-        let parts = if shard <= self.setting.shards { self.setting.shards } else { 0 };
-        let manner = Manner { complete: self.is_complete(), shard: (shard, parts), updates: self.setting.updates };
+        let manner = Manner { complete: self.is_complete(), shard, updates: self.setting.updates };
         let Some((session, mut around, status)) = self.split(ticket, now) else { return Err(End::Replaced) };
         if now >= session.heard + PATIENCE {
             status.no_heartbeat = status.no_heartbeat.wrapping_add(1);

@@ -5,6 +5,7 @@ use super::form;
 use super::names;
 use super::plan::Shared;
 use super::teaching::Teaching;
+use crate::live::table::Table;
 use base::moment::Moment;
 use std::time::Duration;
 use wire::peers::{Control, Definition, Malformed, Message, Update, ack, decode, definition};
@@ -232,17 +233,16 @@ impl Session {
 pub(super) struct Manner {
     /// Everything there is was learned here.
     pub(super) complete: bool,
-    /// The part of the keys that the peer gets, and how many parts there are; 0: all.
-    pub(super) shard: (u32, u32),
+    /// The part of the keys that the peer gets, from 1; 0: all of them.
+    pub(super) shard: u32,
     /// Updates in a row.
     pub(super) updates: usize,
 }
 
 impl Manner {
-    /// Whether the peer gets a key.
-    pub(super) fn takes(&self, key: &[u8]) -> bool {
-        let (part, parts) = self.shard;
-        part == 0 || parts == 0 || form::shard(key, parts) == part
+    /// Whether the peer gets a key of a table.
+    pub(super) fn takes(&self, table: &Table, key: &[u8]) -> bool {
+        self.shard == 0 || table.plan.shard(key) == self.shard
     }
 }
 

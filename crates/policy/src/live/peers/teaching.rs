@@ -115,7 +115,7 @@ impl Teaching {
             let told = table.updates(reach.pushed, manner.updates.clamp(1, FAR as usize));
             let has_confirmed_all = reach.acked == reach.pushed;
             reach.pushed = told.up_to;
-            if !told.updates.iter().any(|update| manner.takes(&update.key)) {
+            if !told.updates.iter().any(|update| manner.takes(table, &update.key)) {
                 if has_confirmed_all {
                     reach.acked = reach.pushed;
                 }
@@ -123,7 +123,7 @@ impl Teaching {
                 continue;
             }
             let Some(definition) = self.select(out, around, index) else { continue };
-            for update in told.updates.iter().filter(|update| manner.takes(&update.key)) {
+            for update in told.updates.iter().filter(|update| manner.takes(&around.tables[index].table, &update.key)) {
                 let follows = self.last == Some(update.number.wrapping_sub(1));
                 let number = (!follows).then_some(update.number);
                 let entry = Entry { number, key: &update.key, words: &update.words, until: update.until };
@@ -172,7 +172,7 @@ impl Teaching {
             let (names, now) = (&mut self.names, around.now);
             let table = &tables[index].table;
             cursor = table.page_updates(from, PAGE, after, now, |view| {
-                if manner.takes(view.key) {
+                if manner.takes(table, view.key) {
                     let entry = Entry { number: Some(after), key: view.key, words: view.words(), until: view.until };
                     form::tell(out, &definition, (index, table), names, &entry, now);
                 }
@@ -210,7 +210,7 @@ impl Teaching {
             let Some(definition) = self.select(out, around, table) else { break };
             let (names, now, origin) = (&mut self.names, around.now, around.reach[table].origin);
             let mut take = |key: &[u8], words: &[u32], until: Moment| {
-                if manner.takes(key) {
+                if manner.takes(&shared.table, key) {
                     let entry = Entry { number: Some(origin), key, words, until };
                     form::tell(out, &definition, (table, &shared.table), names, &entry, now);
                 }

@@ -204,7 +204,7 @@ fn keys_are_spread_over_shards() {
     net.until(|net| (0..200).all(|key| has(net, 1, key) || has(net, 2, key)));
     net.run(Duration::from_secs(5));
     for key in 0..200_u32 {
-        let part = shard(&key.to_be_bytes(), 2) as usize;
+        let part = net.nodes[0].table.plan.shard(&key.to_be_bytes()) as usize;
         assert!(has(&net, part, key) && !has(&net, 3 - part, key), "{key}");
     }
     assert!((0..200).filter(|key| has(&net, 1, *key)).count() > 60);

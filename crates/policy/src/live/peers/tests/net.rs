@@ -76,14 +76,14 @@ pub(super) struct Net {
 
 /// A section of `names`, one of which is its own.
 pub(super) fn section(names: &[&str], own: usize, shards: &[u32], plan: &StickTable, now: Moment, older: bool) -> Node {
-    let table = Arc::new(Table::new(plan.clone(), Key::new(own as u64)));
+    let parts = shards.iter().copied().max().unwrap_or(0);
+    let table = Arc::new(Table::new(StickTable { shards: parts, ..plan.clone() }, Key::new(own as u64)));
     let others = names.iter().enumerate().filter(|(at, _)| *at != own);
     let remotes = others.map(|(at, name)| Remote { name: (*name).into(), shard: shards.get(at).copied().unwrap_or(0) });
     let setting = Setting {
         name: "p".into(),
         local: names[own].into(),
         remotes: remotes.collect(),
-        shards: shards.iter().copied().max().unwrap_or(0),
         tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None }],
         updates: 200,
         limit: 16_384,
