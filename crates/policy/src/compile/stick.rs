@@ -96,7 +96,7 @@ fn stick_key(parsing: &Parsing<'_>, words: &mut Words<'_>) -> Result<Expression,
     };
     let name = first.text.split(['(', ',']).next().unwrap_or_default();
     let Some(fetch) = crate::fetch::ROWS.find(name) else { return Err(error) };
-    let needs = fetch.needs.unwrap_or_else(|| fetch.places.needs());
+    let needs = fetch.wanted();
     let when = if parsing.is_request() { "during request" } else { "for 'store-response'" };
     let message =
         format!("fetch method '{name}' extracts information from '{needs}', none of which is available {when}.");

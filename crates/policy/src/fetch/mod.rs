@@ -136,13 +136,26 @@ impl Fetch {
         !self.places.has(Place::Connection) && rows.any(|row| row.name == self.name)
     }
 
+    /// What it needs, in HAProxy's words.
+    pub fn wanted(&self) -> &'static str {
+        match (self.needs, self.places.needs()) {
+            (Some(needs), _) => needs,
+            (None, "HTTP request headers") if self.is_layer6() => "request buffer",
+            (None, "HTTP response headers") if self.is_layer6() => "response buffer",
+            (None, "HTTP request headers,HTTP response headers") if self.is_layer6() => {
+                "request buffer,response buffer"
+            }
+            (None, needs) => needs,
+        }
+    }
+
     /// HAProxy's sentence when it may not stand at that place.
     pub fn refusal(&self, place: Place) -> Option<String> {
         (!self.places.has(place)).then(|| {
             format!(
                 "sample fetch <{}> may not be reliably used here because it needs '{}' which is not available here",
                 self.name,
-                self.needs.unwrap_or_else(|| self.places.needs())
+                self.wanted()
             )
         })
     }

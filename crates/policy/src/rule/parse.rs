@@ -163,7 +163,7 @@ impl Parsing<'_> {
         let text = first.map_or("", |word| word.text.as_str());
         let name = text.split(['(', ',']).next().unwrap_or_default();
         let Some(fetch) = crate::fetch::ROWS.find(name) else { return Err(error) };
-        let needs = fetch.needs.unwrap_or_else(|| fetch.places.needs());
+        let needs = fetch.wanted();
         let own = &text[..text.find("),").map_or(text.len(), |at| at + 1)];
         let message =
             format!("fetch method '{own}' extracts information from '{needs}', none of which is available here");

@@ -10,19 +10,19 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-const CLIENTS: usize = 16;
+pub const CLIENTS: usize = 16;
 
 /// A server that counts the requests that it has at once.
-struct Origin {
-    port: u16,
+pub struct Origin {
+    pub port: u16,
     served: AtomicUsize,
     inside: AtomicUsize,
-    most: AtomicUsize,
+    pub most: AtomicUsize,
 }
 
 impl Origin {
     /// The first `gathered` requests are answered `together` at a time: none of them before as many are there.
-    fn start(gathered: usize, together: usize) -> Arc<Self> {
+    pub fn start(gathered: usize, together: usize) -> Arc<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let (served, inside, most) = Default::default();
@@ -57,7 +57,7 @@ impl Origin {
         }
     }
 
-    fn served(&self) -> usize {
+    pub fn served(&self) -> usize {
         self.served.load(SeqCst)
     }
 }
@@ -141,7 +141,7 @@ fn connections_of_the_process_keep_to_its_rate() {
 }
 
 /// A command to the stats socket, and its answer.
-fn command(socket: &str, line: &str) -> String {
+pub fn command(socket: &str, line: &str) -> String {
     let mut stream = UnixStream::connect(socket).expect("the stats socket");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream.write_all(line.as_bytes()).expect("sent");

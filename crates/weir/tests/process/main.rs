@@ -7,6 +7,7 @@ mod balancers;
 mod check;
 mod command_line;
 mod condition;
+mod counts;
 mod crowd;
 mod demonstration;
 mod exhaustion;
