@@ -26,6 +26,7 @@ use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
 use crate::service::log::{Logger, Targets};
+use crate::service::peers::PeerSocket;
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
 use crate::session::Session;
@@ -55,6 +56,8 @@ pub struct Shared {
     pub resolving: Resolving,
     /// Mails that wait.
     pub outbox: crate::service::mail::Outbox,
+    /// What is shared with other instances.
+    pub exchange: crate::service::peers::Exchange,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -114,6 +117,7 @@ impl Shared {
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(&program),
             outbox: crate::service::mail::Outbox::default(),
+            exchange: crate::service::peers::Exchange::new(&program, &live),
             program,
             counters,
             live,
@@ -185,8 +189,8 @@ impl Shared {
     }
 
     /// Remembers which sockets the process listens on, without keeping them open. Only the first call has an effect.
-    pub fn know_sockets(&self, sockets: &[Listening], runtime: &[Opened]) {
-        let _ = self.sockets.set(Sockets::of(sockets, runtime));
+    pub fn know_sockets(&self, sockets: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) {
+        let _ = self.sockets.set(Sockets::of(sockets, runtime, peers));
     }
 
     /// The sockets that the process listens on; none before [`Shared::know_sockets`].
@@ -446,6 +450,11 @@ impl Worker {
     pub(crate) fn leave_relay(&self) {
         self.shared.leave(self.id);
         self.tell_if_drained();
+    }
+
+    /// Somebody else on this worker may have to do with connections: a soft stop has not ended before that is over.
+    pub(crate) fn begin_accepting(&self) {
+        self.shared.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
     /// This worker accepts nobody any more.

@@ -9,8 +9,9 @@ use config::span::Span;
 use config::spec::{ProxyKind, Spec};
 use engine::listener::Listening;
 use engine::service::log::{Reception, RelaySocket};
+use engine::service::peers::PeerSocket;
 use engine::service::runtime::Opened;
-use policy::program::{Bind, BindAddress, LogForward, Program, Proxy, Segments, SocketBuffers};
+use policy::program::{Bind, BindAddress, LogForward, Peers, Program, Proxy, Segments, SocketBuffers};
 use rt::net::{Address, BindOptions, Datagram, KeepAlive, ListeningSocket};
 use std::io;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Sockets {
     pub runtime: Vec<Opened>,
     /// Those of relays of log lines.
     pub relays: Vec<RelaySocket>,
+    /// Those that peers come in at.
+    pub peers: Vec<PeerSocket>,
 }
 
 /// What older processes contribute.
@@ -59,6 +62,7 @@ enum Owner<'a> {
     Runtime,
     /// A relay of log lines, and whether it takes datagrams there.
     Relay(&'a LogForward, bool),
+    Peers(&'a Peers),
 }
 
 /// Opens all sockets, those that an older process has handed over first. Where an address is taken, the predecessors are
@@ -115,7 +119,11 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
         let streams = relay.binds.iter().map(move |bind| wanted(bind, false));
         streams.chain(relay.datagrams.iter().map(move |bind| wanted(bind, true)))
     });
-    proxies.chain(runtime).chain(relays).collect()
+    let peers = program.peers.iter().filter(|section| section.is_active()).filter_map(move |section| {
+        let around = Surroundings { reuse_port, ..Surroundings::default() };
+        section.bind.as_ref().map(|bind| Wanted { bind, around, owner: Owner::Peers(section), index: bind.index })
+    });
+    proxies.chain(runtime).chain(relays).chain(peers).collect()
 }
 
 /// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
@@ -148,6 +156,7 @@ fn attempt(
                             let kind = Reception::Connections(socket);
                             opened.relays.push(RelaySocket { relay: relay.index, kind });
                         }
+                        Owner::Peers(section) => opened.peers.push(PeerSocket { section: section.index, socket }),
                     }
                 }
                 false
@@ -275,6 +284,7 @@ fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
             let lines = if is_datagram { &relay.datagrams } else { &relay.binds };
             lines.get(wanted.index)
         }),
+        Owner::Peers(section) => spec.sections.peers.get(section.index).and_then(|section| section.bind.as_ref()),
     };
     line.map_or(Span::default(), |line| line.span)
 }
@@ -285,6 +295,7 @@ fn owner(owner: Owner<'_>) -> String {
         Owner::Proxy(proxy) => proxy,
         Owner::Runtime => return "frontend GLOBAL".to_owned(),
         Owner::Relay(relay, _) => return format!("frontend {}", relay.name),
+        Owner::Peers(section) => return format!("peers section {}", section.local.as_deref().unwrap_or(&section.name)),
     };
     let kind = match proxy.kind {
         ProxyKind::Frontend => "frontend",

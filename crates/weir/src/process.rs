@@ -1,7 +1,7 @@
 //! One run, in its order: arguments, files, configuration, limits, sockets, background, process number, serving, end.
 //! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
 
-use crate::arguments::{Settings, WorkerSeat};
+use crate::arguments::{Farewell, Settings, WorkerSeat};
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared, Refused};
 use crate::machine::{self, Machine};
@@ -100,6 +100,7 @@ fn launch(
     limit_memory(settings.memory, &program.global, messages)?;
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
     let predecessors = Predecessors::new(if is_first { &settings.predecessors } else { &[] });
+    let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == Farewell::Finish);
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(&program, &spec, &sources, reuse_port, &mut older);
@@ -109,13 +110,13 @@ fn launch(
         messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
     }
     drop(inherited);
-    let listeners::Sockets { proxies: sockets, runtime, relays } = opened.map_err(|errors| {
+    let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened.map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(error));
         messages.alert("Some protocols failed to start their listeners! Exiting.");
         Refused
     })?;
     // A process that serves the runtime API alone is one.
-    if sockets.is_empty() && runtime.is_empty() && relays.is_empty() {
+    if sockets.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(Refused);
     }
@@ -173,6 +174,8 @@ fn launch(
         sockets,
         runtime,
         relays,
+        peers,
+        succeeds,
         host,
         machine,
         starter,

@@ -9,6 +9,7 @@ use crate::worker::Master;
 use config::spec::Spec;
 use engine::listener::Listening;
 use engine::service::log::{Problem, RelaySocket, Targets};
+use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
 use engine::worker::Shared;
 use policy::live::Live;
@@ -39,6 +40,10 @@ pub struct Service {
     pub runtime: Vec<Opened>,
     /// The sockets of relays of log lines.
     pub relays: Vec<RelaySocket>,
+    /// The sockets that peers come in at.
+    pub peers: Vec<PeerSocket>,
+    /// An older process of this instance leaves for this one.
+    pub succeeds: bool,
     /// What the runtime API tells of this run.
     pub host: Host,
     /// How the workers run.
@@ -66,6 +71,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         sockets,
         runtime,
         relays,
+        peers,
+        succeeds,
         host,
         machine,
         starter,
@@ -100,12 +107,16 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     shared.host = host;
     shared.know_specification(written);
     let shared = Arc::new(shared);
-    shared.know_sockets(&sockets, &runtime);
+    shared.know_sockets(&sockets, &runtime, &peers);
+    if succeeds {
+        shared.exchange.expect_predecessor();
+    }
     if let Some(last_step) = last_step {
         last_step(starter.as_ref(), messages)?;
     }
     let runtime = Mutex::new(runtime);
     let relays = Mutex::new(shares(relays, workers));
+    let peers = Mutex::new(by_worker(peers, workers));
     let start = Start(Mutex::new(Some((workers, sockets.into()))));
     let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));
     let (starter, master) = (Mutex::new(starter), Mutex::new(master));
@@ -115,6 +126,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         // One worker serves the runtime API.
         let runtime = if worker == 0 { std::mem::take(&mut *lock(&runtime)) } else { Vec::new() };
         let relays = lock(&relays).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
+        let peers = lock(&peers).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
         let (starter, master) = if worker == 0 { (lock(&starter).take(), lock(&master).take()) } else { (None, None) };
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
         if let Some(companion) = &companion {
@@ -123,6 +135,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         Box::pin(async move {
             engine::serve(shared, sockets).await;
             engine::service::log::start_relays(relays);
+            engine::service::peers::start(peers);
             engine::service::runtime::process::start(runtime);
             if worker == 0 {
                 life.live(starter, master).await;
@@ -141,6 +154,15 @@ fn shares(relays: Vec<RelaySocket>, workers: usize) -> Vec<Vec<RelaySocket>> {
     let mut shares: Vec<Vec<RelaySocket>> = (0..workers).map(|_| Vec::new()).collect();
     for (number, socket) in relays.into_iter().enumerate() {
         shares[number % workers].push(socket);
+    }
+    shares
+}
+
+/// The sockets of peers by the worker that serves their section.
+fn by_worker(sockets: Vec<PeerSocket>, workers: usize) -> Vec<Vec<PeerSocket>> {
+    let mut shares: Vec<Vec<PeerSocket>> = (0..workers).map(|_| Vec::new()).collect();
+    for socket in sockets {
+        shares[worker_of(socket.section, workers)].push(socket);
     }
     shares
 }

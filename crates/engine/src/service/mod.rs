@@ -4,6 +4,7 @@ mod bare;
 pub(crate) mod ejections;
 pub mod log;
 pub(crate) mod mail;
+pub mod peers;
 pub mod runtime;
 pub(crate) mod shutting;
 pub(crate) mod transitions;

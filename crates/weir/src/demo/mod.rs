@@ -66,6 +66,8 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
         sockets: sockets.proxies,
         runtime: sockets.runtime,
         relays: sockets.relays,
+        peers: sockets.peers,
+        succeeds: false,
         host: Host::default(),
         machine: Machine::default(),
         starter: None,

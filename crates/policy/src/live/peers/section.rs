@@ -375,10 +375,12 @@ impl Section {
         Ok(session.teaching.has_more)
     }
 
-    /// When [`Section::say`] is to be called for a connection though nothing has happened.
-    pub fn say_at(&self, ticket: Ticket) -> Option<Moment> {
+    /// When [`Section::say`] is to be called for a connection though nothing has happened. `blocked`: the peer does not
+    /// take what it was told already; then it is when the connection has to end unless something is heard.
+    pub fn say_at(&self, ticket: Ticket, blocked: bool) -> Option<Moment> {
         let session = self.peers.get(ticket.peer)?.session.as_ref()?;
-        (session.generation == ticket.generation).then(|| session.deadline())
+        let at = if blocked { session.heard + PATIENCE } else { session.deadline() };
+        (session.generation == ticket.generation).then_some(at)
     }
 
     /// A connection has ended, or was not made. `random` spreads the next attempts of many.
@@ -465,13 +467,14 @@ impl Peer {
             told.names_learned = session.names_learned();
         }
         let status = |(index, (shared, reach)): (usize, (&Shared, &Reach))| {
-            let (remote_id, remote_data, last_get) = session.map_or((0, 0, 0), |session| session.remote(index));
+            let told = session.map_or((0, 0, 0, 0), |session| session.remote(index));
+            let (remote_id, remote_data, last_get, last_acked) = told;
             TableStatus {
                 name: shared.table.plan.name.clone(),
                 local_id: index as u64 + 1,
                 remote_id,
                 remote_data,
-                last_acked: reach.acked,
+                last_acked,
                 last_pushed: reach.pushed,
                 last_get,
                 teaching_origin: reach.origin,

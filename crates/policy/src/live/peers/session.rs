@@ -33,6 +33,8 @@ struct Remote {
     /// The table is the same here.
     fits: bool,
     last: u32,
+    /// The last one that was confirmed.
+    confirmed: u32,
 }
 
 /// What messages lead to.
@@ -115,12 +117,12 @@ impl Session {
         (self.heard + PATIENCE).min(self.said + HEARTBEAT)
     }
 
-    /// What the peer has told of a table: its number, the kinds of data, the last update.
-    pub(super) fn remote(&self, table: usize) -> (u64, u64, u32) {
+    /// What the peer has told of a table: its number, the kinds of data, the last update, the last one that was confirmed.
+    pub(super) fn remote(&self, table: usize) -> (u64, u64, u32, u32) {
         let remote = self.remotes.get(table).and_then(Option::as_ref);
-        remote.map_or((0, 0, 0), |remote| {
+        remote.map_or((0, 0, 0, 0), |remote| {
             let bits = remote.definition.stores.iter().fold(0, |bits, store| bits | 1 << store.kind);
-            (remote.definition.id, bits, remote.last)
+            (remote.definition.id, bits, remote.last, remote.confirmed)
         })
     }
 
@@ -178,14 +180,14 @@ impl Session {
         self.current = around.tables.iter().position(|shared| shared.name.as_bytes() == definition.name);
         let Some(index) = self.current else { return Ok(()) };
         let fits = form::fits(&around.tables[index].table.plan, &definition);
-        let last = self.remotes[index].as_ref().map_or(0, |before| before.last);
+        let (last, confirmed) = self.remotes[index].as_ref().map_or((0, 0), |before| (before.last, before.confirmed));
         // A number means one table alone.
         for other in self.remotes.iter_mut() {
             if other.as_ref().is_some_and(|other| other.definition.id == definition.id) {
                 *other = None;
             }
         }
-        self.remotes[index] = Some(Remote { definition, fits, last });
+        self.remotes[index] = Some(Remote { definition, fits, last, confirmed });
         Ok(())
     }
 
@@ -210,9 +212,10 @@ impl Session {
         if std::mem::take(&mut self.asks) {
             Control::ResyncRequest.encode(out);
         }
-        for (pending, remote) in self.acks.iter_mut().zip(&self.remotes) {
+        for (pending, remote) in self.acks.iter_mut().zip(&mut self.remotes) {
             if let (Some(number), Some(remote)) = (pending.take(), remote) {
                 ack(out, remote.definition.id, number);
+                remote.confirmed = number;
             }
         }
         self.teaching.say(out, around, most, manner);

@@ -71,7 +71,7 @@ pub struct TableStatus {
     pub remote_id: u64,
     /// The kinds of data that the peer tells, by their bits.
     pub remote_data: u64,
-    /// The last update that the peer has confirmed.
+    /// The last update of the peer's that it was told to have been heard.
     pub last_acked: u32,
     /// The last one that it was told.
     pub last_pushed: u32,

@@ -48,9 +48,9 @@ fn silence_ends_a_connection_and_what_is_no_message_too() {
     let ticket = node.section.greeted(&hello(1, "a", "b"), now()).unwrap();
     let mut out = Vec::new();
     let later = now() + Duration::from_secs(3);
-    assert_eq!(node.section.say_at(ticket), Some(later));
+    assert_eq!(node.section.say_at(ticket, false), Some(later));
     assert_eq!((node.section.say(ticket, &mut out, later, 100), &out[..]), (Ok(false), &[0, 4][..]));
-    assert_eq!(node.section.say_at(ticket), Some(now() + Duration::from_secs(5)));
+    assert_eq!(node.section.say_at(ticket, false), Some(now() + Duration::from_secs(5)));
     assert_eq!(node.section.say(ticket, &mut out, now() + Duration::from_secs(5), 100), Err(End::Silent));
     for (bytes, why) in [
         (&[0, 9][..], Malformed::Unknown),
