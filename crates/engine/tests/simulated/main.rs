@@ -13,6 +13,7 @@ mod bodies;
 mod chaos;
 mod checks;
 mod connecting;
+mod dying;
 mod ejections;
 mod filters;
 mod half_close;

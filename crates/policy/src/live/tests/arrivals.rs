@@ -12,7 +12,7 @@ const ALGORITHMS: [BalanceSpec; 5] = [
 ];
 
 /// A server for the next place, as `add server` would make it.
-fn another(index: usize, weight: u32, maxconn: u32) -> program::Server {
+pub(super) fn another(index: usize, weight: u32, maxconn: u32) -> program::Server {
     let program = compiled(&spec(vec![plan(BalanceSpec::RoundRobin, &[Plan(weight, maxconn, 0)])]));
     let mut server = program.proxies[0].server(0).unwrap().clone();
     (server.index, server.id) = (index, index as u32 + 1);

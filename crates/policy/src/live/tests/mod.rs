@@ -7,6 +7,7 @@ mod lists;
 mod model;
 mod outliers;
 mod scenarios;
+mod shares;
 mod states;
 mod threads;
 
