@@ -12,6 +12,7 @@ pub mod convert;
 pub mod crypt;
 pub mod expression;
 pub mod fetch;
+pub mod former;
 pub mod key;
 pub mod live;
 pub mod log_format;

@@ -1,6 +1,7 @@
 //! The clock, and a random number, for whoever runs outside of a worker. Must never be read by a task,
 //! which asks its worker.
 
+use base::moment::Moment;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A moment of the monotonic clock.
@@ -22,6 +23,11 @@ impl Point {
     pub fn remaining(self, after: Duration) -> Duration {
         after.saturating_sub(self.elapsed())
     }
+}
+
+/// Now, by the clock that workers will have.
+pub fn moment() -> Moment {
+    crate::sys::clock::monotonic()
 }
 
 /// A random number of the kernel for whoever runs outside of a worker: what hashes are keyed with, say. Each call gives

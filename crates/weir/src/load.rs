@@ -3,6 +3,7 @@
 
 use crate::arguments::Settings;
 use crate::detected;
+use crate::former::FormerStates;
 use crate::host;
 use crate::messages::Messages;
 use crate::processors;
@@ -14,9 +15,12 @@ use config::environment::Environment;
 use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
+use engine::service::former::Former;
 use policy::Limits;
+use policy::live::Live;
 use policy::processors::Plan;
 use policy::program::Program;
+use std::collections::BTreeMap;
 
 /// A configuration that can be served.
 pub struct Prepared {
@@ -32,6 +36,10 @@ pub struct Prepared {
     pub threads: Plan,
     /// What is given up before it is served.
     pub rights: Rights,
+    /// The live state, where servers go on from that of another process.
+    pub live: Option<Live>,
+    /// What is left to take over of their former states.
+    pub former: Vec<Former>,
 }
 
 /// The configuration cannot be used; why has been said.
@@ -62,7 +70,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
 fn resolver(sources: &Sources, environment: &Environment, settings: &Settings) -> SystemResolver {
     let files = sources.0.iter().map(|file| file.name.clone()).collect();
     let surroundings = Surroundings { environment: host::variables(environment), hostname: host::name() };
-    SystemResolver { ipv4_only: settings.ipv4_only, files, surroundings }
+    SystemResolver { ipv4_only: settings.ipv4_only, files, last_addresses: BTreeMap::new(), surroundings }
 }
 
 /// What the reader of the language has to know of this run.
@@ -94,6 +102,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
             found.push(Diagnostic::new(Severity::Notice, server.span, sentence));
         }
     }
+    let former = FormerStates::read(&spec);
+    resolver.last_addresses = former.addresses();
     let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
     messages.report(&in_order(found, &sources), &sources);
     conclude(messages)?;
@@ -101,11 +111,13 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("config : Fatal errors found in configuration.");
         return Err(Refused);
     };
+    let live = former.is_asked_for().then(|| Live::new(&program, rt::clock::seed()));
+    let former = former.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
     if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources, environment, threads, rights })
+    Ok(Prepared { program, spec, sources, environment, threads, rights, live, former })
 }
 
 /// What the command line changes in what was written.

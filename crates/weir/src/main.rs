@@ -6,6 +6,7 @@ mod demo;
 mod detected;
 mod dump;
 mod files;
+mod former;
 mod help;
 mod host;
 mod libraries;

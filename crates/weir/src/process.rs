@@ -95,7 +95,7 @@ fn launch(
     master: Option<Master>,
     messages: &mut Messages,
 ) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources, mut environment, threads, rights } = prepared;
+    let Prepared { program, spec, sources, mut environment, threads, rights, live, former } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
@@ -170,6 +170,8 @@ fn launch(
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
+        live,
+        former,
         written: spec,
         sockets,
         runtime,

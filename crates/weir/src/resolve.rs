@@ -7,6 +7,7 @@ use config::spec::{AddressSpec, Family, HostSpec, Spec};
 use policy::Resolver;
 use policy::log_format::Record;
 use policy::sample::{Probes, ProcessFacts, Transport, Value};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// The system's resolver.
@@ -15,6 +16,8 @@ pub struct SystemResolver {
     pub ipv4_only: bool,
     /// The names of the configuration's files.
     pub files: Vec<String>,
+    /// The addresses that servers had in the process before this one, by backend and server.
+    pub last_addresses: BTreeMap<(String, String), IpAddr>,
     /// What expressions are told that are evaluated meanwhile.
     pub surroundings: Surroundings,
 }
@@ -119,6 +122,13 @@ impl Resolver for SystemResolver {
         wall()
     }
 
+    fn last_address(&mut self, backend: &str, server: &str) -> Option<IpAddr> {
+        if self.last_addresses.is_empty() {
+            return None;
+        }
+        self.last_addresses.get(&(backend.to_owned(), server.to_owned())).copied()
+    }
+
     fn has_namespace(&mut self, name: &str) -> bool {
         rt::net::Namespace::open(name).is_ok()
     }
@@ -172,11 +182,15 @@ mod tests {
 
     #[test]
     fn literal_addresses_need_no_server_of_names() {
-        let mut resolver =
-            SystemResolver { ipv4_only: false, files: Vec::new(), surroundings: Surroundings::default() };
-        assert_eq!(resolver.resolve("127.0.0.1", Family::Unspecified), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        assert!(resolver.resolve("127.0.0.1", Family::V6).is_err());
-        let mut resolver = SystemResolver { ipv4_only: true, files: Vec::new(), surroundings: Surroundings::default() };
-        assert!(resolver.resolve("::1", Family::Unspecified).is_err());
+        let resolver = |ipv4_only| SystemResolver {
+            ipv4_only,
+            files: Vec::new(),
+            last_addresses: BTreeMap::new(),
+            surroundings: Surroundings::default(),
+        };
+        let mut resolver_of_both = resolver(false);
+        assert_eq!(resolver_of_both.resolve("127.0.0.1", Family::Unspecified), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        assert!(resolver_of_both.resolve("127.0.0.1", Family::V6).is_err());
+        assert!(resolver(true).resolve("::1", Family::Unspecified).is_err());
     }
 }

@@ -8,6 +8,7 @@ use crate::messages::Messages;
 use crate::worker::Master;
 use config::spec::Spec;
 use engine::listener::Listening;
+use engine::service::former::Former;
 use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
@@ -32,6 +33,10 @@ pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Resu
 pub struct Service {
     /// What is served.
     pub program: Program,
+    /// Its live state, where servers go on from that of another process.
+    pub live: Option<Live>,
+    /// What is left to take over of their former states.
+    pub former: Vec<Former>,
     /// What that was made of.
     pub written: Spec,
     /// Where.
@@ -67,6 +72,8 @@ pub struct Service {
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let Service {
         program,
+        live,
+        former,
         written,
         sockets,
         runtime,
@@ -90,7 +97,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     };
     machine.apply(&mut config);
     let program = Arc::new(program);
-    let live = Arc::new(Live::new(&program, rt::clock::seed()));
+    let live = Arc::new(live.unwrap_or_else(|| Live::new(&program, rt::clock::seed())));
     let (targets, problems) = Targets::open(&program, &live, TAG);
     for problem in problems {
         match problem {
@@ -106,6 +113,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let mut shared = Shared::new(program, live, Arc::new(targets), workers);
     shared.host = host;
     shared.know_specification(written);
+    former.iter().for_each(|former| engine::service::former::direct(&shared, former));
     let shared = Arc::new(shared);
     shared.know_sockets(&sockets, &runtime, &peers);
     if succeeds {

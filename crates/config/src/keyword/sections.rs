@@ -305,6 +305,7 @@ fn number(proxies: &mut [ProxyDraft]) {
     let taken: HashSet<u32> = proxies.iter().filter_map(|draft| Some(draft.id.as_ref()?.value)).collect();
     let mut free = (2..).filter(|id| !taken.contains(id));
     for draft in proxies {
+        draft.spec.id_is_written = draft.id.is_some();
         draft.spec.id = match &draft.id {
             Some(id) => id.value,
             None => free.next().unwrap_or(u32::MAX),

@@ -3,7 +3,7 @@
 use crate::document::Word;
 
 use super::{
-    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec,
+    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, KeptSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec,
     ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
@@ -30,6 +30,8 @@ pub struct GlobalSpec {
     pub tokens: TokensSpec,
     /// `pidfile`.
     pub pidfile: Option<String>,
+    /// Files that outlive the process.
+    pub kept: KeptSpec,
     /// `quiet`.
     pub quiet: bool,
     /// `zero-warning`.

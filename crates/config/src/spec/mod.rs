@@ -9,6 +9,7 @@ mod connecting;
 mod filter;
 mod global;
 mod http;
+mod kept;
 mod lifetime;
 mod limits;
 mod listening;
@@ -49,6 +50,7 @@ pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
     RestrictNames, StatusCodes,
 };
+pub use kept::{KeptSpec, StateFileSpec, StateSource};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{

@@ -3,7 +3,7 @@
 use super::{
     BalanceSpec, BindSpec, CapturesSpec, CheckSpec, ConnectingDefaultsSpec, EmailAlertSpec, FiltersSpec, HashSpec,
     HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, PersistenceSpec, ProxyLimitsSpec, ReceptionSpec, RuleLineSpec,
-    RulesSpec, ServerSpec, TableSpec,
+    RulesSpec, ServerSpec, StateFileSpec, TableSpec,
 };
 use crate::span::{Span, Spanned};
 use std::net::IpAddr;
@@ -159,6 +159,8 @@ pub struct ProxySpec {
     pub name: Spanned<String>,
     /// `id`, or its position counted from 2 as HAProxy numbers them.
     pub id: u32,
+    /// `id` was written.
+    pub id_is_written: bool,
     /// `mode`.
     pub mode: Mode,
     /// It takes connections in TCP mode, and some of them go on in HTTP mode: a rule says so, or a backend of that mode.
@@ -237,4 +239,6 @@ pub struct ProxySpec {
     pub stick_table: Option<TableSpec>,
     /// What keeps clients on their servers, beside rules.
     pub persistence: PersistenceSpec,
+    /// Where its servers' former states are.
+    pub state: StateFileSpec,
 }

@@ -27,6 +27,8 @@ pub struct ServerSpec {
     pub limits: ServerLimitsSpec,
     /// `id`, or its position counted from 1.
     pub id: u32,
+    /// `id` was written.
+    pub id_is_written: bool,
     /// `disabled`.
     pub disabled: bool,
     /// `backup`.

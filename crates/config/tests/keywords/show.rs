@@ -11,7 +11,7 @@ use weir_config::spec::{
     NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
     ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec, RuleLineSpec,
     RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
-    SetVariableSpec, SocketKind, Spec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    SetVariableSpec, SocketKind, Spec, StateFileSpec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -173,7 +173,7 @@ fn ring(ring: &RingSpec, out: &mut String) {
 fn global(global: &GlobalSpec, out: &mut String) {
     let default = GlobalSpec::default();
     changed!(out, global, default, GlobalSpec {
-        maxconn, nbthread, daemon, pidfile, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
+        maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables });
@@ -281,6 +281,8 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         email_alert,
         stick_table,
         persistence: kept,
+        state,
+        id_is_written: _,
     } = proxy;
     let _ = write!(out, "{kind:?} {} @{} id={id} {mode:?}", name.value, span.line);
     field(out, "disabled", disabled, &false);
@@ -296,6 +298,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
     field(out, "allbackups", allbackups, &false);
     field(out, "unpublished", unpublished, &false);
+    changed!(out, state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);
     for filter in &filters.list {
@@ -436,6 +439,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         limits,
         balance,
         id,
+        id_is_written: _,
         disabled,
         backup,
         pool_max_conn,

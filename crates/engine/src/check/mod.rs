@@ -18,8 +18,8 @@ use policy::check::{CheckStatus, Report, Symptom, Verdict};
 use policy::live::{Checker, ServerStatus, Transition};
 use policy::program::{Proxy, Server};
 
-use crate::service::mail;
 use crate::service::transitions::{self, Cause, Online};
+use crate::service::{mail, warm_up};
 use crate::worker::{Shared, Worker};
 use run::Course;
 pub use targets::{Orders, Targets};
@@ -28,6 +28,10 @@ pub use targets::{Orders, Targets};
 pub fn start(worker: &Rc<Worker>) {
     let (workers, most) = (worker.shared.workers(), worker.shared.program.global.max_spread_checks);
     for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+        if proxy.index % workers == worker.id {
+            // Some may have been warming up in the process before this one.
+            warm_up::watch(std::sync::Arc::clone(&worker.shared.live.proxies[proxy.index]));
+        }
         let checked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.check.as_ref()?))).collect();
         let Some(shortest) = checked.iter().map(|(_, check)| check.pace.fast.min(check.pace.steady)).min() else {
             continue;

@@ -64,6 +64,13 @@ impl Resolving {
         self.lock(serial).map(|named| named.clone()).unwrap_or_default()
     }
 
+    /// What a server was called in the process before this one, be it that an order had said so.
+    pub(crate) fn resume(&self, server: &Server, name: &str, was_given: bool) {
+        if Name::parse(name).is_some() {
+            self.rename(server.serial, Some(name.to_owned()), was_given);
+        }
+    }
+
     fn rename(&self, serial: usize, host: Option<String>, was_given: bool) {
         if let Some(mut named) = self.lock(serial) {
             named.was_given |= was_given;
@@ -88,7 +95,10 @@ pub fn start(worker: &Rc<Worker>) {
         for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
                 let Some(resolving) = server.resolving.as_ref().filter(|one| one.section == index) else { continue };
-                if let Some(name) = &resolving.name {
+                // An order of the process before this one may have given it another name.
+                let named = worker.shared.resolving.named(server.serial);
+                let given = named.host.filter(|_| named.was_given).as_deref().and_then(Name::parse);
+                if let Some(name) = given.as_ref().or(resolving.name.as_ref()) {
                     section.attach(worker, (proxy.index, server.index), name, &resolving.choice);
                 }
             }

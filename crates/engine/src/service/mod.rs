@@ -2,6 +2,7 @@
 
 mod bare;
 pub(crate) mod ejections;
+pub mod former;
 pub mod log;
 pub(crate) mod mail;
 pub mod peers;

@@ -6,8 +6,8 @@ mod sentences;
 use std::sync::Arc;
 
 use policy::check::{Operation, Report};
-use policy::live::{Admin, Checker, ProxyState, Transition};
-use policy::program::{Proxy, Server, ServerPlace};
+use policy::live::{Admin, Checker, Live, ProxyState, Transition};
+use policy::program::{Program, Proxy, Server, ServerPlace};
 
 use super::{mail, shutting, warm_up};
 use crate::facts::Cause as Ending;
@@ -50,6 +50,8 @@ pub enum Cause<'a> {
     Leader(&'a str),
     /// Its name was resolved, or for this reason not.
     Name(&'a str),
+    /// It goes on where it was in the process before this one.
+    Former,
 }
 
 /// Changes something about a server, and sees to what follows. `change` says what it did, if anything.
@@ -96,6 +98,32 @@ fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option
     Some(standing(&before) != standing(&after))
 }
 
+/// What is said of a server that goes on where it was in the process before this one, or whose leader does.
+pub(super) fn resumed(
+    (program, live): (&Program, &Live),
+    proxy: &Proxy,
+    server: &Server,
+    transition: Transition,
+    leader: Option<&str>,
+) -> Option<String> {
+    let state = &live.proxies[proxy.index];
+    let cause = leader.map_or(Cause::Former, Cause::Leader);
+    let online = Online::of(proxy, state);
+    let followed = name_of_leader(program, server);
+    let scene = Scene { transition, online, waiting: 0, leader: followed.as_deref(), cause };
+    scene.resumed().map(|text| format!("{} {text}", full_name(proxy, server)))
+}
+
+fn full_name(proxy: &Proxy, server: &Server) -> String {
+    format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name)
+}
+
+/// The server that this one tracks.
+fn name_of_leader(program: &Program, server: &Server) -> Option<String> {
+    let leader = server.tracking.leader?;
+    Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
+}
+
 fn settle_one(
     worker: &Worker,
     proxy: &Proxy,
@@ -105,12 +133,9 @@ fn settle_one(
 ) {
     let state = &worker.shared.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
-    let leader = server.tracking.leader.and_then(|leader| {
-        let program = &worker.shared.program;
-        Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
-    });
+    let leader = name_of_leader(&worker.shared.program, server);
     let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
-    let name = format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name);
+    let name = full_name(proxy, server);
     for Sentence { level, text, mailed } in scene.sentences() {
         let text = format!("{name} {text}");
         worker.logger.message(Some(proxy.index), level, &text);

@@ -191,6 +191,16 @@ impl Health {
         (wanted, before != (self.last.status, self.level))
     }
 
+    /// So far its checks have counted; no further than they can.
+    pub(crate) fn set_level(&mut self, level: u32) {
+        self.level = level.min(self.full());
+    }
+
+    /// This is what the last check found.
+    pub(crate) fn set_last(&mut self, last: Report) {
+        self.last = last;
+    }
+
     /// Back to the state of a server that was not checked yet: it comes out of maintenance.
     pub fn restart(&mut self, initial: InitialState) {
         let fresh = Self::new(self.rise, self.fall, initial);

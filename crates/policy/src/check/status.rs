@@ -99,6 +99,11 @@ impl CheckStatus {
         self.row().3
     }
 
+    /// The status of that number.
+    pub fn of_number(number: u32) -> Option<Self> {
+        ROWS.iter().find(|row| row.3 == number).map(|row| row.0)
+    }
+
     /// The status of that name, where `names` permits it.
     pub fn named(name: &str, permitted: &[Self]) -> Option<Self> {
         permitted.iter().copied().find(|status| status.name() == name)

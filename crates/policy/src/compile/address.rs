@@ -20,11 +20,11 @@ impl Compiler<'_> {
         }
     }
 
-    /// A server's address by the methods of `init-addr`. `is_followed`: it will be resolved while it serves. The error is
-    /// what to say.
+    /// A server's address by the methods of `init-addr`. `last`: the one that its state file has. `is_followed`: it will be
+    /// resolved while it serves. The error is what to say.
     pub(super) fn initial_address(
         &mut self,
-        written: &AddressSpec,
+        (written, last): (&AddressSpec, Option<IpAddr>),
         methods: &[InitialAddress],
         is_followed: bool,
     ) -> Result<ServerAddress, String> {
@@ -32,17 +32,19 @@ impl Compiler<'_> {
             return self.server_address(written).map_err(|host| format!("could not resolve address '{host}'."));
         };
         let with = |host| AddressSpec::Inet { host, family: *family, port: *port, kind: *kind };
-        // There is no state file, so nothing is known of earlier addresses.
         let methods = match methods {
             // Whoever is followed may begin without an address.
-            [] if is_followed => &[InitialAddress::Libc, InitialAddress::None],
-            [] => &[InitialAddress::Libc][..],
+            [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],
+            [] => &[InitialAddress::Last, InitialAddress::Libc][..],
             methods => methods,
         };
         let is_service = name.starts_with('_');
         for method in methods {
             let host = match method {
-                InitialAddress::Last => continue,
+                InitialAddress::Last => match last {
+                    Some(ip) => HostSpec::Ip(ip),
+                    None => continue,
+                },
                 // The system's resolver knows no services.
                 InitialAddress::Libc if is_service => continue,
                 InitialAddress::Libc => HostSpec::Name(name.clone()),

@@ -83,7 +83,8 @@ impl Compiler<'_> {
         let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
         let resolving = self.resolving(spec, proxy, written).map(Box::new);
         let methods = &written.connecting.initial_address;
-        let address = match self.initial_address(&written.address.value, methods, resolving.is_some()) {
+        let last = self.resolver.last_address(&proxy.name.value, &written.name.value);
+        let address = match self.initial_address((&written.address.value, last), methods, resolving.is_some()) {
             Ok(address) => address,
             Err(message) => {
                 self.alert(written.address.span, Form::Parsing, format!("{head}{message}"));
@@ -109,6 +110,7 @@ impl Compiler<'_> {
             serial: 0,
             name: written.name.value.as_str().into(),
             id: written.id,
+            id_is_written: written.id_is_written,
             host: match &written.address.value {
                 AddressSpec::Inet { host: HostSpec::Name(name), .. } => Some(name.as_str().into()),
                 _ => None,

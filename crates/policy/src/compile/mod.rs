@@ -95,6 +95,12 @@ pub trait Resolver {
         WallTime::default()
     }
 
+    /// The address that a server had in the process before this one, as its state file tells it.
+    fn last_address(&mut self, backend: &str, server: &str) -> Option<IpAddr> {
+        let _ = (backend, server);
+        None
+    }
+
     /// Whether there is a network namespace of that name which may be opened.
     fn has_namespace(&mut self, name: &str) -> bool {
         let _ = name;
@@ -376,6 +382,7 @@ impl<'a> Compiler<'a> {
             index,
             name: written.name.value.as_str().into(),
             id: written.id,
+            id_is_written: written.id_is_written,
             kind: written.kind,
             mode: written.mode,
             disabled: written.disabled,

@@ -1,6 +1,7 @@
 //! A backend's servers and queues behind one short lock: once to assign a request, once to release its slot. Must
 //! never call a waker while the lock is held, and its guards must never wait.
 
+use super::former::Written;
 use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::balance::Load;
 use crate::check::{Health, Operation, Report, Symptom};
+use crate::former::FormerState;
 use crate::program::{Proxy, Server};
 use base::moment::Moment;
 use std::ops::Deref;
@@ -195,6 +197,11 @@ impl ProxyState {
     /// its `slowstart`: call [`ProxyState::advance`] until that is over. `None`: there is no such server.
     pub fn set_admin(&self, server: usize, admin: Admin, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().set_admin(server, admin, now))
+    }
+
+    /// A server goes on where it was in the process before this one. Nothing has been sent there yet.
+    pub fn resume(&self, server: &Server, former: &FormerState, now: Moment) -> Option<Transition> {
+        self.backend.lock().resume(server.index, Written::of(server), former, now)
     }
 
     /// The server that this one tracks stands like that.

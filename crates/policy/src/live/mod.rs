@@ -6,6 +6,7 @@ mod budget;
 mod cookies;
 pub mod counters;
 mod entrance;
+mod former;
 mod gate;
 mod hedging;
 mod judging;

@@ -56,6 +56,8 @@ pub(super) struct ServerState {
     pub(super) removed: bool,
     /// It fails too often (`eject-outliers`).
     pub(super) ejected: bool,
+    /// The level of health that it was taken over with, until something changes; 0 for others.
+    pub(super) former_level: u32,
 }
 
 impl ServerState {
@@ -88,6 +90,7 @@ impl ServerState {
             candidate: false,
             removed: false,
             ejected: false,
+            former_level: 0,
         }
     }
 

@@ -406,12 +406,23 @@ impl Servers {
                 (true, false) => state.warming.end(),
                 _ => {}
             }
-            let limit = state.limit;
-            self.set_server_limit(server, limit);
-            self.rebuild();
-            self.outages.note(self.candidates == 0 && self.backup.is_none(), now);
+            state.former_level = 0;
+            self.settle(server, now);
         }
         self.fill_free_slots()
+    }
+
+    /// What follows for the others from a server that has changed.
+    pub(super) fn settle(&mut self, server: usize, now: Moment) {
+        let limit = self.servers[server].limit;
+        self.set_server_limit(server, limit);
+        self.rebuild();
+        self.outages.note(self.candidates == 0 && self.backup.is_none(), now);
+    }
+
+    /// Whether changed weights have an effect.
+    pub(super) fn heeds_weights(&self) -> bool {
+        self.heeds_weights
     }
 
     pub(super) fn status(&self, server: usize) -> Option<ServerStatus> {
@@ -426,6 +437,7 @@ impl Servers {
             downs: state.downs,
             ejected: state.ejected,
             changed: state.changed,
+            former_level: state.former_level,
             weight: state.weight,
             initial_weight: state.initial_weight,
             throttle: state.warming.level() * 100 / warming::FULL,

@@ -77,6 +77,8 @@ pub struct ServerStatus {
     pub stopping: bool,
     /// How often it ceased to be usable.
     pub downs: u64,
+    /// The level of health that it was taken over with from another process, until something changes; 0 for others.
+    pub former_level: u32,
     /// It gets nothing because it fails too often (`eject-outliers`).
     pub ejected: bool,
     /// When it last began or ceased to be usable; `None`: never since the start.

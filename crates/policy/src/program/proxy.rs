@@ -96,6 +96,8 @@ pub struct Proxy {
     pub name: Box<str>,
     /// `id`.
     pub id: u32,
+    /// That was written.
+    pub id_is_written: bool,
     /// Which section it was.
     pub kind: ProxyKind,
     /// `mode`.
@@ -260,6 +262,8 @@ pub struct Server {
     pub name: Box<str>,
     /// `id`, else its position counted from 1.
     pub id: u32,
+    /// `id` was written.
+    pub id_is_written: bool,
     /// The name that its address was written by, if it was one.
     pub host: Option<Box<str>>,
     /// How that is followed while it serves; `None`: not at all.

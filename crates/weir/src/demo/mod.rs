@@ -61,6 +61,8 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     let program = prepared.program;
     let companion = Some(play(stage.origins));
     let service = Service {
+        live: None,
+        former: Vec::new(),
         written: prepared.spec,
         program,
         sockets: sockets.proxies,

@@ -124,6 +124,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
     }
     let mut found = Vec::new();
     let mut resolver = crate::resolve::SystemResolver {
+        last_addresses: std::collections::BTreeMap::new(),
         ipv4_only: settings.ipv4_only,
         files: Vec::new(),
         surroundings: crate::resolve::Surroundings::default(),

@@ -4,6 +4,7 @@ mod debugging;
 mod http1;
 mod http2;
 mod httpclient;
+mod kept;
 mod lifetime;
 mod limits;
 mod log;
@@ -62,6 +63,7 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 /// Every keyword of `global`.
 pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Process", rows: process::TABLE },
+    Family { title: "Files that outlive the process", rows: kept::TABLE },
     Family { title: "Limits", rows: limits::TABLE },
     Family { title: "Threads and processors", rows: processors::TABLE },
     Family { title: "Rights", rows: rights::TABLE },

@@ -48,11 +48,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Reloads that a worker may outlive before the master ends it.",
         lifetime::max_reloads,
     ),
-    not_yet("server-state-base", "<directory>", "Folder of the state files that backends load."),
-    not_yet("server-state-file", "<file>", "State file for all backends that ask for the global one."),
-    not_yet("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\"."),
-    not_yet("shm-stats-file", "<name>", "Shared memory that keeps the counters across reloads."),
-    not_yet("shm-stats-file-max-objects", "<number>", "Objects that fit into the shared counters."),
     supported(
         "dns-accept-family",
         "{ auto | <family>[,<family>] }",

@@ -1,6 +1,6 @@
 //! Choice of a server.
 
-use super::{ProxyContext, ProxyKeyword, condition_line, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, condition_line, supported};
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::{leading_number, lenient, limit, only};
@@ -28,13 +28,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Sends requests to one server.",
         use_server,
     ),
-    not_yet(
-        BACK,
-        "load-server-state-from-file",
-        "{ global | local | none }",
-        "Take the servers' last states from a file.",
-    ),
-    not_yet(BACK, "server-state-file-name", "[ { use-backend-name | <file> } ]", "That file."),
 ];
 
 fn balance(context: &mut ProxyContext<'_>, line: &Line) {

@@ -9,7 +9,7 @@ use crate::spec::{
     BalanceSpec, CapturesSpec, CheckSpec, CloseMode, ConnectingDefaultsSpec, EmailAlertSpec, ErrorFileSpec,
     FiltersSpec, GlobalSpec, HashSpec, HttpErrorsSpec, HttpReuse, HttpSpec, LogFormatSpec, LogLinesSpec, LogSpec, Mode,
     OptionsSpec, PersistenceSpec, ProxyKind, ProxyLimitsSpec, ProxySpec, ReceptionSpec, RulesSpec, SectionsSpec,
-    TimeoutsSpec,
+    StateFileSpec, TimeoutsSpec,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -74,6 +74,7 @@ impl ProxyDraft {
             kind: ProxyKind::Listen,
             name: Spanned::default(),
             id: 0,
+            id_is_written: false,
             mode: Mode::Tcp,
             upgrades: false,
             disabled: false,
@@ -113,6 +114,7 @@ impl ProxyDraft {
             email_alert: EmailAlertSpec::default(),
             stick_table: None,
             persistence: PersistenceSpec::default(),
+            state: StateFileSpec::default(),
         };
         Self {
             spec,

@@ -226,6 +226,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         persistence,
         shard: _,
     } = draft;
+    let id_is_written = id.is_some();
     let id = id.unwrap_or(0);
     ServerSpec {
         span,
@@ -237,6 +238,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         balance,
         limits,
         id,
+        id_is_written,
         disabled,
         backup,
         pool_max_conn,
@@ -248,12 +250,18 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
     }
 }
 
-/// Gives every server without an `id` the lowest free number.
+/// Gives every server without an `id` the next free number. Servers in front of it with a number of their own count.
 pub(crate) fn number(servers: &mut [ServerSpec]) {
     let taken: std::collections::HashSet<u32> = servers.iter().map(|server| server.id).collect();
-    let mut free = (1..).filter(|id| !taken.contains(id));
-    for server in servers.iter_mut().filter(|server| server.id == 0) {
-        server.id = free.next().unwrap_or(u32::MAX);
+    let mut next = 1_u32;
+    for server in servers {
+        if server.id == 0 {
+            while taken.contains(&next) && next < u32::MAX {
+                next = next.saturating_add(1);
+            }
+            server.id = next;
+        }
+        next = next.saturating_add(1);
     }
 }
 

@@ -54,6 +54,30 @@ impl Scene<'_> {
         }
     }
 
+    /// What is said at the start of a process about a server that goes on where it was.
+    pub(super) fn resumed(&self) -> Option<String> {
+        let Transition { before, after } = &self.transition;
+        let served = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;
+        let reason = match self.cause {
+            Cause::Leader(_) => self.via(),
+            _ => ", changed from server-state after a reload".to_owned(),
+        };
+        let was_written = before.forced == Admin::Maintenance;
+        match after.operation() {
+            _ if was_written && after.forced != Admin::Maintenance => {
+                Some("is UP/READY (leaving forced maintenance).".to_owned())
+            }
+            _ if was_written => None,
+            Operation::Down => before.up.then(|| format!("is DOWN{reason}. {}", self.left())),
+            _ if served(before) && !served(after) && matches!(self.cause, Cause::Leader(_)) => {
+                Some(format!("is DOWN{reason}. {}", self.left()))
+            }
+            Operation::Stopping if !before.stopping => Some(format!("is stopping{reason}. {}", self.online())),
+            Operation::Up if after.throttle < before.throttle => Some(format!("is UP. {}", self.online())),
+            _ => None,
+        }
+    }
+
     /// ` via b/s`, where the one that it tracks is the cause.
     fn via(&self) -> String {
         match self.cause {
@@ -169,6 +193,7 @@ impl Scene<'_> {
             Cause::Told => String::new(),
             Cause::Check(report) => format!(", {}", crate::check::reason(report)),
             Cause::Order => ", changed from CLI".to_owned(),
+            Cause::Former => ", changed from server-state after a reload".to_owned(),
             Cause::Leader(_) | Cause::Name(_) => self.via(),
         };
         Some(match now {

@@ -2,6 +2,7 @@
 //! each other's way.
 
 mod arrivals;
+mod former;
 mod gates;
 mod lists;
 mod model;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use policy::check::{CheckStatus, Health, Verdict};
 use policy::live::{Admin, Checker};
-use policy::program::{Server, ServerAddress};
+use policy::program::Server;
 
 use super::super::super::Answer;
 use super::{Found, live, place};
@@ -24,6 +24,7 @@ const RENAMED: u32 = 0x40;
 
 /// Values of `srv_op_state`.
 const STOPPED: u32 = 0;
+const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 const STOPPING: u32 = 3;
 
@@ -57,7 +58,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
     let untouched = status.changed.is_none() && !server.disabled && status.admin != Admin::Maintenance;
-    let unchecked = if untouched { server.unchecked_level } else { 0 };
+    let unchecked = if untouched { server.unchecked_level } else { status.former_level };
     let level = health.as_ref().map_or(unchecked, Health::level);
     let result = match last.verdict() {
         None => UNKNOWN,
@@ -78,7 +79,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
-        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} 0 0 {} {port} {} 0 \
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} {} {} {} {port} {} 0 \
          {targets}",
         proxy.id,
         proxy.name,
@@ -88,10 +89,13 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
             Admin::Maintenance => STOPPED,
             _ if !status.up || status.ejected => STOPPED,
             _ if status.stopping => STOPPING,
+            _ if status.throttle < 100 => STARTING,
             _ => RUNNING,
         },
         server.weight,
         last.number(),
+        u8::from(proxy.id_is_written),
+        u8::from(server.id_is_written),
         named.host.as_deref().unwrap_or("-"),
         crate::resolve::service(server).unwrap_or("-"),
     );
@@ -101,16 +105,11 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
 fn targets(worker: &Worker, server: &Server) -> String {
     let orders = (worker.shared.probing.check(server.serial), worker.shared.probing.agent(server.serial));
     let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
-    let configured = server.check.as_ref().and_then(|check| check.address.as_ref());
-    let configured = configured.and_then(|address| match address {
-        ServerAddress::Inet { ip, .. } => Some(*ip),
-        _ => None,
-    });
-    let check_port = orders.0.port.or(server.check.as_ref().and_then(|check| check.port)).unwrap_or(0);
-    let check_address = shown(orders.0.address.or(configured));
-    let asked = server.agent.as_ref();
-    let agent_address = shown(orders.1.address.or(asked.and_then(|agent| agent.address)));
-    let agent_port = orders.1.port.or(asked.map(|agent| agent.port)).unwrap_or(0);
+    let (check, agent) = policy::former::configured_targets(server);
+    let check_port = orders.0.port.or(check.port).unwrap_or(0);
+    let check_address = shown(orders.0.address.or(check.address));
+    let agent_address = shown(orders.1.address.or(agent.address));
+    let agent_port = orders.1.port.or(agent.port).unwrap_or(0);
     format!("{check_port} {check_address} {agent_address} {agent_port}")
 }
 

@@ -1,0 +1,34 @@
+//! What one process leaves to the next: states of servers and counters, in files (configuration manual,
+//! "server-state-file", "load-server-state-from-file", "stats-file").
+
+/// Where the files are, for all proxies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptSpec {
+    /// `server-state-base`: the folder of files whose names are not absolute.
+    pub state_base: Option<String>,
+    /// `server-state-file`.
+    pub state_file: Option<String>,
+    /// `stats-file`.
+    pub stats_file: Option<String>,
+}
+
+/// `load-server-state-from-file`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StateSource {
+    /// `none`, and what holds where nothing is written.
+    #[default]
+    None,
+    /// `global`: the file of all backends.
+    Global,
+    /// `local`: one of its own.
+    Local,
+}
+
+/// What a backend's servers are told of their former states.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StateFileSpec {
+    /// `load-server-state-from-file`.
+    pub source: StateSource,
+    /// `server-state-file-name`; `None`: the backend's name.
+    pub file: Option<String>,
+}

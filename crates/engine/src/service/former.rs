@@ -1,0 +1,92 @@
+//! Servers go on where they were in the process before this one ("load-server-state-from-file"). Before the first
+//! worker runs. Must never read a file.
+
+use base::moment::Moment;
+use policy::former::{Changes, FormerState, with_port};
+use policy::live::{Live, Transition};
+use policy::program::{Program, Proxy, Server, ServerPlace};
+
+use super::transitions;
+use crate::worker::Shared;
+
+/// What a server was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Former {
+    /// Which one.
+    pub place: ServerPlace,
+    /// What it was.
+    pub state: FormerState,
+    /// What that changes beside its state.
+    pub changes: Changes,
+}
+
+impl Former {
+    /// Of that server.
+    pub fn new(program: &Program, place: ServerPlace, state: FormerState) -> Option<Self> {
+        let changes = Changes::of(program.server_at(place)?, &state);
+        Some(Self { place, state, changes })
+    }
+}
+
+/// Servers are as they were. What is to be said of it, each a warning.
+pub fn resume(program: &Program, live: &Live, former: &Former, now: Moment) -> Vec<String> {
+    let Some((proxy, server)) = found(program, former.place) else { return Vec::new() };
+    let mut said = Vec::new();
+    if let Some(transition) = live.proxies[proxy.index].resume(server, &former.state, now) {
+        said.extend(transitions::resumed((program, live), proxy, server, transition, None));
+        program.followers(server, |leader, follower| {
+            let Some(transition) = live.follow(leader, follower, now) else { return false };
+            said.extend(told_of_follower((program, live), leader, follower, transition));
+            transition.before != transition.after
+        });
+    }
+    if let Some(why) = &former.changes.left_out {
+        said.push(format!("server-state partially applied for server '{}/{}', {why}", proxy.name, server.name));
+    }
+    said
+}
+
+fn told_of_follower(
+    (program, live): (&Program, &Live),
+    leader: ServerPlace,
+    follower: ServerPlace,
+    transition: Transition,
+) -> Option<String> {
+    let (proxy, server) = found(program, leader)?;
+    let leader = format!("{}/{}", proxy.name, server.name);
+    let (proxy, server) = found(program, follower)?;
+    transitions::resumed((program, live), proxy, server, transition, Some(&leader))
+}
+
+fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
+    Some((program.proxies.get(place.0)?, program.server_at(place)?))
+}
+
+/// Names, ports and checks lead where they led.
+pub fn direct(shared: &Shared, former: &Former) {
+    let Some((_, server)) = found(&shared.program, former.place) else { return };
+    let changes = &former.changes;
+    if let Some(port) = changes.port {
+        let now = shared.outgoing.address(server).into_owned();
+        let moved = with_port(&now, port);
+        if moved != now {
+            shared.outgoing.set_address(server, moved);
+        }
+    }
+    let (check, agent) = (changes.check, changes.agent);
+    if check != Default::default() {
+        shared
+            .probing
+            .change_check(server.serial, |orders| (orders.address, orders.port) = (check.address, check.port));
+    }
+    if agent != Default::default() {
+        shared
+            .probing
+            .change_agent(server.serial, |orders| (orders.address, orders.port) = (agent.address, agent.port));
+    }
+    match (&changes.renamed, &changes.host) {
+        (Some(name), _) => shared.resolving.resume(server, name, true),
+        (None, Some(host)) => shared.resolving.resume(server, host, false),
+        (None, None) => {}
+    }
+}

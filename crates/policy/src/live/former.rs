@@ -1,0 +1,122 @@
+//! A server goes on where it was in the process before this one. Must never be told of a server that has served already.
+
+use super::server::ServerState;
+use super::servers::Servers;
+use super::{Admin, Transition};
+use crate::check::{CheckStatus, Health, Operation, Report};
+use crate::former::{FormerOperation, FormerState};
+use crate::program::Server;
+use base::moment::Moment;
+use std::time::Duration;
+
+/// What the configuration says of a server, as far as its former state is read in its light.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    disabled: bool,
+    weight: u32,
+    rise: u32,
+    fall: u32,
+    slowstart: Option<Duration>,
+}
+
+impl Written {
+    pub(super) fn of(server: &Server) -> Self {
+        // What is told of servers that nothing checks.
+        const UNCHECKED: (u32, u32) = (2, 3);
+        let (rise, fall) = server.check.as_ref().map_or(UNCHECKED, |check| (check.rise.max(1), check.fall.max(1)));
+        Self { disabled: server.disabled, weight: server.weight, rise, fall, slowstart: server.slowstart }
+    }
+
+    /// What is wanted of it. The configuration's own maintenance holds unless an order had ended it.
+    fn admin(&self, former: &FormerState) -> Admin {
+        let admin = former.admin;
+        let ordered = admin.maintenance && (self.disabled || !admin.configured);
+        match (ordered, admin.drain) {
+            _ if self.disabled && !admin.configured => Admin::Maintenance,
+            (true, _) => Admin::Maintenance,
+            (false, true) => Admin::Drain,
+            (false, false) => Admin::Ready,
+        }
+    }
+
+    /// How far its checks have counted.
+    fn level(&self, former: &FormerState) -> u32 {
+        let (rise, full) = (self.rise, self.rise + self.fall - 1);
+        match (former.operation, former.level) {
+            (FormerOperation::Stopped, _) => 0,
+            (FormerOperation::Starting, level) if level > 0 && level < rise => level,
+            (FormerOperation::Starting, _) => rise - 1,
+            (FormerOperation::Running, _) => full,
+            (FormerOperation::Stopping, level) if level >= rise && level < full => level,
+            (FormerOperation::Stopping, _) => rise,
+        }
+    }
+}
+
+impl ServerState {
+    fn resume(&mut self, written: Written, former: &FormerState, heeds_weights: bool, now: Moment) {
+        if former.initial_weight == written.weight {
+            let counts = heeds_weights || former.weight == 0;
+            self.weight = if counts { former.weight } else { self.initial_weight };
+        }
+        let was_disabled = self.forced == Admin::Maintenance;
+        self.forced = written.admin(former);
+        self.changed = Some(Moment::from_nanos(
+            now.as_nanos().saturating_sub(u64::try_from(former.since.as_nanos()).unwrap_or(u64::MAX)),
+        ));
+        let level = written.level(former);
+        // What was down because of a maintenance that is over would stay so for good if nothing checks it.
+        let maintained = former.admin.maintenance || former.admin.configured || former.admin.passing;
+        let is_checked = self.health.is_some() || self.agent.is_some();
+        let revives = was_disabled || (maintained && !is_checked);
+        if !self.follows {
+            self.operation = match former.operation {
+                FormerOperation::Stopped if revives && self.forced != Admin::Maintenance => Operation::Up,
+                FormerOperation::Stopped => Operation::Down,
+                FormerOperation::Starting | FormerOperation::Running => Operation::Up,
+                FormerOperation::Stopping => Operation::Stopping,
+            };
+        }
+        if let Some(health) = &mut self.health {
+            health.resume(level, former.status, former.checked);
+        }
+        if let (Some(agent), Some(enabled)) = (&mut self.agent, former.asked) {
+            agent.enable(enabled);
+        }
+        self.former_level = if self.admin() == Admin::Maintenance { 0 } else { level };
+        let slow = written.slowstart.is_some_and(|slowstart| former.since < slowstart);
+        if former.operation == FormerOperation::Starting && slow {
+            self.warming.start(now);
+            self.changed = Some(now);
+        }
+    }
+}
+
+impl Health {
+    /// It goes on with what the former process had counted.
+    fn resume(&mut self, level: u32, status: CheckStatus, enabled: Option<bool>) {
+        self.set_level(level);
+        self.set_last(Report { status, ..Report::default() });
+        if let Some(enabled) = enabled {
+            self.enable(enabled);
+        }
+    }
+}
+
+impl Servers {
+    /// A server goes on where it was.
+    pub(super) fn resume(
+        &mut self,
+        server: usize,
+        written: Written,
+        former: &FormerState,
+        now: Moment,
+    ) -> Option<Transition> {
+        let before = self.status(server)?;
+        let heeds_weights = self.heeds_weights();
+        self.servers.get_mut(server)?.resume(written, former, heeds_weights, now);
+        self.settle(server, now);
+        let after = self.status(server)?;
+        Some(Transition { before, after })
+    }
+}
