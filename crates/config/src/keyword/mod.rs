@@ -104,8 +104,8 @@ impl Surroundings<'_> {
     }
 }
 
-/// What is wrong with a `guid`.
-pub(crate) fn guid_error(text: &str) -> Option<String> {
+/// What is wrong with a `guid`; `None`: nothing.
+pub fn guid_fault(text: &str) -> Option<String> {
     let permitted = |found: &char| found.is_ascii_alphanumeric() || ".:-_".contains(*found);
     if text.is_empty() || text.len() > 127 {
         return Some("invalid length".to_owned());
@@ -119,6 +119,11 @@ pub(crate) const DEFAULT_BUFSIZE: u32 = 16_384;
 /// Reads a whole configuration. What could not be read is told in `out`; the specification holds the rest.
 pub fn specify(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
     sections::read(sources, document, options, out)
+}
+
+/// The first character of a name that may not be in the name of a proxy or a server.
+pub fn bad_name_character(name: &str) -> Option<char> {
+    name.chars().find(|&found| !is_name_character(found))
 }
 
 /// Whether a character may be in the name of a proxy or a server.

@@ -12,7 +12,7 @@ use super::{
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
 use crate::span::{Span, Spanned};
-use crate::spec::{GlobalSpec, SectionsSpec, Spec};
+use crate::spec::{DefaultsSpec, GlobalSpec, Mode, SectionsSpec, Spec};
 use std::collections::{HashMap, HashSet};
 
 /// A `defaults` section.
@@ -286,8 +286,32 @@ impl Reader<'_> {
             forward.logs.splice(0..0, self.global.logs.iter().cloned());
         }
         number(&mut self.proxies);
+        let defaults = self.named_defaults();
         let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();
-        Spec { global: self.global, sections: self.content, proxies }
+        Spec { global: self.global, sections: self.content, proxies, defaults }
+    }
+
+    /// What backends may start from that are added while the process runs.
+    fn named_defaults(&self) -> Vec<DefaultsSpec> {
+        let named = self.defaults.iter().filter(|section| !section.name.is_empty());
+        named
+            .map(|section| {
+                let inherits = |mode: Mode| {
+                    let mut draft = section.draft.begin(Kind::Backend, Spanned::default(), Span::default());
+                    draft.spec.mode = mode;
+                    draft.finish(&self.global, &self.content)
+                };
+                let place = self.around.place(section.span);
+                let mut users = section.users;
+                DefaultsSpec {
+                    name: section.name.clone(),
+                    mode: Some(section.draft.spec.mode).filter(|_| section.draft.says_mode),
+                    refusal: inheritance::refusal(Kind::Backend, &section.draft.spec.rules, &mut users, &place),
+                    tcp: inherits(Mode::Tcp),
+                    http: inherits(Mode::Http),
+                }
+            })
+            .collect()
     }
 }
 

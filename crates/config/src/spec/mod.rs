@@ -6,6 +6,7 @@ mod balance;
 mod bind;
 mod check;
 mod connecting;
+mod defaults;
 mod filter;
 mod global;
 mod http;
@@ -44,6 +45,7 @@ pub use connecting::{
     ConnectingDefaultsSpec, ConnectingSpec, InitialAddress, PresentedSource, ProxyFieldSpec, ProxyHeaderSpec,
     SourceSpec,
 };
+pub use defaults::DefaultsSpec;
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
 pub use global::{GlobalSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
 pub use http::{
@@ -91,6 +93,8 @@ pub struct Spec {
     pub sections: SectionsSpec,
     /// Every `frontend`, `backend` and `listen`, in file order.
     pub proxies: Vec<ProxySpec>,
+    /// Every `defaults` section that has a name, in file order.
+    pub defaults: Vec<DefaultsSpec>,
 }
 
 /// The sections that are neither `global` nor proxies, each kind in file order (configuration manual, section 12).

@@ -129,8 +129,8 @@ fn recognise(session: &Session, backend: &Proxy, client: &mut Stream, early: &mu
 
 /// The proxy that the switching rules send a session to, or the one where no rule does.
 fn switch(session: &Session, client: &Stream, facts: &SharedFacts, own: &Frontend, data: &[u8]) -> Option<usize> {
-    if !own.switches() {
-        return own.target;
+    if let Some(target) = own.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
+        return Some(target);
     }
     let facts = facts.borrow();
     let bytes = Bytes { data, complete: true, announced: None };

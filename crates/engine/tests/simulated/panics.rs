@@ -13,7 +13,7 @@ fn broken(mode: &str) -> Worlds {
     ))
     .broken_by(|program| {
         let proxy = std::sync::Arc::make_mut(&mut program.proxies[0]);
-        proxy.frontend.as_mut().unwrap().target = Some(99);
+        proxy.frontend.as_mut().unwrap().at_once = Some(99);
     })
 }
 

@@ -1,11 +1,13 @@
 //! Servers and backends that the runtime API adds: made ready as those of the configuration are. Must never wait for a
 //! name to be looked up.
 
-use super::{Compiler, Resolver};
+use super::{Compiler, Resolver, http};
 use crate::balance;
-use crate::program::{Program, Server, ServerPlace, Tracking};
+use crate::key::Keys;
+use crate::program::{Program, Proxy, Server, ServerPlace, Tracking, Userlist};
+use crate::variable::Known;
 use config::diagnostic::Diagnostic;
-use config::spec::{Family, Mode, ServerSpec, Spec};
+use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
 use std::net::IpAddr;
 
 /// Looks nothing up.
@@ -78,6 +80,44 @@ pub fn add_server(
         .ok_or_else(|| "The server cannot be made.".to_owned())
 }
 
+/// Makes a backend ready that is added: the last proxy of `spec`, which starts from the `defaults` section at that place.
+/// The names of its variables come with it.
+///
+/// # Errors
+/// Why it cannot be added.
+pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Result<(Proxy, Known), String> {
+    let index = program.proxies.places();
+    let written = spec.proxies.get(index).ok_or("No such backend.")?;
+    let (mut nobody, mut found) = (Nobody, Vec::new());
+    let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    compiler.tables(spec);
+    let spelling = http::spelling(&spec.global);
+    let mut proxy = compiler.proxy(spec, index, written, &program.global, spelling.as_ref());
+    let shared = compiler.shared.clone();
+    let not_yet = |what: &str| Err(format!("{what} in a dynamic backend is not supported yet by Weir."));
+    let new_sinks = !shared.sinks.borrow().descriptors.iter().all(|sink| program.event_descriptors.contains(sink));
+    if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
+        return Err(alert.message);
+    }
+    if !shared.lists.take().finish().all.is_empty() {
+        return not_yet("a list of patterns");
+    }
+    if new_sinks || !shared.sinks.borrow().missing.is_empty() {
+        return not_yet("an event sink");
+    }
+    if shared.keys.take() != Keys::default() {
+        return not_yet("a public key");
+    }
+    for (_, list) in shared.asked.take() {
+        if program.userlists.get(list).is_some_and(Userlist::is_slow) && !proxy.slow_userlists.contains(&list) {
+            proxy.slow_userlists.push(list);
+        }
+    }
+    // What takes lines was opened at the start.
+    proxy.logs = program.spare_logs.get(defaults).cloned().unwrap_or_default();
+    Ok((proxy, shared.known.take()))
+}
+
 /// The server of the configuration that a server tracks by that name.
 fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<ServerPlace, String> {
     let (backend, name) = match name.split_once('/') {
@@ -119,10 +159,15 @@ fn number(program: &Program, proxy: usize, written: &ServerSpec) -> Result<u32, 
 }
 
 /// Who has an identifier.
-fn guid_owner(spec: &Spec, program: &Program, guid: &str) -> Option<String> {
+pub fn guid_owner(spec: &Spec, program: &Program, guid: &str) -> Option<String> {
     let of_proxy = spec.proxies.iter().find(|proxy| proxy.guid.as_ref().is_some_and(|own| own.value == *guid));
     if let Some(proxy) = of_proxy {
-        return Some(format!("proxy {}", proxy.name.value));
+        let kind = match proxy.kind {
+            ProxyKind::Frontend => "frontend",
+            ProxyKind::Backend => "backend",
+            ProxyKind::Listen => "proxy",
+        };
+        return Some(format!("{kind} {}", proxy.name.value));
     }
     let of_server = |server: &&Server| server.guid.as_deref() == Some(guid);
     program.proxies.iter().find_map(|proxy| {

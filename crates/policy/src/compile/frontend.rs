@@ -49,32 +49,26 @@ impl Compiler<'_> {
         let binds = binds.collect();
         let limits = FrontendLimits::new(&written.limits);
         let reception = reception(written);
-        if force_switching.is_empty() {
-            switching.retain(|switch| !switch.closed);
+        let target = self.target(spec, index, written);
+        // Behind a name that is put together nothing comes: one that leads nowhere leads to the default.
+        let is_last = |switch: &Switch| switch.condition.is_none() && matches!(switch.target, Target::Named(..));
+        if let Some(last) = switching.iter().position(is_last) {
+            switching.truncate(last + 1);
         }
-        let last = switching.iter().position(|switch| switch.condition.is_none() && !switch.closed);
-        let named = switching.iter().any(|switch| matches!(switch.target, Target::Named(..)));
-        let unconditional = last.and_then(|last| match switching[last].target {
-            Target::Proxy(proxy) if !named => {
-                switching.truncate(last);
-                Some(proxy)
-            }
-            // A name that leads nowhere leads to the default, not to a rule behind it.
-            Target::Proxy(_) | Target::Named(..) => {
-                switching.truncate(last + 1);
-                None
-            }
-        });
-        let target = unconditional.or_else(|| self.target(spec, index, written));
-        let closed = target.filter(|target| spec.proxies[*target].disabled || spec.proxies[*target].unpublished);
+        let at_once = match switching.first() {
+            None => target,
+            Some(Switch { condition: None, target: Target::Proxy(proxy) }) => Some(*proxy),
+            Some(_) => None,
+        };
         Frontend {
             binds,
             maxconn,
             limits,
             backlog,
             switching: switching.into(),
-            target: target.filter(|_| closed.is_none()),
-            closed_target: closed.filter(|_| !force_switching.is_empty()),
+            target,
+            at_once,
+            proxy: index,
             force_switching: force_switching.into(),
             captures: self.captures(spec, written),
             unique_id: self.unique_id(spec, index, written),

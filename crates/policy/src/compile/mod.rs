@@ -28,7 +28,7 @@ mod tracking;
 mod userlist;
 mod variables;
 
-pub use added::{add_server, refuses_servers};
+pub use added::{add_backend, add_server, guid_owner, refuses_servers};
 pub use limits::Limits;
 use names::SpecNames;
 
@@ -175,6 +175,7 @@ pub fn compile(
     let resolvers = compiler.resolvers(spec);
     let peers = compiler.peers(spec, global.nbthread);
     let userlists = compiler.userlists(spec);
+    let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     for (proxy, list) in compiler.shared.asked.take() {
         if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {
             proxies[proxy].slow_userlists.push(list);
@@ -211,6 +212,7 @@ pub fn compile(
         keys,
         event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
         tables: shared.tables.take(),
+        spare_logs,
     };
     (!failed).then_some(program)
 }
@@ -386,6 +388,7 @@ impl<'a> Compiler<'a> {
             kind: written.kind,
             mode: written.mode,
             disabled: written.disabled,
+            unpublished: written.unpublished,
             frontend: is_front
                 .then(|| self.frontend(spec, index, written, global, (compiled.switching, compiled.force_switching))),
             backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),

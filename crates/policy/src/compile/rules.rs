@@ -7,7 +7,7 @@ use crate::expression::Names;
 use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
     Action, BodyWait, Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch,
-    Target, Wait, Words, find_action, redirect_rule,
+    Target, Wait, Words, find_action, fits_mode, redirect_rule,
 };
 use crate::sample::{Place, RulePlace};
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -444,14 +444,12 @@ impl Compiler<'_> {
                     return None;
                 }
             };
-            let target = Target::Named(format, Arc::new(backends(names)));
-            return Some(Switch { condition, target, closed: false });
+            let target = Target::Named(format, Arc::new(backends(names)), written.mode);
+            return Some(Switch { condition, target });
         }
         // Whether there is such a proxy was looked at with the text.
         let index = names.backend(&target.text)?;
-        let proxy = &names.spec.proxies[index];
-        // Rules that lead to a backend that is disabled or unpublished are passed over.
-        Some(Switch { condition, target: Target::Proxy(index), closed: proxy.disabled || proxy.unpublished })
+        Some(Switch { condition, target: Target::Proxy(index) })
     }
 }
 
@@ -460,11 +458,11 @@ impl Compiler<'_> {
 fn backends(names: &SpecNames<'_>) -> crate::rule::BackendNames {
     let proxies = &names.spec.proxies;
     let mode = names.proxy.and_then(|index| proxies.get(index)).map(|proxy| proxy.mode);
-    let fits_mode = |own: Mode| Some(own) == mode || (mode == Some(Mode::Tcp) && own == Mode::Http);
-    let fits = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && fits_mode(proxy.mode);
+    let fits =
+        |proxy: &&ProxySpec| proxy.kind != ProxyKind::Frontend && mode.is_some_and(|mode| fits_mode(mode, proxy.mode));
     let found = proxies.iter().enumerate().filter(|(_, proxy)| fits(proxy));
     let name = |proxy: &ProxySpec| config::text::to_bytes(&proxy.name.value).into_owned().into();
-    found.map(|(index, proxy)| (name(proxy), (index, proxy.disabled || proxy.unpublished))).collect()
+    found.map(|(index, proxy)| (name(proxy), index)).collect()
 }
 
 /// The lists of rules in the order in which they were collected.

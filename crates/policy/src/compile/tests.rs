@@ -184,7 +184,7 @@ fn a_frontend_leads_to_the_first_use_backend_then_the_default_then_itself() {
     front.default_backend = Some(at("b".to_owned(), 5));
     let mut written = spec(vec![front, backend("a"), backend("b"), listen, nowhere]);
     let targets = |spec: &Spec| -> Vec<Option<usize>> {
-        compiled(spec).proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|front| front.target).collect()
+        compiled(spec).proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|front| front.at_once).collect()
     };
     assert_eq!(targets(&written), [Some(2), Some(3), None]);
     written.proxies[0].rules.switching = vec![switch("a"), switch("b")];

@@ -1,6 +1,7 @@
 //! What changes while requests flow, exact over all workers: connection counts, servers' load, queues. Every count is
 //! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
 
+mod added;
 mod backend;
 mod budget;
 mod cookies;
@@ -26,6 +27,7 @@ pub mod table;
 mod tests;
 mod warming;
 
+pub use added::AddedNames;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use cookies::{Change as CookieChange, LiveCookies};
 pub use entrance::Entry;
@@ -54,6 +56,8 @@ pub struct Live {
     pub process: Arc<ProcessState>,
     /// By proxy index.
     pub proxies: Roster<Arc<ProxyState>>,
+    /// Backends that were added, by name.
+    pub added: AddedNames,
     /// Variables of the process (`proc`).
     pub variables: RwLock<Store>,
     /// How much variables may hold; `None`: what they like.
@@ -75,6 +79,7 @@ impl Live {
         let live = Self {
             process: Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates)),
             proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy))).collect(),
+            added: AddedNames::default(),
             variables: first_variables(program, limits.as_ref()),
             variable_limits: limits,
             names: RwLock::new(program.names.clone()),
@@ -149,6 +154,8 @@ impl ProcessState {
 /// One proxy's live state.
 #[derive(Debug)]
 pub struct ProxyState {
+    /// Neither disabled nor unpublished.
+    publication: added::Publication,
     frontend: Gate,
     sessions_a_second: Throttle,
     /// By bind index; `None` where a line has no `maxconn` of its own.
@@ -168,6 +175,7 @@ impl ProxyState {
     fn new(proxy: &Proxy) -> Self {
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         Self {
+            publication: added::Publication::new(proxy),
             frontend: Gate::new(proxy.frontend.as_ref().map_or(0, |frontend| frontend.maxconn)),
             sessions_a_second: Throttle::new(proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second)),
             binds: binds.map(|bind| bind.maxconn.map(Gate::new)).collect(),

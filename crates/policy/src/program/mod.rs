@@ -93,4 +93,6 @@ pub struct Program {
     pub event_descriptors: Box<[i32]>,
     /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.
     pub tables: Vec<StickTable>,
+    /// Where backends log that are added, by the `defaults` section that they start from.
+    pub spare_logs: Vec<Vec<LogTarget>>,
 }

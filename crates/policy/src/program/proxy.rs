@@ -104,6 +104,8 @@ pub struct Proxy {
     pub mode: Mode,
     /// `disabled`: its sockets are not opened and nothing is sent to it.
     pub disabled: bool,
+    /// `be-unpublished`: at first, rules that lead to it are passed over.
+    pub unpublished: bool,
     /// What it does as a frontend: `frontend` and `listen`.
     pub frontend: Option<Frontend>,
     /// What it does as a backend: `backend` and `listen`.
@@ -151,13 +153,16 @@ pub struct Frontend {
     pub limits: FrontendLimits,
     /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
     pub backlog: u32,
-    /// `use_backend` as long as there are conditions, up to the first without one.
+    /// `use_backend`, in order.
     pub switching: Box<[Switch]>,
-    /// Index of the proxy that gets the requests that no rule sends elsewhere: the first `use_backend` without a
-    /// condition, else `default_backend`, else a `listen` itself. `None`: a frontend without any, which answers 503.
+    /// Index of the proxy that gets the requests that no rule sends elsewhere: `default_backend`, else a `listen` itself.
+    /// `None`: a frontend without any, which answers 503.
     pub target: Option<usize>,
-    /// The same, where that one is disabled or unpublished: for requests that are forced.
-    pub closed_target: Option<usize>,
+    /// Index of the proxy that every request goes to while that one is open: the first `use_backend` has no condition, or
+    /// there is none. `None`: it depends on the request.
+    pub at_once: Option<usize>,
+    /// Its own index.
+    pub proxy: usize,
     /// `force-be-switch`: which requests get to backends that are disabled or unpublished.
     pub force_switching: Box<[Condition]>,
     /// What is kept of requests and answers for the log; `None`: nothing.
@@ -169,17 +174,22 @@ pub struct Frontend {
 }
 
 impl Frontend {
-    /// The proxy that the switching rules send a request to, or the one where no rule does.
+    /// The proxy that the switching rules send a request to, or the one where no rule does. Backends that are disabled or
+    /// unpublished are passed over, but for requests that are forced.
     pub fn switch(&self, context: &Context<'_>) -> Option<usize> {
         let forced = self.force_switching.iter().any(|condition| condition.holds(context));
-        let taken = self.switching.iter().find_map(|rule| rule.take(context, forced));
-        taken.flatten().or(self.target).or(self.closed_target.filter(|_| forced))
+        let is_open = |proxy: usize| {
+            let state = context.live.and_then(|live| live.proxies.get(proxy));
+            forced || proxy == self.proxy || state.is_none_or(|state| state.is_open())
+        };
+        let taken = self.switching.iter().find_map(|rule| rule.take(context, is_open));
+        taken.flatten().or(self.target.filter(|target| is_open(*target)))
     }
 
-    /// Whether that depends on the request.
+    /// The same where it does not depend on the request, with what the live state says of that proxy.
     #[inline]
-    pub fn switches(&self) -> bool {
-        !self.switching.is_empty() || self.closed_target.is_some()
+    pub fn switch_at_once(&self, is_open: impl FnOnce(usize) -> bool) -> Option<usize> {
+        self.at_once.filter(|target| *target == self.proxy || is_open(*target))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, Words};
 pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
 pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
-pub use switch::{Names as BackendNames, Switch, Target};
+pub use switch::{Names as BackendNames, Switch, Target, fits_mode};
 
 use crate::condition::Condition;
 use crate::sample::RulePlace;

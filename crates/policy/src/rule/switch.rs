@@ -1,22 +1,24 @@
 //! `use_backend` and `force-be-switch` (configuration manual, section 4.2): which backend a request goes to. Must never
-//! look at what changes while requests flow.
+//! decide which backends are open.
 
 use crate::condition::Condition;
 use crate::log_format::LogFormat;
 use crate::sample::Context;
+use config::spec::Mode;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Backends by name, and whether each is disabled or unpublished.
-pub type Names = HashMap<Box<[u8]>, (usize, bool)>;
+/// Backends by name.
+pub type Names = HashMap<Box<[u8]>, usize>;
 
 /// Where a switching rule leads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// To that proxy.
     Proxy(usize),
-    /// To the one of these whose name this gives.
-    Named(LogFormat, Arc<Names>),
+    /// To the one of these whose name this gives, or to one of that name which was added since and whose mode fits that of
+    /// the frontend.
+    Named(LogFormat, Arc<Names>, Mode),
 }
 
 /// One `use_backend`.
@@ -26,22 +28,32 @@ pub struct Switch {
     pub condition: Option<Condition>,
     /// Where it leads.
     pub target: Target,
-    /// The backend is disabled or unpublished: only who is forced gets there.
-    pub closed: bool,
+}
+
+/// Whether a frontend's requests may go to a backend: to those of its mode, and from TCP mode to HTTP, for which the
+/// connection is upgraded.
+pub fn fits_mode(frontend: Mode, backend: Mode) -> bool {
+    frontend == backend || (frontend == Mode::Tcp && backend == Mode::Http)
 }
 
 impl Switch {
-    /// Whether it is taken, and the proxy that it leads to then; `None` inside: there is none of the name that it gives.
-    pub fn take(&self, context: &Context<'_>, forced: bool) -> Option<Option<usize>> {
-        if (self.closed && !forced) || self.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
+    /// Whether it is taken, and the proxy that it leads to then; `None` inside: no proxy that is open has the name that it
+    /// gives. A rule that leads to a proxy that is not open is passed over.
+    pub fn take(&self, context: &Context<'_>, is_open: impl Fn(usize) -> bool) -> Option<Option<usize>> {
+        if matches!(self.target, Target::Proxy(index) if !is_open(index))
+            || self.condition.as_ref().is_some_and(|condition| !condition.holds(context))
+        {
             return None;
         }
         Some(match &self.target {
             Target::Proxy(index) => Some(*index),
-            Target::Named(format, proxies) => {
+            Target::Named(format, proxies, mode) => {
                 let mut name = Vec::new();
                 format.render_in(context, &mut name);
-                proxies.get(name.as_slice()).filter(|(_, closed)| forced || !closed).map(|(index, _)| *index)
+                let known = proxies.get(name.as_slice()).copied();
+                let known = known.filter(|index| context.live.is_none_or(|live| live.proxies.is_present(*index)));
+                let found = known.or_else(|| context.live?.added.find(&name, |own| fits_mode(*mode, own)));
+                found.filter(|index| is_open(*index))
             }
         })
     }

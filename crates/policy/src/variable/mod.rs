@@ -131,6 +131,13 @@ impl Known {
         }
     }
 
+    /// Remembers these as well.
+    pub fn extend(&mut self, others: Self) {
+        others.0.into_iter().for_each(|(name, text)| {
+            self.0.entry(name).or_insert(text);
+        });
+    }
+
     /// The text of a name, without the scope.
     pub fn text(&self, name: Name) -> Option<&str> {
         self.0.get(&name).map(|text| &**text)

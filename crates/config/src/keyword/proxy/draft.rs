@@ -64,6 +64,8 @@ pub(crate) struct ProxyDraft {
     /// Every static target of a `use_backend`.
     pub(crate) targets: Vec<Spanned<String>>,
     pub(crate) gaps: Gaps,
+    /// `mode` was written, here or in what it inherits from.
+    pub(crate) says_mode: bool,
 }
 
 impl ProxyDraft {
@@ -128,6 +130,7 @@ impl ProxyDraft {
             server_names: HashMap::new(),
             server_ids: HashMap::new(),
             gaps: Gaps::default(),
+            says_mode: false,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::document::Line;
 use crate::keyword::argument::{lenient, limit, only};
 use crate::keyword::place::Section;
 use crate::keyword::place::places::{ANY, BACK_FULLCONN, FRONT, FRONT_MAXCONN, NO_DEFAULTS};
-use crate::keyword::{guid_error, option};
+use crate::keyword::{guid_fault, option};
 use crate::span::Spanned;
 use crate::spec::Mode;
 use crate::suggest;
@@ -36,6 +36,7 @@ fn mode(context: &mut ProxyContext<'_>, line: &Line) {
         return;
     }
     context.draft.gaps.mode = false;
+    context.draft.says_mode = true;
     let text = line.text(1);
     match text {
         "tcp" => context.draft.spec.mode = Mode::Tcp,
@@ -84,7 +85,7 @@ fn description(context: &mut ProxyContext<'_>, line: &Line) {
 fn guid(context: &mut ProxyContext<'_>, line: &Line) {
     match line.words.get(1) {
         None => context.report.alert(line.span(1), "'guid' : expects an argument"),
-        Some(word) => match guid_error(&word.text) {
+        Some(word) => match guid_fault(&word.text) {
             Some(error) => context.report.alert(word.span, format!("'guid': {error}")),
             None => context.draft.spec.guid = Some(Spanned::new(word.text.clone(), word.span)),
         },

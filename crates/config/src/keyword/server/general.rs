@@ -3,7 +3,7 @@
 use super::{ServerContext, ServerOption, checks, supported};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
-use crate::keyword::guid_error;
+use crate::keyword::guid_fault;
 use crate::spec::{HashKey, LogProtocol};
 use crate::units::{self, TimeError};
 
@@ -190,7 +190,7 @@ fn backup(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 fn guid(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         None => context.error(keyword.span, "'guid' : expects an argument."),
-        Some(word) => match guid_error(&word.text) {
+        Some(word) => match guid_fault(&word.text) {
             Some(error) => context.error(word.span, format!("'guid': {error}.")),
             None => context.draft.balance.guid = Some(word.text.clone()),
         },

@@ -1,6 +1,7 @@
 //! Where the lines of each proxy go: compiled from the program once, then shared by all workers. Must never hold what
 //! belongs to one worker.
 
+use base::Roster;
 use bumpalo::Bump;
 use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
 use policy::live::Live;
@@ -26,13 +27,15 @@ use super::sampling::Sampling;
 #[derive(Debug)]
 pub struct Targets {
     /// Each proxy's own, by its index.
-    pub(super) proxies: Box<[Route]>,
+    pub(super) proxies: Roster<Route>,
     /// The process's.
     pub(super) process: Route,
     /// `log-profile` sections, as the program counts them.
     pub(super) profiles: Box<[LogProfile]>,
     /// Each place once, however many proxies send there.
     pub(super) places: Box<[Place]>,
+    /// What the first of these stand for.
+    addresses: Box<[LogAddress]>,
     /// Rings, as the program counts them.
     pub(super) rings: Box<[Ring]>,
     /// Relays, as the program counts them.
@@ -92,7 +95,11 @@ impl Relay {
     fn new(written: &LogForward, places: &mut Places) -> Self {
         let targets = written.targets.iter();
         Self {
-            targets: targets.map(|(target, format)| (Target::new(target, places), format.map(header_format))).collect(),
+            targets: targets
+                .map(|(target, format)| {
+                    (Target::new(target, |address| places.destination(address)), format.map(header_format))
+                })
+                .collect(),
             unparsed: written.unparsed,
             strategy: match written.host {
                 // Nothing is known of a name in what is not looked into.
@@ -187,8 +194,9 @@ impl Targets {
         let hostname = hostname();
         let named_host =
             global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| hostname.clone()));
+        let spare = program.spare_logs.iter().flatten();
         let (targets, mut problems) =
-            Self::assemble(process, proxies, &program.rings, &program.log_forwards, |places| {
+            Self::assemble(process, proxies, &program.rings, &program.log_forwards, spare, |places| {
                 let backend =
                     |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(program, live, proxy, places));
                 program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
@@ -205,11 +213,30 @@ impl Targets {
         let event_outputs = program.event_descriptors.iter().filter_map(&mut open).collect();
         let request_limit = global.logurilen;
         let mut targets = Self { profiles, named_host, hostname, request_limit, send_buffer, event_outputs, ..targets };
-        for route in &mut targets.proxies {
-            // Rules may choose any of them.
-            targets.profiles.iter().flat_map(LogProfile::formats).for_each(|format| route.note(format));
+        for place in 0..targets.proxies.places() {
+            if let Some(route) = targets.proxies.get_mut(place) {
+                route.note_profiles(&targets.profiles);
+            }
         }
         (targets, problems)
+    }
+
+    /// Where a backend logs that is added: to places that are open. False: one of them is not, or there is no room.
+    pub fn add(&self, proxy: &Proxy) -> bool {
+        let place = |address: &LogAddress| self.addresses.iter().position(|known| known == address);
+        let is_open =
+            |target: &LogTarget| matches!(target.address, LogAddress::Backend(_)) || place(&target.address).is_some();
+        if !proxy.logs.iter().all(is_open) {
+            return false;
+        }
+        let tag = proxy.log_tag.as_deref().unwrap_or(&self.process.tag);
+        let plan = Plan { targets: &proxy.logs, tag, lines: proxy.log_lines.clone() };
+        let mut route = Route::new(plan, |address| match address {
+            LogAddress::Backend(proxy) => Destination::Backend(*proxy),
+            other => Destination::Place(place(other).unwrap_or_default()),
+        });
+        route.note_profiles(&self.profiles);
+        self.proxies.push(|_| route) == Ok(proxy.index)
     }
 
     /// The targets of a process and its proxies, without what only a configuration tells.
@@ -218,14 +245,19 @@ impl Targets {
         proxies: impl Iterator<Item = Plan<'a>>,
         rings: &[program::Ring],
         forwards: &[LogForward],
+        spare: impl Iterator<Item = &'a LogTarget>,
         backends: impl FnOnce(&mut Places) -> Box<[Option<Balance>]>,
     ) -> (Self, Vec<Problem>) {
         let mut places = Places::default();
-        let process = Route::new(process, &mut places);
-        let proxies = proxies.map(|plan| Route::new(plan, &mut places)).collect();
+        let process = Route::new(process, |address| places.destination(address));
+        let proxies = proxies.map(|plan| Route::new(plan, |address| places.destination(address))).collect();
+        // For backends that are added: nothing can be opened then.
+        for target in spare {
+            places.destination(&target.address);
+        }
         let relays = forwards.iter().map(|forward| Relay::new(forward, &mut places)).collect();
         let backends = backends(&mut places);
-        let Places { opened, mut problems, .. } = places;
+        let Places { addresses, opened, mut problems } = places;
         let places = opened.into();
         let mut open = |ring: &program::Ring| {
             Ring::open(ring).unwrap_or_else(|error| {
@@ -242,6 +274,7 @@ impl Targets {
                 proxies,
                 process,
                 places,
+                addresses: addresses.into(),
                 rings,
                 relays,
                 received: AtomicU64::new(0),
@@ -332,7 +365,7 @@ impl Targets {
 }
 
 impl Route {
-    fn new(plan: Plan<'_>, places: &mut Places) -> Self {
+    fn new(plan: Plan<'_>, mut find: impl FnMut(&LogAddress) -> Destination) -> Self {
         let lines = plan.lines;
         let uses = |name: &str| {
             let others = [&lines.error, &lines.structured_data];
@@ -341,7 +374,7 @@ impl Route {
         let others = [&lines.error, &lines.structured_data];
         let has_expressions =
             std::iter::once(&lines.format).chain(others.into_iter().flatten()).any(LogFormat::has_expressions);
-        let targets = plan.targets.iter().map(|target| Target::new(target, places)).collect();
+        let targets = plan.targets.iter().map(|target| Target::new(target, &mut find)).collect();
         // Expressions may ask for either.
         let tells_destination = uses("fi") || uses("fp") || has_expressions;
         let tells_backend_source = uses("bi") || uses("bp") || has_expressions;
@@ -361,6 +394,11 @@ impl Route {
             asks_kernel,
             count: AtomicU32::new(0),
         }
+    }
+
+    /// Rules may choose any profile.
+    fn note_profiles(&mut self, profiles: &[LogProfile]) {
+        profiles.iter().flat_map(LogProfile::formats).for_each(|format| self.note(format));
     }
 
     /// A profile's format may be used, too: what it asks for has to be known.
@@ -385,9 +423,9 @@ impl Route {
 }
 
 impl Target {
-    fn new(target: &LogTarget, places: &mut Places) -> Self {
+    fn new(target: &LogTarget, mut find: impl FnMut(&LogAddress) -> Destination) -> Self {
         Self {
-            destination: places.destination(&target.address),
+            destination: find(&target.address),
             length: target.length,
             format: header_format(target.format),
             facility: target.facility,

@@ -59,7 +59,9 @@ fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
 fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targets> {
     let plan = |lines| Plan { targets: logs, tag: "weir", lines };
     let process = plan(LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp)));
-    Arc::new(Targets::assemble(process, std::iter::once(plan(lines)), rings, &[], |_| Box::default()).0)
+    Arc::new(
+        Targets::assemble(process, std::iter::once(plan(lines)), rings, &[], std::iter::empty(), |_| Box::default()).0,
+    )
 }
 
 /// Runs `script` on a worker, with a logger that lives as long.
@@ -298,7 +300,8 @@ fn the_rest_of_a_long_line_follows_when_there_is_room() {
 fn a_closed_descriptor_is_told_and_its_lines_are_counted() {
     let logs = [target(LogAddress::Descriptor(1_000_000))];
     let plan = || Plan { targets: &logs, tag: "weir", lines: LogLines::of(LogFormat::compile("x").unwrap()) };
-    let (targets, problems) = Targets::assemble(plan(), std::iter::once(plan()), &[], &[], |_| Box::default());
+    let (targets, problems) =
+        Targets::assemble(plan(), std::iter::once(plan()), &[], &[], std::iter::empty(), |_| Box::default());
     assert!(matches!(&problems[..], [Problem::Descriptor(1_000_000, _)]), "{problems:?}");
     let targets = Arc::new(targets);
     on_worker(&targets, log_once);

@@ -199,6 +199,12 @@ impl Counters {
         self.workers.iter().all(|worker| worker.servers.push(|_| Tally::default()) == Ok(serial))
     }
 
+    /// One more backend, likewise.
+    pub fn add_backend(&self, index: usize) -> bool {
+        let tallies = || ProxyTallies { front: Tally::default(), back: Tally::default(), binds: Box::default() };
+        self.workers.iter().all(|worker| worker.proxies.push(|_| tallies()) == Ok(index))
+    }
+
     /// One thing's tallies, one of each worker.
     pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
         Sum(self.workers.iter().map(find).collect())

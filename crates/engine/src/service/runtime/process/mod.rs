@@ -2,6 +2,7 @@
 //! commands. Must never open anything.
 
 mod activity;
+mod backends;
 mod cookies;
 mod debug;
 mod environment;
@@ -45,6 +46,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     debug::TABLE,
     stat::TABLE,
     servers::TABLE,
+    backends::TABLE,
     cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
@@ -91,7 +93,11 @@ impl Served for Worker {
     }
 
     fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
-        (name == "srv-removable").then(|| servers::removed::wait(&self.shared, argument))
+        match name {
+            "srv-removable" => Some(servers::removed::wait(&self.shared, argument)),
+            "be-removable" => Some(backends::wait(&self.shared, argument)),
+            _ => None,
+        }
     }
 }
 

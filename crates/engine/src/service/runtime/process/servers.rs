@@ -132,7 +132,7 @@ fn split(name: &str) -> Result<(&str, &str), &'static str> {
 }
 
 /// Finds a backend.
-fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
+pub(super) fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
     let mut proxies = program.proxies.iter().filter(|proxy| *proxy.name == *name);
     proxies.find(|proxy| proxy.backend.is_some()).map(|proxy| &**proxy).ok_or("No such backend.")
 }

@@ -420,6 +420,9 @@ impl<'a> Object<'a> {
             Kind::Backend => {
                 let up = self.servers().next().is_none() || self.weight() > 0;
                 let word = if up { "UP" } else { "DOWN" };
+                if !self.state().is_published() {
+                    return format!("{word} (UNPUB)");
+                }
                 if !self.counts_servers {
                     return word.to_owned();
                 }
