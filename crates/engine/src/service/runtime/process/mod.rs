@@ -14,6 +14,7 @@ mod handover;
 mod info;
 mod limits;
 mod lists;
+mod peers;
 mod resolvers;
 mod servers;
 mod sessions;
@@ -50,6 +51,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     cookies::TABLE,
     limits::TABLE,
     lists::TABLE,
+    peers::TABLE,
     resolvers::TABLE,
     frontends::TABLE,
     sessions::TABLE,
