@@ -65,6 +65,13 @@ impl Exchange {
         let party = self.parties.iter().find(|party| party.plan.section.index == section)?;
         party.lock().as_ref().map(Section::status)
     }
+
+    /// Peers that are connected and have said who they are.
+    pub fn connected(&self) -> u64 {
+        let status = |party: &Party| party.lock().as_ref().map(Section::status);
+        let sections = self.parties.iter().filter_map(status);
+        sections.map(|section| section.peers.iter().filter(|peer| peer.running).count() as u64).sum()
+    }
 }
 
 impl Party {

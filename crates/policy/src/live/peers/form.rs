@@ -34,7 +34,7 @@ pub(super) fn definition(shared: &Shared, id: u64) -> Definition {
 
 /// An entry that is told.
 pub(super) struct Entry<'a> {
-    pub(super) number: Option<u32>,
+    pub(super) number: u32,
     pub(super) key: &'a [u8],
     pub(super) words: &'a [u32],
     pub(super) until: Moment,
@@ -81,7 +81,8 @@ pub(super) fn tell(
             data.push((store.kind as u8, element, datum));
         }
     }
-    update(out, told, &Update { number: entry.number, left, key: entry.key, data });
+    // Each tells its number: HAProxy 3.5 miscounts those that it has to count itself, and confirms others.
+    update(out, told, &Update { number: Some(entry.number), left, key: entry.key, data });
 }
 
 fn millis(life: Duration) -> u32 {

@@ -20,8 +20,6 @@ pub(super) struct Teaching {
     task: Task,
     /// The table that the peer was told of last, and its definition.
     current: Option<(usize, Definition)>,
-    /// The number that the last update had, while they count up.
-    last: Option<u32>,
     /// The table whose turn it is.
     turn: usize,
     names: Sent,
@@ -91,10 +89,7 @@ impl Teaching {
     fn select(&mut self, out: &mut Vec<u8>, around: &Around<'_>, index: usize) -> Option<Definition> {
         match self.current.take() {
             Some((told, definition)) if told == index => Some(definition),
-            _ => {
-                self.last = None;
-                define(out, around.tables, index)
-            }
+            _ => define(out, around.tables, index),
         }
     }
 
@@ -124,12 +119,9 @@ impl Teaching {
             }
             let Some(definition) = self.select(out, around, index) else { continue };
             for update in told.updates.iter().filter(|update| manner.takes(&around.tables[index].table, &update.key)) {
-                let follows = self.last == Some(update.number.wrapping_sub(1));
-                let number = (!follows).then_some(update.number);
-                let entry = Entry { number, key: &update.key, words: &update.words, until: update.until };
-                if self.append(out, around, &definition, index, &entry) {
-                    self.last = Some(update.number);
-                }
+                let entry =
+                    Entry { number: update.number, key: &update.key, words: &update.words, until: update.until };
+                form::tell(out, &definition, (index, &around.tables[index].table), &mut self.names, &entry, around.now);
             }
             self.current = Some((index, definition));
             if out.len() >= most {
@@ -142,27 +134,12 @@ impl Teaching {
         }
     }
 
-    /// Appends one entry, unless it is longer than a message may be, or over. True: it was told.
-    fn append(
-        &mut self,
-        out: &mut Vec<u8>,
-        around: &Around<'_>,
-        definition: &Definition,
-        index: usize,
-        entry: &Entry<'_>,
-    ) -> bool {
-        let before = out.len();
-        form::tell(out, definition, (index, &around.tables[index].table), &mut self.names, entry, around.now);
-        out.len() > before
-    }
-
     /// One table, place by place: what has happened behind a number.
     fn catch_up(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
         let Task::Catch { table: index, mut cursor, after, up_to } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;
         let Some(definition) = self.select(out, around, index) else { return };
         // Their order is not that of their numbers: none of them is confirmed before all are told.
-        self.last = None;
         let tables = around.tables;
         for _ in 0..PAGES {
             if out.len() >= most {
@@ -173,7 +150,7 @@ impl Teaching {
             let table = &tables[index].table;
             cursor = table.page_updates(from, PAGE, after, now, |view| {
                 if manner.takes(table, view.key) {
-                    let entry = Entry { number: Some(after), key: view.key, words: view.words(), until: view.until };
+                    let entry = Entry { number: after, key: view.key, words: view.words(), until: view.until };
                     form::tell(out, &definition, (index, table), names, &entry, now);
                 }
             });
@@ -191,7 +168,6 @@ impl Teaching {
     fn teach(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
         let Task::Teach { mut table, mut cursor, mut begun } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;
-        self.last = None;
         let tables = around.tables;
         for _ in 0..PAGES {
             let Some(shared) = tables.get(table) else {
@@ -211,7 +187,7 @@ impl Teaching {
             let (names, now, origin) = (&mut self.names, around.now, around.reach[table].origin);
             let mut take = |key: &[u8], words: &[u32], until: Moment| {
                 if manner.takes(&shared.table, key) {
-                    let entry = Entry { number: Some(origin), key, words, until };
+                    let entry = Entry { number: origin, key, words, until };
                     form::tell(out, &definition, (table, &shared.table), names, &entry, now);
                 }
             };

@@ -28,6 +28,8 @@ struct Facts<'a> {
     connections: u64,
     listeners: u64,
     stopping: bool,
+    /// Connections with peers that have said who they are. HAProxy counts those that have not for themselves.
+    peers: u64,
     dropped_logs: u64,
     received_logs: u64,
     tasks: u64,
@@ -85,6 +87,7 @@ impl<'a> Facts<'a> {
             connections: shared.sessions() as u64,
             listeners: (binds.sum::<usize>() + program.runtime.sockets.len()) as u64,
             stopping: shared.is_stopping(),
+            peers: shared.exchange.connected(),
             dropped_logs: shared.log_targets.dropped(),
             received_logs: shared.log_targets.received(),
             tasks: here.iter().map(|one| one.0).sum(),
@@ -368,13 +371,13 @@ const ROWS: &[Row] = &[
         "ActivePeers",
         "MGPV",
         "Current number of verified active peers connections on the current worker process",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.peers),
     ),
     row(
         "ConnectedPeers",
         "MGPV",
         "Current number of peers having passed the connection step on the current worker process",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.peers),
     ),
     row("DroppedLogs", "MGPV", "Total number of dropped logs for current worker process since started", |facts| {
         Value::count(facts.dropped_logs)
