@@ -4,11 +4,8 @@
 use policy::program::Server;
 use wire::http::Head;
 
-use crate::session::Session;
-use crate::stream::page::{self, Answer};
-
-/// The answer that sends the client to `server`; `None`: its request or the server has no place for one.
-pub fn answer(server: &Server, session: &Session, request: &Head, keep: bool) -> Option<Answer> {
+/// The answer that sends the client to `server`, as a page; `None`: its request or the server has no place for one.
+pub fn page(server: &Server, request: &Head) -> Option<Vec<u8>> {
     let prefix = server.redirect.as_deref()?;
     let path = path(request.target())?;
     let mut page = Vec::with_capacity(128 + prefix.len() + path.len());
@@ -17,8 +14,7 @@ pub fn answer(server: &Server, session: &Session, request: &Head, keep: bool) ->
     // Of a target without a path the path is empty, and written as "/".
     page.extend_from_slice(if path.is_empty() { b"/" } else { path });
     page.extend_from_slice(b"\r\n\r\n");
-    let spelling = session.proxy().http.client_spelling.as_deref();
-    page::compose(&page, request, spelling, keep)
+    Some(page)
 }
 
 /// What of a target stands behind its authority: with "/" in front, or empty. `None`: it names no path.

@@ -87,13 +87,14 @@ pub async fn fail_with(
         let keep = !by_client && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
         let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
         let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
-        let redirect = target.and_then(|server| redirect::answer(server, session, &facts.request, keep));
-        let page = || {
-            let view = View::request(session, &client.stream, &facts);
-            let page = text.map_or_else(|| page::of(view, status), Cow::Borrowed);
-            page::to_stream(session, &facts, &page, keep)
+        let redirect = target.and_then(|server| redirect::page(server, &facts.request));
+        let view = View::request(session, &client.stream, &facts);
+        let page = match (redirect, text) {
+            (Some(redirect), _) => Cow::Owned(redirect),
+            (None, Some(text)) => Cow::Borrowed(text),
+            (None, None) => page::of(view, status),
         };
-        redirect.unwrap_or_else(page)
+        page::to_stream(session, &facts, &page, keep)
     };
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && up.source_ended() && client.input.is_empty() && client.stream.is_quiet();
