@@ -49,19 +49,21 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
 }
 
 async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
-    let most = worker.shared.program.global.maxaccept.max(1);
+    let mut batch = Batch::new(worker.shared.program.global.maxaccept.max(1));
     // Told already that there are no descriptors, or no memory.
     let mut exhausted = false;
     loop {
         if !acceptable(worker, place, listener).await {
             return;
         }
-        for _ in 0..most {
+        let mut taken = 0;
+        while taken < batch.size {
             let Some((slots, admission)) = enter(worker, place, listener, key).await else { return };
             match listener.try_accept() {
                 Ok(Some(accepted)) => {
                     admission.confirm();
                     exhausted = false;
+                    taken += 1;
                     dispatch(worker, place, accepted, slots);
                 }
                 Ok(None) => break,
@@ -77,7 +79,40 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                 }
             }
         }
-        rt::yield_now().await;
+        batch.learn(taken);
+        if !listener.rest_until_told() {
+            rt::yield_now().await;
+        }
+    }
+}
+
+/// How many connections are taken at a time: mostly as many as there are. The kernel makes a socket before it looks for a
+/// connection, so that to find none costs two microseconds; to be told once more that there are some costs less.
+struct Batch {
+    size: usize,
+    most: usize,
+    /// Batches in a row that were full.
+    full: u32,
+}
+
+impl Batch {
+    /// Full batches in a row behind which the next one is larger.
+    const TO_GROW: u32 = 4;
+
+    fn new(most: usize) -> Self {
+        Self { size: 1, most, full: 0 }
+    }
+
+    /// So many were there.
+    fn learn(&mut self, taken: usize) {
+        if taken < self.size {
+            (self.size, self.full) = (taken.max(1), 0);
+            return;
+        }
+        self.full += 1;
+        if self.full >= Self::TO_GROW {
+            (self.size, self.full) = (self.size.saturating_mul(2).min(self.most), 0);
+        }
     }
 }
 
@@ -209,5 +244,30 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     } else {
         let job = move |worker: &Rc<Worker>| session::start(worker, frontend, bind, accepted, slots);
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_while_they_are_full_and_shrink_to_what_was_there() {
+        let mut batch = Batch::new(4);
+        let mut sizes = Vec::new();
+        for _ in 0..13 {
+            sizes.push(batch.size);
+            let all = batch.size;
+            batch.learn(all);
+        }
+        assert_eq!(sizes, [1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4]);
+        batch.learn(3);
+        assert_eq!(batch.size, 3);
+        for _ in 0..Batch::TO_GROW {
+            batch.learn(3);
+        }
+        assert_eq!(batch.size, 4, "never more than may be taken in a row");
+        batch.learn(0);
+        assert_eq!(batch.size, 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The turn of a worker, and the threads that take turns.
 //!
 //! A turn waits, records all events, empties the mailbox, expires timers, and then runs the tasks that were queued by
-//! then; it must never run a task twice, nor read the clock for each task.
+//! then and those that they start; it must never run a task twice, nor read the clock for each task.
 
 use std::fmt;
 use std::future::Future;
@@ -20,7 +20,7 @@ use crate::epoll::Poller;
 use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
 use crate::source::Events;
-use crate::task::{Class, NO_TAG, TaskFuture};
+use crate::task::{Class, NO_TAG, Queue, TaskFuture};
 use crate::watchdog::{Guard, Watchdog};
 use crate::worker::{Parts, Worker};
 use crate::{WorkerId, current, process, sys};
@@ -175,7 +175,7 @@ fn timeout_of(worker: &Worker) -> i32 {
 
 /// Whether a turn would find something to do without waiting.
 pub(crate) fn is_runnable(worker: &Worker) -> bool {
-    worker.tasks.borrow().queued() != (0, 0) || worker.remote.has_messages()
+    !worker.tasks.borrow().is_idle() || worker.remote.has_messages()
 }
 
 /// One turn, which waits at most `timeout` milliseconds.
@@ -274,15 +274,16 @@ fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
     scratch.due.drain(..).for_each(Waker::wake);
 }
 
-/// Runs the tasks that are queued now, up to the turn's bounds. Tasks that these queue run in the next turn.
+/// Runs the tasks that are queued now, up to the turn's bounds, and then those that were started: a connection that was
+/// accepted in this turn is served in it, without another look for events. Tasks that these wake run in the next turn.
 fn run_tasks(worker: &Worker) {
     let (normal, heavy) = worker.tasks.borrow().queued();
     let normal = normal.min(worker.run_queue_depth);
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
-    for (class, count) in [(Class::Normal, normal), (Class::Heavy, heavy)] {
+    for (queue, count) in [(Queue::Normal, normal), (Queue::Heavy, heavy), (Queue::Fresh, worker.run_queue_depth)] {
         for _ in 0..count {
-            let next = worker.tasks.borrow_mut().take_next(class);
+            let next = worker.tasks.borrow_mut().take_next(queue);
             match next {
                 Some(Some((id, tag, future))) => {
                     worker.refill_budget();

@@ -17,7 +17,7 @@ use crate::recycle::Recycled;
 /// How urgent a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Everything on a request's way: all that were queued when a turn began run in that turn.
+    /// Everything on a request's way: all that were queued when a turn began run in that turn, and those that they start.
     #[default]
     Normal,
     /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
@@ -116,6 +116,17 @@ struct Times {
     late: Duration,
 }
 
+/// Where tasks wait to be called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Woken, of the normal class.
+    Normal,
+    /// Woken or started, of the heavy class.
+    Heavy,
+    /// Started, of the normal class.
+    Fresh,
+}
+
 /// What a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -156,6 +167,8 @@ pub(crate) struct Tasks {
     len: usize,
     normal: VecDeque<TaskId>,
     heavy: VecDeque<TaskId>,
+    /// Normal tasks that were started and have not run yet.
+    fresh: VecDeque<TaskId>,
     /// The slot of the task that was called last.
     called: usize,
     clock: Option<Box<Clock>>,
@@ -165,9 +178,10 @@ const NO_SLOT: u64 = u64::MAX;
 
 impl Tasks {
     pub(crate) fn new(worker: u16) -> Tasks {
-        let (normal, heavy) = (VecDeque::with_capacity(1024), VecDeque::with_capacity(64));
+        let (normal, heavy, fresh) =
+            (VecDeque::with_capacity(1024), VecDeque::with_capacity(64), VecDeque::with_capacity(64));
         let slots = Vec::with_capacity(1024);
-        Tasks { worker, slots, free: NO_SLOT, len: 0, normal, heavy, called: usize::MAX, clock: None }
+        Tasks { worker, slots, free: NO_SLOT, len: 0, normal, heavy, fresh, called: usize::MAX, clock: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -186,13 +200,25 @@ impl Tasks {
             if let Some(times) = self.times(number) {
                 *times = Times::default();
             }
-            return self.wake(id);
+            return self.start(id);
         }
         let number = self.slots.len();
         assert!(number < MOST_TASKS, "a worker has at most 2^24 tasks");
         let future = Some(future);
         self.slots.push(Slot { tag, future, generation: 0, calls: 0, state: State::Waiting, class, queued: false });
-        self.wake(TaskId::new(self.worker, 0, number as u32));
+        self.start(TaskId::new(self.worker, 0, number as u32));
+    }
+
+    /// Queues a task that has just been added.
+    fn start(&mut self, id: TaskId) {
+        match self.slots.get_mut(id.slot()) {
+            Some(slot) if slot.class == Class::Normal => slot.queued = true,
+            _ => return self.wake(id),
+        }
+        self.fresh.push_back(id);
+        if let Some(clock) = &mut self.clock {
+            clock.wake(id.slot());
+        }
     }
 
     fn slot(&mut self, id: TaskId) -> Option<&mut Slot> {
@@ -216,19 +242,26 @@ impl Tasks {
         }
     }
 
-    /// Number of queued tasks of each class, ended ones among them.
+    /// Number of queued tasks of each class, ended ones among them, without those that have just been started.
     #[inline]
     pub(crate) fn queued(&self) -> (usize, usize) {
         (self.normal.len(), self.heavy.len())
     }
 
-    /// Takes the next queued task out of its slot, to be polled. The outer `None`: the queue is empty; the inner one:
+    /// Whether no task is queued.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.normal.is_empty() && self.fresh.is_empty() && self.heavy.is_empty()
+    }
+
+    /// Takes the next task of a queue out of its slot, to be polled. The outer `None`: the queue is empty; the inner one:
     /// the task has ended since it was queued.
     #[inline]
-    pub(crate) fn take_next(&mut self, class: Class) -> Option<Option<(TaskId, u64, TaskFuture)>> {
-        let id = match class {
-            Class::Normal => self.normal.pop_front()?,
-            Class::Heavy => self.heavy.pop_front()?,
+    pub(crate) fn take_next(&mut self, queue: Queue) -> Option<Option<(TaskId, u64, TaskFuture)>> {
+        let id = match queue {
+            Queue::Normal => self.normal.pop_front()?,
+            Queue::Heavy => self.heavy.pop_front()?,
+            Queue::Fresh => self.fresh.pop_front()?,
         };
         if let Some(next) = self.normal.front().and_then(|next| self.slots.get(next.slot()))
             && let Some(future) = &next.future

@@ -256,7 +256,8 @@ pub fn buffers_in_use() -> usize {
     current::with(|worker| worker.buffers.outstanding() + worker.large_buffers.outstanding())
 }
 
-/// Starts a task on this worker. It runs first in the next turn. `tag` is what the panic hook gets.
+/// Starts a task on this worker. It runs at the end of the turn that goes on, where that has room for it, or else of the
+/// next one. `tag` is what the panic hook gets.
 pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static) {
     let future = boxed_dyn(future);
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));

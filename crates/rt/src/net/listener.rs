@@ -493,6 +493,18 @@ impl Listener {
         })
     }
 
+    /// Takes it that nothing waits any more. Where something does, the driver tells again in the next turn: for whoever has
+    /// taken as many as there probably were, since an attempt that finds none is dear. False: there is nothing to wait for,
+    /// the socket has failed.
+    pub fn rest_until_told(&mut self) -> bool {
+        current::with(|worker| {
+            let mut sources = worker.sources.borrow_mut();
+            let Some(source) = sources.get_mut(self.key) else { return false };
+            source.read = Readiness::Drained;
+            !source.seen().any(Events::ERROR)
+        })
+    }
+
     /// Stops watching: connections wait in the backlog, or go to other workers.
     pub fn pause(&mut self) {
         if !std::mem::replace(&mut self.paused, true) {

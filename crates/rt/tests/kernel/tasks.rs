@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::rt;
 use crate::support::*;
-use rt::Class;
+use rt::{Class, Config};
 
 /// Panics when it is dropped.
 struct Bomb;
@@ -70,6 +70,45 @@ fn a_panic_in_the_hook_is_contained_too() {
         rt::spawn(Class::Normal, 1, async { panic!("in a task") });
         until(|| calls.get() == 1).await;
         turns(2).await;
+    });
+}
+
+#[test]
+fn what_a_task_starts_runs_in_the_same_turn_and_what_it_wakes_in_the_next() {
+    on_one_worker(|| async {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let note = |name: &'static str| {
+            let order = Rc::clone(&order);
+            move || order.borrow_mut().push((name, rt::now()))
+        };
+        let (started, woken) = (note("started"), note("woken"));
+        rt::spawn(Class::Normal, 1, async move {
+            started();
+            rt::yield_now().await;
+            woken();
+        });
+        let began = rt::now();
+        // This task runs next in the turn behind: before what it has started runs once more.
+        rt::yield_now().await;
+        assert_eq!(*order.borrow(), [("started", began)]);
+        turns(2).await;
+        let order = order.borrow();
+        assert!(order.len() == 2 && order[1].0 == "woken" && order[1].1 > began, "{order:?}");
+    });
+}
+
+#[test]
+fn tasks_that_start_one_another_without_end_let_others_run() {
+    fn start_next(started: Rc<Cell<u32>>) {
+        started.set(started.get() + 1);
+        rt::spawn(Class::Normal, 1, async move { start_next(started) });
+    }
+    on_one_worker(|| async {
+        let started = Rc::new(Cell::new(0));
+        start_next(Rc::clone(&started));
+        turns(3).await;
+        let most = Config::default().run_queue_depth as u32;
+        assert!((3..=4 * most).contains(&started.get()), "{}", started.get());
     });
 }
 
