@@ -17,6 +17,7 @@ mod manual;
 mod master;
 mod namespaces;
 mod networks;
+mod peers;
 mod restart;
 mod rights;
 mod serve;

@@ -6,13 +6,16 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use wire::peers::NAMES;
 
+/// A table and the number that a name has in it.
+type Owner = (usize, u32);
+
 /// Those that the peer was told.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// The number on the connection, by the table and the number that it has there.
-    numbers: FxHashMap<(usize, u32), u64>,
+    numbers: FxHashMap<Owner, u64>,
     /// By the number on the connection, from 1: who has it, and the name.
-    slots: Vec<((usize, u32), Arc<[u8]>)>,
+    slots: Vec<(Owner, Arc<[u8]>)>,
     /// The slot that goes next when all are taken.
     next: usize,
 }
