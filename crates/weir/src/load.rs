@@ -5,6 +5,7 @@ use crate::arguments::Settings;
 use crate::detected;
 use crate::former::FormerStates;
 use crate::host;
+use crate::kept_counts;
 use crate::messages::Messages;
 use crate::processors;
 use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
@@ -18,6 +19,7 @@ use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use engine::service::former::Former;
 use policy::Limits;
 use policy::live::Live;
+use policy::live::counters::Kept;
 use policy::processors::Plan;
 use policy::program::Program;
 use std::collections::BTreeMap;
@@ -40,6 +42,8 @@ pub struct Prepared {
     pub live: Option<Live>,
     /// What is left to take over of their former states.
     pub former: Vec<Former>,
+    /// The counts to begin with.
+    pub counts: Vec<Kept>,
 }
 
 /// The configuration cannot be used; why has been said.
@@ -113,11 +117,12 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     };
     let live = former.is_asked_for().then(|| Live::new(&program, rt::clock::seed()));
     let former = former.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
+    let counts = kept_counts::read(&spec, &program, messages);
     if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources, environment, threads, rights, live, former })
+    Ok(Prepared { program, spec, sources, environment, threads, rights, live, former, counts })
 }
 
 /// What the command line changes in what was written.

@@ -9,6 +9,7 @@ mod files;
 mod former;
 mod help;
 mod host;
+mod kept_counts;
 mod libraries;
 mod life;
 mod listeners;

@@ -95,7 +95,7 @@ fn launch(
     master: Option<Master>,
     messages: &mut Messages,
 ) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources, mut environment, threads, rights, live, former } = prepared;
+    let Prepared { program, spec, sources, mut environment, threads, rights, live, former, counts } = prepared;
     raise_descriptors(&program.global, messages)?;
     limit_memory(settings.memory, &program.global, messages)?;
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
@@ -172,6 +172,7 @@ fn launch(
         program,
         live,
         former,
+        counts,
         written: spec,
         sockets,
         runtime,

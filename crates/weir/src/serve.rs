@@ -14,6 +14,7 @@ use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
 use engine::worker::Shared;
 use policy::live::Live;
+use policy::live::counters::Kept;
 use policy::program::Program;
 use rt::WorkerId;
 use rt::process::StarterWaits;
@@ -37,6 +38,8 @@ pub struct Service {
     pub live: Option<Live>,
     /// What is left to take over of their former states.
     pub former: Vec<Former>,
+    /// The counts to begin with.
+    pub counts: Vec<Kept>,
     /// What that was made of.
     pub written: Spec,
     /// Where.
@@ -74,6 +77,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         program,
         live,
         former,
+        counts,
         written,
         sockets,
         runtime,
@@ -114,6 +118,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     shared.host = host;
     shared.know_specification(written);
     former.iter().for_each(|former| engine::service::former::direct(&shared, former));
+    engine::service::former::preset(&shared, &counts, rt::clock::moment());
     let shared = Arc::new(shared);
     shared.know_sockets(&sockets, &runtime, &peers);
     if succeeds {

@@ -1,8 +1,11 @@
-//! Servers go on where they were in the process before this one ("load-server-state-from-file"). Before the first
-//! worker runs. Must never read a file.
+//! Servers go on where they were in the process before this one ("load-server-state-from-file"), and counts where they
+//! were ("stats-file"). Before the first worker runs. Must never read a file.
+
+use std::collections::BTreeMap;
 
 use base::moment::Moment;
 use policy::former::{Changes, FormerState, with_port};
+use policy::live::counters::{Kept, Side};
 use policy::live::{Live, Transition};
 use policy::program::{Program, Proxy, Server, ServerPlace};
 
@@ -88,5 +91,80 @@ pub fn direct(shared: &Shared, former: &Former) {
         (Some(name), _) => shared.resolving.resume(server, name, true),
         (None, Some(host)) => shared.resolving.resume(server, host, false),
         (None, None) => {}
+    }
+}
+
+/// Whose counts a `guid` names.
+#[derive(Clone, Copy)]
+enum Owner<'p> {
+    Frontend(&'p Proxy),
+    Listener(&'p Proxy, usize),
+    Backend(&'p Proxy),
+    Server(&'p Proxy, &'p Server),
+}
+
+/// Everybody who has a `guid`, by its side.
+pub struct Owners<'p> {
+    front: BTreeMap<&'p str, Owner<'p>>,
+    back: BTreeMap<&'p str, Owner<'p>>,
+}
+
+impl<'p> Owners<'p> {
+    /// Those of a program.
+    pub fn of(program: &'p Program) -> Self {
+        let mut owners = Self { front: BTreeMap::new(), back: BTreeMap::new() };
+        for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
+            let guid = proxy.guid.as_deref();
+            if let Some(frontend) = &proxy.frontend {
+                // Listening addresses are counted where somebody asks for it.
+                let binds = frontend.binds.iter().filter(|_| frontend.reception.socket_stats);
+                let listeners = binds.filter_map(|bind| {
+                    let guid = bind.listening.guid.as_deref()?;
+                    Some((guid, Owner::Listener(proxy, bind.index)))
+                });
+                owners.front.extend(listeners.chain(guid.map(|guid| (guid, Owner::Frontend(proxy)))));
+            }
+            if let Some(backend) = &proxy.backend {
+                let servers = backend.servers.iter();
+                let servers =
+                    servers.filter_map(|server| Some((server.guid.as_deref()?, Owner::Server(proxy, server))));
+                owners.back.extend(servers.chain(guid.map(|guid| (guid, Owner::Backend(proxy)))));
+            }
+        }
+        owners
+    }
+
+    fn find(&self, side: Side, guid: &str) -> Option<Owner<'p>> {
+        let owners = match side {
+            Side::Front => &self.front,
+            Side::Back => &self.back,
+        };
+        owners.get(guid).copied()
+    }
+
+    /// Whether somebody of that side has that `guid`.
+    pub fn is_known(&self, side: Side, guid: &str) -> bool {
+        self.find(side, guid).is_some()
+    }
+}
+
+/// Counts begin where they were. The first worker's cells take them, which nobody writes to yet.
+pub fn preset(shared: &Shared, kept: &[Kept], now: Moment) {
+    let owners = Owners::of(&shared.program);
+    let Some(first) = shared.counters.workers.first() else { return };
+    for kept in kept {
+        let Some(owner) = owners.find(kept.side, &kept.guid) else { continue };
+        let (tally, live) = match owner {
+            Owner::Frontend(proxy) => (&first.proxies[proxy.index].front, None),
+            Owner::Listener(proxy, bind) => (&first.proxies[proxy.index].binds[bind], None),
+            Owner::Backend(proxy) => (&first.proxies[proxy.index].back, Some((proxy, None))),
+            Owner::Server(proxy, server) => (&first.servers[server.serial], Some((proxy, Some(server.index)))),
+        };
+        for (column, value) in &kept.values {
+            tally.preset(column, *value, now);
+            if let Some((proxy, server)) = live {
+                shared.live.proxies[proxy.index].preset(server, column, *value, now);
+            }
+        }
     }
 }

@@ -196,6 +196,12 @@ impl Health {
         self.level = level.min(self.full());
     }
 
+    /// So many checks have failed, so often traffic has shown too many errors; `None`: as it is.
+    pub(crate) fn preset(&mut self, failed: Option<u64>, analyzed: Option<u64>) {
+        self.failed = failed.unwrap_or(self.failed);
+        self.analyzed = analyzed.unwrap_or(self.analyzed);
+    }
+
     /// This is what the last check found.
     pub(crate) fn set_last(&mut self, last: Report) {
         self.last = last;

@@ -385,6 +385,7 @@ impl<'a> Compiler<'a> {
             name: written.name.value.as_str().into(),
             id: written.id,
             id_is_written: written.id_is_written,
+            guid: written.guid.as_ref().map(|guid| guid.value.as_str().into()),
             kind: written.kind,
             mode: written.mode,
             disabled: written.disabled,

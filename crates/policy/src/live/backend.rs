@@ -204,6 +204,11 @@ impl ProxyState {
         self.backend.lock().resume(server.index, Written::of(server), former, now)
     }
 
+    /// Sets what a column of the statistics tells of a server, or of all of them, before anything has happened.
+    pub fn preset(&self, server: Option<usize>, column: &str, value: u64, now: Moment) {
+        self.backend.lock().preset(server, column, value, now);
+    }
+
     /// The server that this one tracks stands like that.
     pub(super) fn follow(&self, server: usize, leader: Standing, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().follow(server, leader, now))

@@ -104,6 +104,22 @@ impl Health {
 }
 
 impl Servers {
+    /// Sets what a column of the statistics tells of a server, or of all of them, that is counted here.
+    pub(super) fn preset(&mut self, server: Option<usize>, column: &str, value: u64, now: Moment) {
+        let nanos = value.saturating_mul(1_000_000_000);
+        let changed = Moment::from_nanos(now.as_nanos().saturating_sub(nanos));
+        let Some(server) = server else { return self.preset_outages(column, value, changed) };
+        let Some(state) = self.servers.get_mut(server) else { return };
+        match (column, &mut state.health) {
+            ("chkfail", Some(health)) => health.preset(Some(value), None),
+            ("hanafail", Some(health)) => health.preset(None, Some(value)),
+            ("chkdown", _) => state.downs = value,
+            // What a state file tells is known better.
+            ("lastchg", _) if state.changed.is_none() => state.changed = Some(changed),
+            _ => {}
+        }
+    }
+
     /// A server goes on where it was.
     pub(super) fn resume(
         &mut self,

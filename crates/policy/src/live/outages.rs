@@ -31,6 +31,15 @@ impl Outages {
         (self.now, self.changed) = (out, Some(now));
     }
 
+    /// Sets what a column of the statistics tells, before anything has changed.
+    pub(super) fn preset(&mut self, column: &str, value: u64, changed: Moment) {
+        match column {
+            "chkdown" => self.count = value,
+            "lastchg" if self.changed.is_none() => self.changed = Some(changed),
+            _ => {}
+        }
+    }
+
     /// How often, how long in all up to now, and when that last changed.
     pub(super) fn tell(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
         let current = self.changed.filter(|_| self.now).map_or(Duration::ZERO, |since| now.saturating_since(since));

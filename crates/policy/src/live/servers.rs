@@ -372,6 +372,10 @@ impl Servers {
         self.outages.tell(now)
     }
 
+    pub(super) fn preset_outages(&mut self, column: &str, value: u64, changed: Moment) {
+        self.outages.preset(column, value, changed);
+    }
+
     /// How long a server was not usable.
     pub(super) fn downtime(&self, server: usize, now: Moment) -> Duration {
         let Some(state) = self.servers.get(server) else { return Duration::ZERO };

@@ -98,6 +98,8 @@ pub struct Proxy {
     pub id: u32,
     /// That was written.
     pub id_is_written: bool,
+    /// `guid`.
+    pub guid: Option<Box<str>>,
     /// Which section it was.
     pub kind: ProxyKind,
     /// `mode`.

@@ -63,6 +63,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     let service = Service {
         live: None,
         former: Vec::new(),
+        counts: Vec::new(),
         written: prepared.spec,
         program,
         sockets: sockets.proxies,

@@ -149,3 +149,52 @@ fn files_of_backends_name_their_backend() {
                     directive. Unfortunately, 'server-state-file' is not set!";
     assert!(found.stderr.contains(sentence), "{}", found.stderr);
 }
+
+#[test]
+fn counts_go_on_where_they_were() {
+    let folder = Folder::new();
+    let counts = |port: u16| {
+        format!(
+            "global\n    stats socket {} level admin\n    stats-file {}/counts\n{DEFAULTS}frontend f\n    guid gf\n    bind \
+             127.0.0.1:{port}\n    http-request return status 204\n",
+            folder.path("api").display(),
+            folder.text()
+        )
+    };
+    let mut dump = String::new();
+    for (round, expected) in [(1, "gf,1,"), (2, "gf,2,")] {
+        let _ = std::fs::remove_file(folder.path("api"));
+        let port = crate::support::free_port();
+        let file = folder.write("weir.cfg", &counts(port));
+        let mut running = Running::weir(&["-db", "-f", &file]);
+        running.wait_until_ready(&folder);
+        let mut stream = crate::support::connect(port);
+        assert_eq!(crate::support::exchange(&mut stream, &crate::support::get("/")).0, 204);
+        dump = ask(&folder, "dump stats-file");
+        assert!(dump.lines().any(|line| line.starts_with(expected)), "round {round}: {dump}");
+        folder.write("counts", &dump);
+    }
+    assert!(dump.starts_with("#fe guid,stot,bin,bout,"), "{dump}");
+}
+
+#[test]
+fn files_of_counts_that_cannot_be_used_are_told_of() {
+    let folder = Folder::new();
+    let text = format!("global\n    stats-file {}/counts\n{DEFAULTS}backend b\n    guid gb\n", folder.text());
+    let file = folder.write("weir.cfg", &text);
+    let long = format!("#be guid,stot,\n{}\n", "x".repeat(5_000)).into_bytes();
+    let rows: Vec<(Option<Vec<u8>>, &str)> = vec![
+        (None, "config: Can't load stats-file '/counts': cannot open file."),
+        (Some(b"hello\n".to_vec()), "config: Invalid stats-file format in file '/counts'."),
+        (Some((0..=255).cycle().take(100_000).collect()), "config: Invalid stats-file format in file '/counts'."),
+        (Some(long), "config: Ignored stats-file line 2 in file '/counts'."),
+    ];
+    for (content, expected) in rows {
+        if let Some(content) = content {
+            std::fs::write(folder.path("counts"), content).expect("written");
+        }
+        let found = weir(["-c", "-f", &file]);
+        assert_eq!(found.code(), Some(0), "{}", found.stderr);
+        assert!(found.stderr.replace(folder.text(), "").contains(expected), "{expected}: {}", found.stderr);
+    }
+}

@@ -2,9 +2,11 @@
 //! its own; whoever reads adds them up. Must never be asked by a decision: limits and queues have their own counts.
 
 mod cell;
+mod kept;
 mod rate;
 
 pub use cell::{Averages, Count, Peak};
+pub use kept::{Kept, KeptCounts, Side};
 pub use rate::Rate;
 
 use crate::program::Program;

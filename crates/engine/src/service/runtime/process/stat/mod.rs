@@ -2,6 +2,7 @@
 //! form; the columns are tables. Must never hold more than a few lines of a long answer.
 
 mod detail;
+mod dump;
 mod load;
 mod modules;
 mod object;
@@ -24,6 +25,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "report counters for each proxy and server",
         Run::Gradual(show_stat),
     ),
+    Command::new("dump stats-file", "dump stats-file", "dump stats for restore", Run::Gradual(dump::dump)),
     Command::new(
         "clear counters",
         "clear counters [all|server <bk>/<srv> [force]]",

@@ -79,6 +79,11 @@ impl Where {
     pub(super) const fn http(kinds: u8) -> Self {
         Self { http: kinds, tcp: 0 }
     }
+
+    /// In any mode.
+    pub(super) const fn any(self) -> u8 {
+        self.http | self.tcp
+    }
 }
 
 /// One column.

@@ -1,0 +1,215 @@
+//! Counts that outlive a process: the text of "dump stats-file" (management manual, section 9.5). Must never keep more of
+//! a file than is asked for, whatever its size, and must never be used once a worker counts.
+
+use super::{Count, Tally};
+use base::Moment;
+
+/// Longest line with its end.
+const LONGEST: usize = 2_048;
+/// Columns of a section.
+const MOST_COLUMNS: usize = 256;
+/// Lines that are complained about.
+const MOST_COMPLAINTS: usize = 50;
+
+/// The side of what has a `guid`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Frontends and listening addresses.
+    Front,
+    /// Backends and servers.
+    Back,
+}
+
+/// What one line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The section that it stands in.
+    pub side: Side,
+    /// Whose counts they are.
+    pub guid: Box<str>,
+    /// Columns and their values.
+    pub values: Vec<(Box<str>, u64)>,
+}
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptCounts {
+    /// Its lines, in order.
+    pub lines: Vec<Kept>,
+    /// It does not have the form of such a file; what stands in front of the fault counts.
+    pub is_invalid: bool,
+    /// Lines that are too long, by their numbers.
+    pub ignored: Vec<usize>,
+}
+
+/// The section that a line belongs to.
+enum Section {
+    /// None has begun.
+    None,
+    /// One that nobody knows.
+    Unknown,
+    Known(Side, Vec<Box<str>>),
+}
+
+impl Section {
+    /// From a line behind its sharp: the name, a blank, `guid` and columns, each with a comma behind it.
+    fn begin(text: &str) -> Option<Self> {
+        let (name, columns) = text.split_once(' ')?;
+        let side = match name {
+            "fe" => Side::Front,
+            "be" => Side::Back,
+            "" => return None,
+            _ => return Some(Self::Unknown),
+        };
+        let columns = columns.strip_prefix("guid,")?;
+        let (columns, _) = columns.rsplit_once(',')?;
+        Some(Self::Known(side, columns.split(',').take(MOST_COLUMNS).map(Into::into).collect()))
+    }
+}
+
+/// A number; what goes beyond all is the largest.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+impl KeptCounts {
+    /// Reads a file; only of those `guid` that are `known`.
+    pub fn read(text: &[u8], known: impl Fn(Side, &str) -> bool) -> Self {
+        let mut read = Self::default();
+        let mut section = Section::None;
+        for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+            if line.len() >= LONGEST {
+                if read.ignored.len() < MOST_COMPLAINTS {
+                    read.ignored.push(number);
+                }
+                continue;
+            }
+            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+            if line.is_empty() || line.starts_with("//") {
+                continue;
+            }
+            let begun = line.strip_prefix('#').map(Section::begin);
+            match (begun, &section) {
+                (Some(Some(begun)), _) => section = begun,
+                (Some(None), _) | (None, Section::None) => {
+                    read.is_invalid = true;
+                    return read;
+                }
+                (None, Section::Unknown) => {}
+                (None, Section::Known(side, columns)) => read.lines.extend(values(&line, *side, columns, &known)),
+            }
+        }
+        read
+    }
+}
+
+/// What a line says of somebody who is known.
+fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &str) -> bool) -> Option<Kept> {
+    let (guid, rest) = line.split_once(',')?;
+    if !known(side, guid) {
+        return None;
+    }
+    let values = columns.iter().zip(rest.split(','));
+    let values = values.filter_map(|(column, text)| Some((column.clone(), number(text)?))).collect();
+    Some(Kept { side, guid: guid.into(), values })
+}
+
+impl Tally {
+    /// Sets what a column of the statistics tells, before anything is counted. Columns that are reckoned from others, and
+    /// rates, stay as they are.
+    pub fn preset(&self, column: &str, value: u64, now: Moment) {
+        let count: &Count = match column {
+            "stot" => &self.sessions,
+            "bin" | "reqbin" => &self.bytes_in,
+            "bout" | "resbin" => &self.bytes_out,
+            "dreq" => &self.denied_requests,
+            "dresp" => &self.denied_responses,
+            "ereq" => &self.request_errors,
+            "econ" => &self.connect_errors,
+            "eresp" => &self.response_errors,
+            "wretr" => &self.retries,
+            "wredis" => &self.redispatches,
+            "lbtot" => &self.balanced,
+            "hrsp_1xx" => &self.answers[1],
+            "hrsp_2xx" => &self.answers[2],
+            "hrsp_3xx" => &self.answers[3],
+            "hrsp_4xx" => &self.answers[4],
+            "hrsp_5xx" => &self.answers[5],
+            "hrsp_other" => &self.answers[0],
+            "req_tot" => &self.requests,
+            "cli_abrt" => &self.client_aborts,
+            "srv_abrt" => &self.server_aborts,
+            "conn_tot" => &self.connections,
+            "intercepted" => &self.intercepted,
+            "dcon" => &self.denied_connections,
+            "dses" => &self.denied_sessions,
+            "wrew" => &self.failed_rewrites,
+            "connect" => &self.connects,
+            "reuse" => &self.reuses,
+            "eint" => &self.internal_errors,
+            "lastsess" if value > 0 => {
+                let second = now.as_nanos() / 1_000_000_000 + 1;
+                return self.last_session.set(second.saturating_sub(value).max(1));
+            }
+            _ => return,
+        };
+        count.set(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of those that begin with a letter: `f a: stot=5`.
+    fn read(text: &str) -> (Vec<String>, bool, usize) {
+        let read = KeptCounts::read(text.as_bytes(), |_, guid| guid.starts_with(|first: char| first.is_alphabetic()));
+        let shown = |kept: &Kept| {
+            let values: Vec<String> = kept.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("{:?} {}: {}", kept.side, kept.guid, values.join(" "))
+        };
+        (read.lines.iter().map(shown).collect(), read.is_invalid, read.ignored.len())
+    }
+
+    #[test]
+    fn files_are_read_as_haproxy_reads_them() {
+        let rows: &[(&str, &[&str], bool)] = &[
+            ("", &[], false),
+            ("hello\n", &[], true),
+            ("a,100,\n", &[], true),
+            ("#fe stot,\na,1,\n", &[], true),
+            ("#fe guid,stot\na,1,\n", &[], true),
+            ("# fe guid,stot,\na,1,\n", &[], true),
+            ("#fe  guid,stot,\na,1,\n", &[], true),
+            ("#zz guid,stot,\na,1,\n", &[], false),
+            ("// c\n#fe guid,stot,bin,\na,1x,5,\n", &["Front a: bin=5"], false),
+            ("#fe guid,stot,bin,\na,,5,\n", &["Front a: bin=5"], false),
+            ("#fe guid,stot,\na,-1,\n", &["Front a: "], false),
+            ("#fe guid,stot,\na,99999999999999999999,\n", &["Front a: stot=18446744073709551615"], false),
+            ("#fe guid,stot,\na,5,\na,7,\n", &["Front a: stot=5", "Front a: stot=7"], false),
+            ("#fe guid,stot,\r\na,5,\r\n", &["Front a: stot=5"], false),
+            ("#fe guid,stot,\na,5", &["Front a: stot=5"], false),
+            ("#fe guid,stot,\na,5,6,7,8\n", &["Front a: stot=5"], false),
+            ("#fe guid,stot,\n1,5,\nnone\n", &[], false),
+            ("#be guid,stot,\na,5,\n\n#fe guid,bin,\nb,1,\n", &["Back a: stot=5", "Front b: bin=1"], false),
+            ("#be guid,stot,\na,5,\n#fe bin,\nb,1,\n", &["Back a: stot=5"], true),
+        ];
+        for (text, lines, is_invalid) in rows {
+            let found = read(text);
+            assert_eq!((found.0.join("; "), found.1), (lines.join("; "), *is_invalid), "{text:?}");
+        }
+        let long = format!("#fe guid,stot,\n{},5,\na,6,\n", "x".repeat(LONGEST));
+        assert_eq!(read(&long), (vec!["Front a: stot=6".to_owned()], false, 1));
+    }
+
+    #[test]
+    fn columns_have_their_counts() {
+        let tally = Tally::default();
+        let now = Moment::from_nanos(100_000_000_000);
+        let columns = [("stot", 1), ("bin", 2), ("resbin", 3), ("hrsp_5xx", 4), ("lastsess", 5), ("rate", 6), ("x", 7)];
+        columns.into_iter().for_each(|(column, value)| tally.preset(column, value, now));
+        let counts = [&tally.sessions, &tally.bytes_in, &tally.bytes_out, &tally.answers[5], &tally.last_session];
+        assert_eq!(counts.map(Count::get), [1, 2, 3, 4, 96]);
+    }
+}

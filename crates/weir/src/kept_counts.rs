@@ -1,0 +1,33 @@
+//! The `stats-file` that a configuration names: read at the start, told of in HAProxy's words. Must never be used once
+//! connections are accepted.
+
+use crate::messages::Messages;
+use config::spec::Spec;
+use engine::service::former::Owners;
+use policy::live::counters::{Kept, KeptCounts};
+use policy::program::Program;
+use std::io::Read;
+
+/// Bytes of a file that are read.
+const MOST: u64 = 64 << 20;
+
+/// The counts that the process begins with.
+pub fn read(spec: &Spec, program: &Program, messages: &mut Messages) -> Vec<Kept> {
+    let Some(path) = &spec.global.kept.stats_file else { return Vec::new() };
+    let Ok(file) = std::fs::File::open(path) else {
+        messages.warning(&format!("config: Can't load stats-file '{path}': cannot open file."));
+        return Vec::new();
+    };
+    let mut text = Vec::new();
+    // What cannot be read is what was read so far: a folder is empty.
+    let _ = file.take(MOST).read_to_end(&mut text);
+    let owners = Owners::of(program);
+    let found = KeptCounts::read(&text, |side, guid| owners.is_known(side, guid));
+    for line in &found.ignored {
+        messages.warning(&format!("config: Ignored stats-file line {line} in file '{path}'."));
+    }
+    if found.is_invalid {
+        messages.warning(&format!("config: Invalid stats-file format in file '{path}'."));
+    }
+    found.lines
+}
