@@ -509,6 +509,7 @@ impl<'a> Course<'a> {
                 backend: Some(self.proxy.index),
                 server: Some(self.server.index),
                 request: None,
+                unread: None,
                 response: self.head.as_ref(),
                 bytes: Bytes { data, complete: true, announced: None },
                 transaction: Transaction::default(),

@@ -45,6 +45,7 @@ pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&
         backend: None,
         server: None,
         request: None,
+        unread: None,
         response: None,
         bytes: Bytes { data: &[], complete: true, announced: None },
         transaction: Transaction::default(),

@@ -11,7 +11,7 @@ use policy::log_format::{Endpoint, Record};
 use policy::program::ServerAddress;
 use policy::sample::{
     Bytes, Context, Cost, Direction, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts, Transaction, Transport,
-    UsageOf, Value,
+    Unread, UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
 use rt::net::Stream;
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         let (shared, facts) = (&worker.shared, self.facts);
         let program = &shared.program;
         worker.with_arena(|arena| {
-            let probes = StreamProbes(self);
+            let (probes, unread) = (StreamProbes(self), Unread::default());
             with(&Context {
                 program: Some(program),
                 live: Some(&shared.live),
@@ -133,6 +133,7 @@ impl<'a> View<'a> {
                 backend: facts.backend,
                 server: facts.server,
                 request: facts.has_request.then_some(&facts.request),
+                unread: (!facts.has_request && self.has_stream).then_some(&unread),
                 response: self.response,
                 bytes: self.bytes,
                 transaction: Transaction {

@@ -91,6 +91,7 @@ fn context<'a>(
         backend: None,
         server: None,
         request: None,
+        unread: None,
         response: None,
         bytes: Bytes { data: &[], complete: true, announced: None },
         transaction: Transaction::default(),

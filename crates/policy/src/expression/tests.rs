@@ -7,7 +7,7 @@ use crate::log_format::Timings;
 use crate::program::Program;
 use crate::sample::UsageOf;
 use crate::sample::{Bytes, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport};
-use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace};
+use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
 use crate::variable::{SessionStore, Store, Variables};
 use base::moment::{Moment, WallTime, ZoneName};
 use bumpalo::Bump;
@@ -268,6 +268,7 @@ impl Scene {
         let (program, live) = (self.program.as_ref(), self.program.as_ref().map(|program| Live::new(program, 7)));
         let counters = program.map(|program| Counters::new(program, 2));
         let probes = FixedProbes { header: header(), counters };
+        let unread = Unread::default();
         with(&Context {
             program,
             live: live.as_ref(),
@@ -281,6 +282,7 @@ impl Scene {
             backend: program.map(|_| 1),
             server: program.map(|_| 0),
             request: self.request.as_ref(),
+            unread: Some(&unread),
             response: self.response.as_ref(),
             bytes: Bytes { data: &self.bytes, complete: self.complete, announced: None },
             transaction: self.transaction,

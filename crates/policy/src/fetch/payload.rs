@@ -4,8 +4,6 @@
 use super::{Fetch, plain};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
 use crate::sample::{Context, Direction, Places, Type, Value};
-use std::cell::Cell;
-use wire::h1::{Limits, Parse, Scan, parse_request};
 use wire::http::Head;
 use wire::rdp;
 
@@ -132,26 +130,7 @@ pub(super) fn proto_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<
     if context.direction == Direction::Response {
         return None;
     }
-    if context.request.is_some() {
-        return Some(Value::Bool(true));
-    }
-    let parsed = HEAD.with(|head| {
-        let mut head = head.take();
-        let parsed = parse_request(context.bytes.data, &Limits::default(), &mut Scan::default(), &mut head);
-        head.clear();
-        HEAD.set(head);
-        parsed
-    });
-    match parsed {
-        Ok(Parse::Complete { .. }) => Some(Value::Bool(true)),
-        Ok(Parse::Partial) => context.missing(),
-        Err(_) => None,
-    }
-}
-
-thread_local! {
-    /// The memory of heads that are parsed to see whether they are any, kept so that no look allocates.
-    static HEAD: Cell<Head> = Cell::new(Head::new());
+    context.request_head().map(|_| Value::Bool(true))
 }
 
 /// Bytes from which on it is known whether there is a cookie.
@@ -228,6 +207,14 @@ mod tests {
     fn protocols() {
         let rows = [("req.proto_http", "1"), ("req_proto_http", "1"), ("req.rdp_cookie_cnt", "0")];
         check_rows(&Scene::bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), &rows);
+        // Parts of a request that nobody has read.
+        let rows =
+            [("method", "GET"), ("url", "/a?b"), ("path", "/a"), ("req.hdr(host)", "A"), ("res.hdr(host)", "<none>")];
+        check_rows(&Scene::bytes(b"GET /a?b HTTP/1.1\r\nHost: A\r\n\r\nbody"), &rows);
+        let part = Scene { bytes: b"GET /a HTTP/1.1\r\nHost: A\r\n".to_vec(), ..Scene::default() };
+        check_rows(&part, &[("path", "<incomplete>"), ("req.hdr(host)", "<incomplete>")]);
+        let none = Scene { bytes: b"\x16\x03\x01 x\r\n".to_vec(), ..Scene::default() };
+        check_rows(&none, &[("path", "<none>"), ("req.hdr(host)", "<none>"), ("req.proto_http", "<none>")]);
         check_rows(
             &Scene::request("GET", "/137", &[("host", "127.0.0.1:18741"), ("accept", "*/*")]),
             &[("req.len", "64"), ("req.proto_http", "1"), ("req.payload(0,3)", "<none>")],

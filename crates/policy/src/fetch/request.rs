@@ -42,7 +42,7 @@ fn request<'a>(context: &Context<'a>) -> Option<&'a Head> {
 
 /// What of a request is still known behind it.
 fn past_request<'a>(context: &Context<'a>) -> Option<&'a Head> {
-    context.request.or_else(|| context.missing())
+    context.request_head()
 }
 
 fn method<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {

@@ -13,12 +13,10 @@ pub const EITHER: u8 = 2;
 /// The head that is looked at; without it the fetch has to wait or fails. While an answer is looked at, what its request
 /// was is no longer asked for here.
 pub fn head<'a, const SIDE: u8>(context: &Context<'a>) -> Option<&'a Head> {
-    let head = match SIDE {
-        REQUEST if context.direction == Direction::Response => return None,
-        REQUEST => context.request,
-        RESPONSE => context.response,
-        _ if context.direction == Direction::Response => context.response,
-        _ => context.request,
-    };
-    head.or_else(|| context.missing())
+    match SIDE {
+        REQUEST if context.direction == Direction::Response => None,
+        REQUEST => context.request_head(),
+        EITHER if context.direction == Direction::Request => context.request_head(),
+        _ => context.response.or_else(|| context.missing()),
+    }
 }

@@ -2,7 +2,7 @@
 //! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
 //! which is what they are for.
 
-use super::{Probes, Text, Transaction, Type, Value, cast};
+use super::{Found, Probes, Text, Transaction, Type, Unread, Value, cast};
 use crate::capture::Captures;
 use crate::live::Live;
 use crate::program::{Program, Proxy, Server};
@@ -60,6 +60,8 @@ pub struct Context<'a> {
     pub server: Option<usize>,
     /// The request's head, once it is complete.
     pub request: Option<&'a Head>,
+    /// What may be a request nobody has read, in `bytes`.
+    pub unread: Option<&'a Unread>,
     /// The answer's head, once it is complete.
     pub response: Option<&'a Head>,
     /// The bytes that are there of what is inspected.
@@ -91,6 +93,19 @@ impl<'a> Context<'a> {
             self.incomplete.set(true);
         }
         None
+    }
+
+    /// The request's head, also where nobody has read it: in the first bytes of a session in TCP mode.
+    pub fn request_head(&self) -> Option<&'a Head> {
+        if self.request.is_some() {
+            return self.request;
+        }
+        let Some(unread) = self.unread.filter(|_| self.direction == Direction::Request) else { return self.missing() };
+        match unread.look(self.bytes.data) {
+            Found::Head(head) => Some(head),
+            Found::Part => self.missing(),
+            Found::Nothing => None,
+        }
     }
 
     /// A sample as text.

@@ -10,6 +10,7 @@ mod place;
 mod probes;
 mod text;
 mod transaction;
+mod unread;
 mod value;
 
 pub use cast::{Cast, cast, embedded_ipv4};
@@ -22,4 +23,5 @@ pub use probes::{
 };
 pub use text::Text;
 pub use transaction::Transaction;
+pub use unread::{Found, Unread};
 pub use value::{Type, Value};

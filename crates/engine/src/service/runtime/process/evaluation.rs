@@ -25,6 +25,7 @@ pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> 
             backend: None,
             server: None,
             request: None,
+            unread: None,
             response: None,
             bytes: Bytes { data: &[], complete: true, announced: None },
             transaction: Transaction::default(),
