@@ -78,6 +78,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) paths: &'a paths::Paths,
     /// `tune.bufsize` as far as it is known.
     pub(crate) bufsize: u32,
+    /// The proxies before the one that is read.
+    pub(crate) earlier: &'a [proxy::ProxyDraft],
     /// The name of this instance among its peers, as far as it is known.
     pub(crate) local_peer: &'a str,
     /// `expose-experimental-directives` was seen.

@@ -51,6 +51,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         options,
         paths: &paths,
         bufsize: DEFAULT_BUFSIZE,
+        earlier: &[],
         local_peer: &options.local_peer,
         exposes_experimental: false,
     };
@@ -180,7 +181,8 @@ impl Reader<'_> {
         self.refuse_duplicate(line, kind, &name);
         let mut draft = self.inherit(line, kind, &name);
         let holder = Holder { section: kind, name: Some(&name) };
-        proxy::read(section, &mut draft, holder, self.around, &mut self.report);
+        let around = Surroundings { earlier: &self.proxies, ..self.around };
+        proxy::read(section, &mut draft, holder, around, &mut self.report);
         if !name.is_empty() {
             self.check_id(&draft);
             self.names.entry(name).or_insert(self.proxies.len());

@@ -189,6 +189,11 @@ pub struct ProxySpec {
     pub allbackups: bool,
     /// `be-unpublished`: rules that lead here are passed over.
     pub unpublished: bool,
+    /// What servers that are added may start from: `default-server` without a name, which has none here either, if there is
+    /// one, and those with a name. Their addresses mean nothing.
+    pub default_servers: Vec<ServerSpec>,
+    /// Servers that the runtime API has added.
+    pub added: Vec<ServerSpec>,
     /// `guid`.
     pub guid: Option<Spanned<String>>,
     /// `default_backend`.

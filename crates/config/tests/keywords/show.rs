@@ -256,6 +256,8 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
         hash,
         allbackups,
         unpublished,
+        default_servers,
+        added: _,
         guid,
         default_backend,
         rules,
@@ -298,6 +300,9 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
     field(out, "allbackups", allbackups, &false);
     field(out, "unpublished", unpublished, &false);
+    // What they say shows in the servers that start from them.
+    let named = default_servers.iter().map(|server| &server.name.value).filter(|name| !name.is_empty());
+    field(out, "default_servers", &named.collect::<Vec<_>>(), &Vec::new());
     changed!(out, state, StateFileSpec::default(), StateFileSpec { source, file } but {});
     field(out, "guid", &guid.as_ref().map(|guid| &guid.value), &None);
     field(out, "default_backend", &default_backend.as_ref().map(|name| &name.value), &None);

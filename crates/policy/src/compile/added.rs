@@ -75,7 +75,8 @@ pub fn add_server(
     server
         .map(|server| {
             let tracking = Tracking { leader, ..server.tracking };
-            Server { serial, disabled: false, tracking, ..server }
+            let unchecked_level = if server.disabled { 0 } else { server.unchecked_level };
+            Server { serial, disabled: false, unchecked_level, tracking, ..server }
         })
         .ok_or_else(|| "The server cannot be made.".to_owned())
 }

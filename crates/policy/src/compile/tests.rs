@@ -44,6 +44,8 @@ fn proxy(kind: ProxyKind, name: &str) -> ProxySpec {
         hash: HashSpec::default(),
         allbackups: false,
         unpublished: false,
+        default_servers: Vec::new(),
+        added: Vec::new(),
         guid: None,
         default_backend: None,
         captures: config::spec::CapturesSpec::default(),

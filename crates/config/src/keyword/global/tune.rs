@@ -78,7 +78,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning(
         "tune.defaults.purge",
         "[{ all | none | <element>[,...] }]",
-        "Which defaults sections are forgotten after start-up; Weir keeps none.",
+        "Which defaults are forgotten after start-up; Weir keeps them all.",
     ),
     not_yet(
         "tune.glitches.kill.cpu-usage",

@@ -49,6 +49,8 @@ pub(crate) struct ProxyDraft {
     pub(crate) spec: ProxySpec,
     /// What `server` lines start from.
     pub(crate) default_server: ServerDraft,
+    /// `default-server name`, in the order in which they came.
+    pub(crate) named_servers: Vec<(String, ServerDraft)>,
     /// The timeouts that were inherited.
     pub(crate) inherited: TimeoutsSpec,
     /// `log` lines in order.
@@ -91,6 +93,8 @@ impl ProxyDraft {
             hash: HashSpec::default(),
             allbackups: false,
             unpublished: false,
+            default_servers: Vec::new(),
+            added: Vec::new(),
             guid: None,
             default_backend: None,
             rules: RulesSpec::default(),
@@ -121,6 +125,7 @@ impl ProxyDraft {
         Self {
             spec,
             default_server: ServerDraft::default(),
+            named_servers: Vec::new(),
             inherited: TimeoutsSpec::default(),
             logs: Vec::new(),
             format: None,
@@ -141,6 +146,8 @@ impl ProxyDraft {
         draft.spec.name = name;
         draft.spec.span = span;
         draft.gaps.bind = false;
+        draft.named_servers.clear();
+        draft.server_names.clear();
         draft.spec.rules.inherit();
         draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
         draft.spec.check.inherit();
@@ -161,6 +168,12 @@ impl ProxyDraft {
     /// The finished proxy: what belongs to the other side is left out, the global logs are put in.
     pub(crate) fn finish(mut self, global: &GlobalSpec, sections: &SectionsSpec) -> ProxySpec {
         self.choose_pages(&sections.http_errors);
+        if self.spec.kind != ProxyKind::Frontend {
+            let unnamed = Some(("", &self.default_server)).filter(|(_, draft)| draft.check.has_defaults);
+            let named = self.named_servers.iter().map(|(name, draft)| (name.as_str(), draft));
+            self.spec.default_servers =
+                unnamed.into_iter().chain(named).map(|(name, draft)| draft.template(name)).collect();
+        }
         self.spec.logs = self
             .logs
             .iter()

@@ -12,7 +12,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(
         DEFAULT_SERVER,
         "default-server",
-        "<option>...",
+        "[name <name>] [from <origin>] <option>...",
         "Options of the servers declared after it.",
         default_server,
     ),

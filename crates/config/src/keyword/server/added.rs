@@ -1,7 +1,7 @@
 //! A server that the runtime API adds (management manual, section 9.3, "add server"): the options that it may have, and
 //! what its words say. Must never look a server up.
 
-use super::{FAMILIES, ServerContext, ServerDraft, finish, parse_address, read_options, rows, tell};
+use super::{FAMILIES, ServerContext, finish, origin, parse_address, read_options, rows, tell};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
 use crate::environment::Environment;
@@ -9,7 +9,7 @@ use crate::keyword::is_name_character;
 use crate::keyword::report::Report;
 use crate::keyword::table::Status;
 use crate::span::{Span, Spanned};
-use crate::spec::{InitialAddress, ServerSpec};
+use crate::spec::{InitialAddress, ServerSpec, Spec};
 
 /// The options that HAProxy takes for such a server, in its order.
 const DYNAMIC: &[&str] = &[
@@ -121,11 +121,11 @@ pub fn keywords() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads the words behind `add server`: the backend and the server, its address, its options. Where no `id` is written it
-/// is 0.
+/// is 0. `spec` is what the process was made of: `from` may name what is in it.
 ///
 /// # Errors
 /// What is wrong with them, as HAProxy says it.
-pub fn read(backend: &str, name: &str, words: &[String]) -> Result<ServerSpec, String> {
+pub fn read(spec: &Spec, backend: &str, name: &str, words: &[String]) -> Result<ServerSpec, String> {
     if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
         return Err(format!("character '{bad}' is not permitted in server name '{name}'."));
     }
@@ -142,9 +142,10 @@ pub fn read(backend: &str, name: &str, words: &[String]) -> Result<ServerSpec, S
         if let Some(refused) = first_refused(&line) {
             return Err(format!("'{refused}' option is not accepted for dynamic server"));
         }
-        let mut draft = ServerDraft::default();
+        let started = origin::read(&line, 3, backend, &origin::Running { spec, own: backend });
+        let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
         let mut server = ServerContext::new(&mut draft, Some(name), &environment);
-        let unread = read_options(&mut server, &line, 3);
+        let unread = read_options(&mut server, &line, origin::behind(&line, 3));
         let mut problems = server.problems;
         // HAProxy ends these sentences twice.
         problems.iter_mut().for_each(|problem| problem.message.push('.'));
@@ -174,7 +175,7 @@ fn line(name: &str, words: &[String]) -> Line {
 
 /// The first option, up to one that nobody knows, which such a server may not have.
 fn first_refused(line: &Line) -> Option<&str> {
-    let mut at = 3;
+    let mut at = origin::behind(line, 3);
     while let Some(word) = line.words.get(at) {
         let row = rows(FAMILIES).find(|row| row.is(&word.text))?;
         if !DYNAMIC.contains(&word.text.as_str()) {
@@ -191,7 +192,7 @@ mod tests {
 
     fn read_words(text: &str) -> Result<ServerSpec, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        read("b", "s", &words)
+        read(&Spec::default(), "b", "s", &words)
     }
 
     #[test]
@@ -212,7 +213,7 @@ mod tests {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
         }
         assert_eq!(
-            read("b", "n$19", &["127.0.0.1:1".to_owned()]).unwrap_err(),
+            read(&Spec::default(), "b", "n$19", &["127.0.0.1:1".to_owned()]).unwrap_err(),
             "character '$' is not permitted in server name 'n$19'."
         );
     }

@@ -7,6 +7,7 @@ mod checks;
 mod connection;
 mod detached;
 mod general;
+mod origin;
 mod peer;
 mod proxy_header;
 mod resolving;
@@ -182,9 +183,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let head = format!("'server {}/{}' : ", context.name(), name.text);
     declared_before(context, line, &head, &Spanned::new(name.text.clone(), name.span));
     let parsed = read_address(context, address, &head);
-    let mut draft = context.draft.default_server.clone();
+    let mut draft = start(context, line, 3, &head, context.draft.default_server.clone());
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
-    let unread = read_options(&mut server, line, 3);
+    let unread = read_options(&mut server, line, origin::behind(line, 3));
     checks::finish(&mut server, line.whole());
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
@@ -193,6 +194,18 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         let span = line.whole();
         let name = Spanned::new(name.text.clone(), name.span);
         context.draft.spec.servers.push(finish(draft, span, name, Spanned::new(parsed, address.span)));
+    }
+}
+
+/// What the options of a line start from: what `from` says, or this.
+fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, by_itself: ServerDraft) -> ServerDraft {
+    let origins = origin::Written { own: context.draft, earlier: context.around.earlier };
+    match origin::read(line, first, context.name(), &origins) {
+        Ok(found) => found.unwrap_or(by_itself),
+        Err((span, message)) => {
+            context.report.alert(span, format!("{head}{message}"));
+            by_itself
+        }
     }
 }
 
@@ -265,15 +278,39 @@ pub(crate) fn number(servers: &mut [ServerSpec]) {
     }
 }
 
-/// Reads a `default-server` line.
+/// Reads a `default-server` line: `[name <name>] [from <origin>] <option>...`.
 pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
-    let mut draft = context.draft.default_server.clone();
+    let named = line.text(1) == "name";
+    let name = if named { line.text(2) } else { "" };
+    if named && name.is_empty() {
+        return context.report.alert(line.span(1), "default-server name: missing value.");
+    }
+    if let Some(server) = context.draft.spec.servers.iter().find(|server| named && server.name.value == name) {
+        let message =
+            format!("default-server name '{name}' conflicts with server defined at line {}.", server.span.line);
+        return context.report.alert(line.span(2), message);
+    }
+    let first = if named { 3 } else { 1 };
+    let known = context.draft.named_servers.iter().find(|known| known.0 == name).map(|known| known.1.clone());
+    let so_far = if named { known.unwrap_or_default() } else { context.draft.default_server.clone() };
+    let mut draft = start(context, line, first, "", so_far);
+    let behind = origin::behind(line, first);
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
-    let unread = read_options(&mut server, line, 1);
+    let unread = read_options(&mut server, line, behind);
     let problems = server.problems;
     draft.id = None;
-    draft.check.has_defaults = true;
-    context.draft.default_server = draft;
+    // One that goes back to what is documented says nothing.
+    draft.check.has_defaults |= line.text(first) != "from" || behind < line.words.len();
+    if named {
+        // No server may have that name.
+        context.draft.server_names.insert(name.to_owned(), line.number);
+        match context.draft.named_servers.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 = draft,
+            None => context.draft.named_servers.push((name.to_owned(), draft)),
+        }
+    } else {
+        context.draft.default_server = draft;
+    }
     let place = context.holder.describe();
     tell(&mut context.report, "", &place, problems, &unread);
 }

@@ -34,6 +34,7 @@ impl Servers {
             health.enable(false);
         }
         state.changed = Some(now);
+        state.former_level = server.unchecked_level;
         self.servers.push(state);
         self.set_limits();
         self.rebuild();

@@ -30,8 +30,33 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         Run::Now(|call| publish(call, false)),
     )
     .at(RuntimeLevel::Admin),
+    Command::new(
+        "show default-server",
+        "show default-server [<backend>]",
+        "list default-server instances in all or a single backend",
+        Run::Now(show_default_servers),
+    ),
     Command::new("show defaults", "show defaults", "list all proxies defaults sections", Run::Now(show_defaults)),
 ];
+
+/// The names of a backend's `default-server`s, or of all.
+fn show_default_servers(call: &mut Call<'_, Worker>) {
+    let wanted = call.word(2).to_owned();
+    if !wanted.is_empty() && find_backend(&call.state.shared.program, &wanted).is_err() {
+        return call.refuse("Can't find backend.");
+    }
+    let written = call.state.shared.written();
+    let proxies = written.iter().flat_map(|written| &written.proxies);
+    for proxy in proxies.filter(|proxy| wanted.is_empty() || proxy.name.value == wanted) {
+        let backend = &proxy.name.value;
+        for server in proxy.default_servers.iter().filter(|_| !backend.is_empty()) {
+            let _ = match server.name.value.as_str() {
+                "" => writeln!(call.answer, "* {backend}"),
+                name => writeln!(call.answer, "  {backend}/{name}"),
+            };
+        }
+    }
+}
 
 const USAGE: &str = "Usage: add backend <name> from <defproxy>.";
 const LONG_USAGE: &str = "Usage: add backend <name> from <defproxy> [mode <px_mode>] [guid <val>].";

@@ -2,7 +2,7 @@
 //! maintenance.
 
 use config::keyword::{added_server_keywords, read_added_server};
-use config::spec::Spec;
+use config::spec::{ServerSpec, Spec};
 use policy::compile;
 use policy::live::CookieChange;
 use policy::program::{Proxy, ServerPlace};
@@ -37,18 +37,24 @@ fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String>
     if let Some(sentence) = compile::refuses_servers(&shared.program, proxy.index) {
         return Err(sentence);
     }
-    if proxy.servers().any(|known| *known.name == *server) {
+    let mut written = shared.written();
+    let written = written.as_mut().ok_or("Servers cannot be added to this process.")?;
+    let defaults = written.proxies.get(proxy.index).into_iter().flat_map(|own| &own.default_servers);
+    let mut defaults = defaults.filter(|known| !server.is_empty() && known.name.value == server);
+    if proxy.servers().any(|known| *known.name == *server) || defaults.next().is_some() {
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
-    let written = shared.written();
-    let written = written.as_ref().ok_or("Servers cannot be added to this process.")?;
-    enter(shared, (written, proxy), server, words)
+    let read = read_added_server(written, &proxy.name, server, words)?;
+    enter(shared, (written, proxy), read.clone())?;
+    if let Some(own) = written.proxies.get_mut(proxy.index) {
+        own.added.push(read);
+    }
+    Ok(())
 }
 
 /// Makes room for a server wherever one is counted or kept, and lets the balance know of it last.
-fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), name: &str, words: &[String]) -> Result<(), String> {
+fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), read: ServerSpec) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
-    let read = read_added_server(&proxy.name, name, words)?;
     // What is wrong is found with any number.
     let mut server = compile::add_server((written, &shared.program), proxy.index, read, 0)?;
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;

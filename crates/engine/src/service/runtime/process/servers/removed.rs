@@ -55,6 +55,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         return call.refuse(IN_USE);
     }
     strike(&shared.program, proxy, server);
+    forget(shared, (proxy, server));
     change_cookies(shared, &shared.program.proxies[proxy], CookieChange::Servers);
     let place = (proxy, server);
     if let Some(server) = shared.program.server_at(place) {
@@ -63,6 +64,14 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         leader.into_iter().for_each(|leader| leader.tracking.lose(place));
     }
     call.inform("Server deleted.");
+}
+
+/// No server starts from it any more.
+fn forget(shared: &Shared, place: (usize, usize)) {
+    let Some(server) = shared.program.server_at(place) else { return };
+    if let Some(written) = shared.written().as_mut().and_then(|written| written.proxies.get_mut(place.0)) {
+        written.added.retain(|added| *added.name.value != *server.name);
+    }
 }
 
 fn strike(program: &Program, proxy: usize, server: usize) {
