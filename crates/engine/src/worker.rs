@@ -50,6 +50,8 @@ pub struct Shared {
     pub counters: Counters,
     /// What connections to servers are made with.
     pub outgoing: Outgoing,
+    /// Programs that check servers.
+    pub programs: crate::check::Programs,
     /// Where checks go since somebody ordered it.
     pub probing: crate::check::Targets,
     /// Names that are followed, and what is counted of those who are asked.
@@ -114,6 +116,7 @@ impl Shared {
         let frontends = Frontends::new(program.proxies.len());
         Self {
             outgoing: Outgoing::new(&program),
+            programs: crate::check::Programs::default(),
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(&program),
             outbox: crate::service::mail::Outbox::default(),

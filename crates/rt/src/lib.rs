@@ -25,6 +25,7 @@ mod mapped;
 pub mod net;
 mod output;
 pub mod process;
+pub mod program;
 mod random;
 mod recycle;
 pub mod rights;

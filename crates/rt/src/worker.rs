@@ -14,7 +14,7 @@ use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
 
 use crate::driver::Driver;
 use crate::mailbox::{Handle, Message, Remote, Shared};
-use crate::net::{ParkedId, RawPipe};
+use crate::net::{ParkedId, RawPipe, Spares};
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn};
 use crate::source::Sources;
@@ -50,6 +50,7 @@ pub(crate) struct Worker {
     pub(crate) timers: RefCell<TimerWheel<Waker>>,
     pub(crate) parked_events: RefCell<ParkedEvents>,
     pub(crate) pipes: RefCell<Vec<RawPipe>>,
+    pub(crate) spares: RefCell<Spares>,
     panic_hook: RefCell<Option<PanicHook>>,
     /// Tasks and jobs that panicked.
     pub(crate) panics: Cell<u32>,
@@ -98,6 +99,7 @@ impl Worker {
             timers: RefCell::new(TimerWheel::new(now)),
             parked_events: RefCell::default(),
             pipes: RefCell::default(),
+            spares: RefCell::default(),
             panic_hook: RefCell::default(),
             panics: Cell::new(0),
             local: RefCell::default(),

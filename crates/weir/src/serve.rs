@@ -156,6 +156,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         })
     });
     let served = life.prepare().and_then(|()| rt::run(&config, main));
+    // Programs that check servers do not outlive the process.
+    rt::program::end_all();
     served.map(|()| life.status()).map_err(|error| {
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused

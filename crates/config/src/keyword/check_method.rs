@@ -13,6 +13,7 @@ pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_
     let check = match line.text(1) {
         "httpchk" => return most(report, 6).then(|| CheckMethod::Http(around.rule_line(line, 2))),
         "tcp-check" => return most(report, 2).then_some(CheckMethod::Tcp),
+        "external-check" => return most(report, 2).then_some(CheckMethod::Program),
         "redis-check" => most(report, 2).then_some(ProtocolCheck::Redis),
         "ldap-check" => most(report, 2).then_some(ProtocolCheck::Ldap),
         "ssl-hello-chk" => most(report, 2).then_some(ProtocolCheck::SslHello),

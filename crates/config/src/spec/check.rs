@@ -149,6 +149,10 @@ pub struct GlobalChecksSpec {
     pub spread: Option<u32>,
     /// `max-spread-checks`, milliseconds: over how much time the first checks of a backend are spread at most.
     pub longest_spread: Option<u64>,
+    /// `external-check`: programs may check servers.
+    pub programs: bool,
+    /// `external-check preserve-env`: such programs see the process's environment.
+    pub preserve_environment: bool,
 }
 
 /// What the servers of a backend are checked with.
@@ -166,6 +170,10 @@ pub struct CheckSpec {
     pub send_state: bool,
     /// `option log-health-checks`.
     pub log: bool,
+    /// `external-check command`.
+    pub command: Option<String>,
+    /// `external-check path`: the `PATH` of that program.
+    pub path: Option<String>,
     /// What the section says itself so far.
     pub own: OwnCheckSpec,
 }
@@ -221,6 +229,8 @@ pub enum CheckMethod {
     Tcp,
     /// `option httpchk`: method, target, version and host, as many as were written.
     Http(RuleLineSpec),
+    /// `option external-check`: a program.
+    Program,
     /// An option that names a protocol.
     Protocol(ProtocolCheck),
 }

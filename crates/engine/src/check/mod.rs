@@ -2,6 +2,7 @@
 //! log what that says (configuration manual, section 5.2, "check"). Must never carry a request.
 
 mod agent;
+mod external;
 mod http;
 mod run;
 mod targets;
@@ -14,13 +15,14 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use config::spec::LogLevel;
-use policy::check::{CheckStatus, Report, Symptom, Verdict};
+use policy::check::{Check, CheckStatus, Report, Symptom, Verdict};
 use policy::live::{Checker, ServerStatus, Transition};
 use policy::program::{Proxy, Server};
 
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, warm_up};
 use crate::worker::{Shared, Worker};
+pub use external::Programs;
 use run::Course;
 pub use targets::{Orders, Targets};
 
@@ -78,16 +80,26 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
     let interval = || state.health(server.index, Checker::Health).map(|health| health.interval(&check.pace));
     while !worker.shared.is_stopping() {
         let (begun, Some(bound)) = (rt::now(), interval()) else { return };
-        if state.begin_check(server.index, Checker::Health)
-            && let Some(course) = Course::new(&worker, &proxy, server, bound)
-        {
-            let report = course.run().await;
+        if state.begin_check(server.index, Checker::Health) {
+            let report = match script(&proxy, server).and_then(|script| script.program.as_deref()) {
+                Some(program) => Box::pin(external::check(&worker, (&proxy, server), program, bound)).await,
+                None => match Course::new(&worker, &proxy, server, bound) {
+                    Some(course) => course.run().await,
+                    None => return,
+                },
+            };
             conclude(&worker, &proxy, server, Checker::Health, report);
         }
         // What the result says of the pace counts at once.
         let Some(pause) = interval() else { return };
         pause_until(&worker, (&proxy, server), begun + spread(&worker, pause), begun + check.pace.fast).await;
     }
+}
+
+/// What a server is checked with.
+fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
+    let own = server.check.as_ref()?;
+    own.script.as_deref().or_else(|| proxy.backend.as_ref().map(|backend| &backend.check))
 }
 
 /// Waits for the next check, whose time is `regular`, or `sooner` as soon as traffic makes the server suspect.
@@ -120,13 +132,12 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 /// Tells everybody what a check found.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: Report) {
     let state = &worker.shared.live.proxies[proxy.index];
-    let online = Online::of(proxy, state);
     if report.status == CheckStatus::L4Timeout {
         // It may have moved.
         crate::resolve::suspect(worker, server);
     }
-    let (told, transition) = state.end_check(server.index, checker, report.clone(), rt::now());
-    announce(worker, (proxy, server), checker, &report, (told, transition, online));
+    let found = state.end_check(server.index, checker, report.clone(), rt::now());
+    announce(worker, (proxy, server), checker, &report, found);
 }
 
 /// Says what a check found, and settles what that changed.
@@ -135,7 +146,7 @@ fn announce(
     (proxy, server): (&Proxy, &Server),
     checker: Checker,
     report: &Report,
-    (told, transition, online): (bool, Option<Transition>, Online),
+    (told, transition): (bool, Option<Transition>),
 ) {
     let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
     if logs && told {
@@ -143,6 +154,8 @@ fn announce(
     }
     let cause = if logs { Cause::Told } else { Cause::Check(report) };
     if let Some(transition) = transition {
+        // Looked up only where something changed: that goes through all servers.
+        let online = Online::before(proxy, &worker.shared.live.proxies[proxy.index], &transition);
         transitions::settle(worker, proxy, server, (transition, online), cause);
     }
 }
@@ -167,10 +180,9 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
         _ => return,
     };
     let state = &worker.shared.live.proxies[proxy.index];
-    let online = symptom.map(|_| Online::of(proxy, state));
-    let Some((told, transition)) = state.observe(server, symptom, rt::now()) else { return };
-    let (Some(online), Some(health)) = (online, state.health(server.index, Checker::Health)) else { return };
-    announce(worker, (proxy, server), Checker::Health, health.last(), (told, transition, online));
+    let Some(found) = state.observe(server, symptom, rt::now()) else { return };
+    let Some(health) = state.health(server.index, Checker::Health) else { return };
+    announce(worker, (proxy, server), Checker::Health, health.last(), found);
 }
 
 /// `option log-health-checks`.

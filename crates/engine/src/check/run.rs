@@ -19,7 +19,7 @@ use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Transaction, Value};
 use policy::variable::{Phase, SessionStore, Store, Variables};
 use rt::Timer;
-use rt::net::{Address, Stream};
+use rt::net::{Address, ConnectOptions, Stream};
 use std::future::Future as _;
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, encode_v1};
@@ -47,6 +47,8 @@ pub(super) struct Course<'a> {
     pub(super) ended: bool,
     /// The connection is closed in order.
     linger: bool,
+    /// Its socket may serve again once it was reset; the family: whether that is IPv6.
+    spare: Option<bool>,
     /// The answer's head, once it is complete.
     pub(super) head: Option<Head>,
     variables: RefCell<Store>,
@@ -93,7 +95,7 @@ impl<'a> Course<'a> {
     /// A check that begins now. `interval` bounds it where `timeout check` does not.
     pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
         let own = server.check.as_ref()?;
-        let check = own.script.as_deref().unwrap_or(&proxy.backend.as_ref()?.check);
+        let check = super::script(proxy, server)?;
         let begun = rt::now();
         let bound = check.connect.map_or(interval, |connect| connect.min(interval));
         let bound = if check.timeout.is_some() { bound } else { interval };
@@ -110,6 +112,7 @@ impl<'a> Course<'a> {
             input: Buffer::empty(),
             ended: false,
             linger: false,
+            spare: None,
             head: None,
             variables: RefCell::default(),
             session: SessionStore::default(),
@@ -174,7 +177,11 @@ impl<'a> Course<'a> {
         let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
         let Some(route) = route else { return Err(fails(self, "no way to the server".to_owned())) };
         let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
-        let connecting = Stream::connect(proxy.as_ref().unwrap_or(&destination), &route.options);
+        let target = proxy.as_ref().unwrap_or(&destination);
+        let delay_acknowledgement = route.options.delay_acknowledgement || header || self.speaks_first();
+        let options = ConnectOptions { is_brief: true, delay_acknowledgement, ..route.options.clone() };
+        self.spare = target.inet().filter(|_| options.is_plain()).map(|address| address.is_ipv6());
+        let connecting = Stream::connect(target, &options);
         let mut connecting = match connecting {
             Ok(connecting) => connecting,
             Err(error) => return Err(fails(self, words::of_refusal(&error))),
@@ -205,6 +212,14 @@ impl<'a> Course<'a> {
             self.deadline = rt::now() + timeout;
         }
         Ok(())
+    }
+
+    /// Whether nothing is waited for before this side has sent something, or is done: the kernel need not acknowledge the
+    /// handshake by a packet of its own then.
+    fn speaks_first(&self) -> bool {
+        let rest = self.check.steps.get(self.step..).unwrap_or_default();
+        let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
+        !matches!(rest.iter().find(acts), Some(Step::Expect(_)))
     }
 
     /// Whether a connection begins with a PROXY header.
@@ -399,15 +414,21 @@ impl<'a> Course<'a> {
 
     /// Receives some more. The first byte ends nothing; no byte is the end.
     pub(super) async fn receive(&mut self) -> Waited<io::Result<()>> {
-        if self.input.capacity() == 0 {
-            self.input = Buffer::with_capacity(self.worker.shared.program.global.bufsize);
-        }
         if self.input.room() == 0 {
             self.input.compact();
         }
         let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
-        let read = self.within(|cx| stream.poll_read(cx, &mut input)).await;
+        let read = self.within(|cx| {
+            // Whoever waits for the first bytes holds no buffer.
+            let mut place = if input.capacity() == 0 { rt::buffer() } else { std::mem::take(&mut input) };
+            let polled = stream.poll_read(cx, &mut place);
+            if polled.is_ready() || !place.is_empty() {
+                input = place;
+            }
+            polled
+        });
+        let read = read.await;
         self.input = input;
         self.stream = Some(stream);
         match read {
@@ -422,21 +443,27 @@ impl<'a> Course<'a> {
 
     /// What an attempt gives before the deadline.
     async fn within<T>(&mut self, mut attempt: impl FnMut(&mut TaskContext<'_>) -> Poll<T>) -> Waited<T> {
-        self.timer.arm(Some(self.deadline));
-        let timer = &mut self.timer;
+        let (timer, deadline) = (&mut self.timer, self.deadline);
+        let mut armed = false;
         poll_fn(|cx| match attempt(cx) {
             Poll::Ready(done) => Poll::Ready(Waited::Done(done)),
-            Poll::Pending => timer.poll_expired(cx).map(|()| Waited::Expired),
+            Poll::Pending => {
+                // Most of what is tried succeeds at once.
+                if !std::mem::replace(&mut armed, true) {
+                    timer.arm(Some(deadline));
+                }
+                timer.poll_expired(cx).map(|()| Waited::Expired)
+            }
         })
         .await
     }
 
     /// Closes the connection: by a reset, which spares both sides the memory of it, unless told otherwise.
     fn close(&mut self) {
-        if let Some(mut stream) = self.stream.take()
-            && !self.linger
-        {
-            let _ = stream.set_linger_zero();
+        match (self.stream.take().filter(|_| !self.linger), self.spare) {
+            (Some(stream), Some(v6)) => rt::net::reset(stream, v6),
+            (Some(mut stream), None) => drop(stream.set_linger_zero()),
+            (None, _) => {}
         }
         self.input.clear();
         self.ended = false;

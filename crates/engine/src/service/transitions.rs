@@ -6,7 +6,7 @@ mod sentences;
 use std::sync::Arc;
 
 use policy::check::{Operation, Report};
-use policy::live::{Admin, Checker, Live, ProxyState, Transition};
+use policy::live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server, ServerPlace};
 
 use super::{mail, shutting, warm_up};
@@ -24,17 +24,34 @@ pub struct Online {
 impl Online {
     /// As it is now.
     pub fn of(proxy: &Proxy, state: &ProxyState) -> Self {
-        let states = proxy.servers().filter_map(|server| state.status(server.index));
-        let (mut active, mut backup) = (0, 0);
-        for one in states.filter(|one| one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0) {
-            *(if one.backup { &mut backup } else { &mut active }) += 1;
+        let mut online = Self { active: 0, backup: 0 };
+        for one in proxy.servers().filter_map(|server| state.status(server.index)).filter(is_online) {
+            *online.place(&one) += 1;
         }
-        Self { active, backup }
+        online
+    }
+
+    /// As it was before one of them changed, which it has just done.
+    pub fn before(proxy: &Proxy, state: &ProxyState, transition: &Transition) -> Self {
+        let Transition { before, after } = transition;
+        let mut online = Self::of(proxy, state);
+        let place = online.place(after);
+        *place = place.saturating_sub(usize::from(is_online(after))) + usize::from(is_online(before));
+        online
+    }
+
+    fn place(&mut self, server: &ServerStatus) -> &mut usize {
+        if server.backup { &mut self.backup } else { &mut self.active }
     }
 
     const fn is_empty(self) -> bool {
         self.active == 0 && self.backup == 0
     }
+}
+
+/// Whether the balance may give a server requests.
+fn is_online(one: &ServerStatus) -> bool {
+    one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0
 }
 
 /// Why a server's state changes.
@@ -94,7 +111,7 @@ fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option
     let transition = live.follow(leader, follower, rt::now())?;
     settle_one(worker, proxy, server, (transition, online), Cause::Leader(&name));
     let Transition { before, after } = transition;
-    let standing = |status: &policy::live::ServerStatus| (status.operation(), status.admin, status.is_drained());
+    let standing = |status: &ServerStatus| (status.operation(), status.admin, status.is_drained());
     Some(standing(&before) != standing(&after))
 }
 
@@ -148,7 +165,7 @@ fn settle_one(
         worker.logger.message(Some(proxy.index), config::spec::LogLevel::Emerg, &text);
     }
     let Transition { before, after } = transition;
-    let serves = |status: &policy::live::ServerStatus| status.up && status.admin != Admin::Maintenance;
+    let serves = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;
     if !serves(&before) && serves(&after) {
         warm_up::watch(Arc::clone(state));
     }

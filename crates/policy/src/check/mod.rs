@@ -45,6 +45,21 @@ pub struct Check {
     pub timeout: Option<Duration>,
     /// `timeout connect`, where `timeout check` is set.
     pub connect: Option<Duration>,
+    /// `option external-check`: a program is run instead of steps.
+    pub program: Option<Box<External>>,
+}
+
+/// A program that checks servers (`external-check`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct External {
+    /// `external-check command`.
+    pub command: Box<str>,
+    /// `external-check path`: its `PATH`.
+    pub path: Box<str>,
+    /// `external-check preserve-env`: it sees the environment of the process.
+    pub preserve_environment: bool,
+    /// The process may start programs (`insecure-fork-wanted`).
+    pub allowed: bool,
 }
 
 impl Check {

@@ -3,7 +3,7 @@
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::check::{self, AgentCheck, Check, Observed, Pace, Port, ServerCheck, Step};
+use crate::check::{self, AgentCheck, Check, External, Observed, Pace, Port, ServerCheck, Step};
 use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
@@ -22,7 +22,39 @@ impl Compiler<'_> {
     pub(super) fn check(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Check {
         let names = self.names(spec, Some(index));
         let bufsize = buffer_size(&spec.global);
-        self.check_of((written, &written.check), &names, Some(&written.name.value), bufsize)
+        let program = self.check_program(&spec.global, written).map(Box::new);
+        let check = self.check_of((written, &written.check), &names, Some(&written.name.value), bufsize);
+        Check { program, ..check }
+    }
+
+    /// The program of `option external-check`, where all is there that it takes.
+    fn check_program(&mut self, global: &GlobalSpec, written: &ProxySpec) -> Option<External> {
+        let rules = &written.check;
+        if rules.method != CheckMethod::Program {
+            return None;
+        }
+        let head = format!("Proxy '{}' : ", written.name.value);
+        let missing = |what: &str| format!("{head}'option external-check' unable to find required '{what}'.");
+        let span = written.name.span;
+        if !global.checks.programs {
+            self.alert(span, Form::Bare, missing("global.external-check"));
+        }
+        if rules.command.is_none() {
+            self.alert(span, Form::Bare, missing("external-check command"));
+        }
+        if !global.rights.fork_wanted {
+            let text = format!(
+                "{head}'insecure-fork-wanted' not enabled in the global section, 'option external-check' will likely \
+                 fail."
+            );
+            self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
+        }
+        Some(External {
+            command: rules.command.as_deref()?.into(),
+            path: rules.path.as_deref().unwrap_or_default().into(),
+            preserve_environment: global.checks.preserve_environment,
+            allowed: global.rights.fork_wanted,
+        })
     }
 
     /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `backend`: whose
@@ -51,7 +83,7 @@ impl Compiler<'_> {
         let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
         let timeout = duration(written.timeouts.check);
         let steps = match &rules.method {
-            CheckMethod::Connect => Vec::new(),
+            CheckMethod::Connect | CheckMethod::Program => Vec::new(),
             CheckMethod::Tcp => tcp,
             CheckMethod::Protocol(check) => check::script(check, bufsize),
             CheckMethod::Http(line) => {
@@ -69,6 +101,7 @@ impl Compiler<'_> {
             log: written.check.log,
             timeout,
             connect: timeout.and(duration(written.timeouts.connect)),
+            program: None,
         }
     }
 
@@ -141,8 +174,8 @@ impl Compiler<'_> {
             Step::Connect(connect) => Some(matches!(&connect.port, Some(Port::Fixed(_) | Port::Evaluated(_)))),
             _ => None,
         };
-        let steps = &script.as_deref().unwrap_or(proxy.1).steps;
-        let named = steps.iter().find_map(connects).unwrap_or(false);
+        let used = script.as_deref().unwrap_or(proxy.1);
+        let named = used.program.is_some() || used.steps.iter().find_map(connects).unwrap_or(false);
         if port.is_none() && !service(address) && !named {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message =

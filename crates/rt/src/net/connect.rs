@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Address, KeepAlive, Namespace, Socket, Stream};
+use super::{Address, KeepAlive, Namespace, Socket, Stream, spares};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
@@ -58,6 +58,9 @@ pub struct ConnectOptions {
     pub mark: Option<u32>,
     /// Service class of the packets (`IP_TOS`, `IPV6_TCLASS`).
     pub service_class: Option<u8>,
+    /// The connection is a short one, which [`super::reset`] ends: it may be made by a socket that was kept, and on this
+    /// machine, where it is established at once, that is looked for before anything waits for it.
+    pub is_brief: bool,
 }
 
 impl Default for ConnectOptions {
@@ -81,6 +84,7 @@ impl Default for ConnectOptions {
             fast_open: false,
             mark: None,
             service_class: None,
+            is_brief: false,
         }
     }
 }
@@ -90,6 +94,8 @@ impl Default for ConnectOptions {
 pub struct Connecting {
     stream: Option<Stream>,
     established: bool,
+    /// Why it failed, where that was seen before anything waited.
+    failed: Option<io::Error>,
 }
 
 /// What was being done when a connection failed before anything was sent.
@@ -153,7 +159,7 @@ impl ConnectFailure {
 
 /// Starts to connect on the current worker.
 pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
-    use ConnectStep::{Bind, Connect, Socket as Making};
+    use ConnectStep::{Connect, Socket as Making};
     if let Some(world) = sim::current_world() {
         let socket = SimSocket::connect(&world, address, options.source.as_ref());
         let socket = socket.map_err(ConnectFailure::at(Connect))?;
@@ -162,6 +168,27 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
         }
         return Ok(Connecting::of(Socket::Sim(socket), false));
     }
+    let fd = match spares::take(address, options) {
+        Some(kept) => {
+            acknowledge(&kept, options).map_err(ConnectFailure::at(Making))?;
+            kept
+        }
+        None => prepare(address, options)?,
+    };
+    let mut established = sys::socket::connect(&fd, address).map_err(ConnectFailure::at(Connect))?;
+    let mut failed = None;
+    if !established && options.is_brief && address.inet().is_some_and(|address| address.ip().is_loopback()) {
+        match sys::socket::has_connected(&fd, address) {
+            Ok(done) => established = done,
+            Err(error) => failed = Some(error),
+        }
+    }
+    Ok(Connecting { failed, ..Connecting::of(Socket::Os(fd), established) })
+}
+
+/// A fresh socket with its options, bound where it is to be.
+fn prepare(address: &Address, options: &ConnectOptions) -> Result<OwnedFd, ConnectFailure> {
+    use ConnectStep::{Bind, Socket as Making};
     let create = || sys::socket::create(sys::socket::family(address), libc::SOCK_STREAM);
     let fd = match &options.namespace {
         Some(namespace) => namespace.within(create),
@@ -174,15 +201,10 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
             bind(&fd, source).map_err(ConnectFailure::at(Bind))?;
         }
     }
-    let socket = Socket::Os(fd);
     if options.reset_on_close {
-        socket.set_linger_zero().map_err(ConnectFailure::at(Making))?;
+        sys::socket::set_linger_zero(fd.as_raw_fd()).map_err(ConnectFailure::at(Making))?;
     }
-    let established = match &socket {
-        Socket::Os(fd) => sys::socket::connect(fd, address).map_err(ConnectFailure::at(Connect))?,
-        Socket::Sim(_) => false,
-    };
-    Ok(Connecting::of(socket, established))
+    Ok(fd)
 }
 
 impl Connecting {
@@ -192,7 +214,7 @@ impl Connecting {
             // The first event tells both how the connection ended and what can be read by then.
             (source.read, source.write) = (Readiness::Drained, Readiness::Drained);
         }
-        Connecting { stream: Some(Stream::enter(socket, source)), established }
+        Connecting { stream: Some(Stream::enter(socket, source)), established, failed: None }
     }
 
     /// The socket's number. The kernel gives the lowest one that is free: at least so many others are in use.
@@ -220,7 +242,11 @@ impl Future for Connecting {
     type Output = io::Result<Stream>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<Stream>> {
-        let Connecting { stream: Some(stream), established } = &mut *self else {
+        if let Some(error) = self.failed.take() {
+            self.stream = None;
+            return Poll::Ready(Err(error));
+        }
+        let Connecting { stream: Some(stream), established, .. } = &mut *self else {
             return Poll::Ready(Err(given_away()));
         };
         if !*established {
@@ -268,9 +294,7 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
             value.map(|value| set(libc::IPPROTO_TCP, name, saturate(value)));
         }
     }
-    if options.delay_acknowledgement {
-        set(libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)?;
-    }
+    acknowledge(fd, options)?;
     if let Some(name) = &options.congestion_control {
         let _ = sys::socket::set_option_bytes(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
     }
@@ -308,6 +332,14 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
         sys::socket::set_md5_key(fd.as_raw_fd(), address, bits, key.as_bytes())?;
     }
     Ok(())
+}
+
+/// What the kernel forgets with each connection.
+fn acknowledge(fd: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
+    if !options.delay_acknowledgement {
+        return Ok(());
+    }
+    sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)
 }
 
 /// A number as the `int` that socket options want.

@@ -13,6 +13,7 @@ mod passing;
 mod pause;
 mod pipe;
 mod socket;
+mod spares;
 mod stream;
 mod tcp_info;
 mod witness;
@@ -28,12 +29,14 @@ pub use passing::{
 };
 pub use pipe::{Pipe, limit_pipes};
 pub use socket::OwnedSocket;
+pub use spares::reset;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
 pub use witness::Witness;
 
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;
+pub(crate) use spares::Spares;
 
 /// The error of a process that has as many descriptors as it may.
 pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;

@@ -147,10 +147,7 @@ impl Socket {
     /// Makes closing reset the connection instead of ending it in order.
     pub(crate) fn set_linger_zero(&self) -> io::Result<()> {
         match self {
-            Socket::Os(fd) => {
-                let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-                sys::socket::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger)
-            }
+            Socket::Os(fd) => sys::socket::set_linger_zero(fd.as_raw_fd()),
             Socket::Sim(socket) => {
                 socket.set_reset_on_close();
                 Ok(())

@@ -54,6 +54,24 @@ pub(crate) fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// Sends a signal to the group of processes that this one is the head of.
+pub(crate) fn kill_group(head: u32, signal: i32) -> io::Result<()> {
+    match libc::pid_t::try_from(head) {
+        Ok(head) if head > 1 => kill(-head, signal),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// A descriptor of a child that nobody has waited for: readable from its end on.
+pub(crate) fn open_process(child: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers are passed.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(child), 0) };
+    let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let fd = check(fd)?;
+    // SAFETY: the descriptor is fresh and nobody else's. The kernel has it closed when a program is executed.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// A plain pipe, for the status of a child.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];

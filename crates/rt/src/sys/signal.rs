@@ -31,6 +31,23 @@ pub(crate) fn leave_to_other_threads() {
     }
 }
 
+/// Runs `action` with no signal blocked in this thread: what it starts begins like that.
+pub(crate) fn with_none_blocked<T>(action: impl FnOnce() -> T) -> T {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let (mut none, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (mem::zeroed(), mem::zeroed()) };
+    // SAFETY: both sets are valid for the calls, which write the one and read and write the other.
+    let changed = unsafe {
+        libc::sigemptyset(&mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &none, &mut before) == 0
+    };
+    let result = action();
+    if changed {
+        // SAFETY: `before` was filled in above; nothing is asked back.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    }
+    result
+}
+
 /// Leaves a signal to the system. That it cannot be changed (SIGKILL) is no error.
 pub(crate) fn set_default(number: i32) {
     let _ = set(number, libc::SIG_DFL);

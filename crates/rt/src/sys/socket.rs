@@ -55,6 +55,26 @@ pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
     }
 }
 
+/// Whether the connection that [`connect`] has begun is established by now; an error when it has failed, which this takes
+/// off the socket.
+pub(crate) fn has_connected(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
+    let raw = RawAddress::encode(address)?;
+    // SAFETY: pointer and length describe `raw`.
+    match check(unsafe { libc::connect(fd.as_raw_fd(), raw.pointer(), raw.length) }) {
+        Ok(_) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EISCONN) => Ok(true),
+            Some(libc::EALREADY | libc::EINTR) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Makes closing reset the connection instead of ending it in order.
+pub(crate) fn set_linger_zero(fd: RawFd) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
 /// Undoes [`listen`] and [`connect`]: the socket stays bound as far as it was bound to a port.
 pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };

@@ -3,6 +3,7 @@
 
 use weir_rt as rt;
 
+mod brief;
 mod datagrams;
 mod listeners;
 mod namespaces;

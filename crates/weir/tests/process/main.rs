@@ -11,6 +11,7 @@ mod counts;
 mod crowd;
 mod demonstration;
 mod exhaustion;
+mod external;
 mod former;
 mod handover;
 mod manual;

@@ -67,7 +67,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Sets a process-wide variable at start-up from a log format.",
         set_variable,
     ),
-    not_yet("external-check", "[preserve-env]", "Allows health checks that run a program."),
+    supported("external-check", "[preserve-env]", "Allows health checks that run a program.", external_check),
     supported(
         "close-spread-time",
         "{ <time> | infinite }",
@@ -96,6 +96,19 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "nbproc is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available.",
     ),
 ];
+
+fn external_check(context: &mut GlobalContext<'_>, line: &Line) {
+    match line.text(1) {
+        _ if context.report.too_many(line, 2, "external-check") => return,
+        "" => {}
+        "preserve-env" => context.spec.checks.preserve_environment = true,
+        other => {
+            let message = format!("'external-check' only supports 'preserve-env' as an argument, found '{other}'.");
+            return context.report.alert(line.span(1), message);
+        }
+    }
+    context.spec.checks.programs = true;
+}
 
 fn flag(context: &mut GlobalContext<'_>, line: &Line) -> bool {
     !context.report.too_many(line, 1, line.keyword())

@@ -1,15 +1,15 @@
 //! Options that choose a health check.
 
-use super::{OptionKeyword, boolean, fixed, not_yet, supported, switch};
+use super::{OptionKeyword, boolean, fixed, supported, switch};
 use crate::document::Line;
 use crate::keyword::check_method;
-use crate::keyword::place::places::BACK;
+use crate::keyword::place::places::{ANY, BACK};
 use crate::keyword::proxy::ProxyContext;
 use crate::spec::CheckMethod;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
-    not_yet(fixed(BACK), "external-check", "", "Checks servers with a program."),
+    supported(fixed(ANY), "external-check", "", "Checks servers with a program.", method),
     supported(
         fixed(BACK),
         "httpchk",

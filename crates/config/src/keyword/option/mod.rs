@@ -50,10 +50,6 @@ const fn supported(
     Keyword::new(shape, name, usage, doc, Status::Supported(parse))
 }
 
-const fn not_yet(shape: Shape, name: &'static str, usage: &'static str, doc: &'static str) -> OptionKeyword {
-    Keyword::new(shape, name, usage, doc, Status::NotYet)
-}
-
 const fn tuning(shape: Shape, name: &'static str, usage: &'static str, doc: &'static str) -> OptionKeyword {
     Keyword::new(shape, name, usage, doc, Status::Tuning)
 }

@@ -1,6 +1,6 @@
 //! Scripts of health checks. What their steps do is the business of "policy"; here they are known by name.
 
-use super::{ProxyContext, ProxyKeyword, not_yet, supported};
+use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
 use crate::keyword::place::places::{ANY, BACK};
 
@@ -25,8 +25,8 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(BACK, "tcp-check set-var", "(<variable>) <expression>", "Sets a variable.", tcp),
     supported(BACK, "tcp-check set-var-fmt", "(<variable>) <format>", "Sets a variable from a log format.", tcp),
     supported(BACK, "tcp-check unset-var", "(<variable>)", "Removes a variable.", tcp),
-    not_yet(ANY, "external-check command", "<command>", "Program that checks servers."),
-    not_yet(ANY, "external-check path", "<path>", "PATH of that program."),
+    supported(ANY, "external-check command", "<command>", "Program that checks servers.", command),
+    supported(ANY, "external-check path", "<path>", "PATH of that program.", path),
 ];
 
 fn http(context: &mut ProxyContext<'_>, line: &Line) {
@@ -55,4 +55,24 @@ fn send_state(context: &mut ProxyContext<'_>, line: &Line) {
         let check = &mut context.draft.spec.check;
         (check.send_state, check.own.send_state) = (true, true);
     }
+}
+
+fn command(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(written) = only_argument(context, line) {
+        context.draft.spec.check.command = Some(written);
+    }
+}
+
+fn path(context: &mut ProxyContext<'_>, line: &Line) {
+    if let Some(written) = only_argument(context, line) {
+        context.draft.spec.check.path = Some(written);
+    }
+}
+
+fn only_argument(context: &mut ProxyContext<'_>, line: &Line) -> Option<String> {
+    if line.text(2).is_empty() {
+        context.report.alert(line.span(2), format!("missing argument after '{}'.", line.text(1)));
+        return None;
+    }
+    (!context.report.too_many(line, 3, "external-check")).then(|| line.text(2).to_owned())
 }

@@ -179,6 +179,9 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
         Found::Group if line.keyword() == "persist" && line.words.len() < 2 => {
             context.report.alert(line.span(1), "missing persist method.");
         }
+        Found::Group if line.keyword() == "external-check" && line.words.len() < 2 => {
+            context.report.alert(line.span(1), "missing argument after 'external-check'.");
+        }
         Found::Group => wrong_member(context, line),
         Found::Unknown => {
             let Some(word) = line.words.first() else { return };

@@ -39,28 +39,34 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
         context.report.alert(line.span(0), "healthcheck type already defined.");
         return;
     }
-    match check_method::read(line, context.around, &mut context.report) {
+    // A program is the business of a backend.
+    let method = match line.text(1) {
+        "external-check" => None,
+        _ => check_method::read(line, context.around, &mut context.report),
+    };
+    match method {
         Some(method) => section.check.method = method,
-        None if is_known(line.text(1)) => {}
-        None => context.report.alert(line.span(1), format!("unknown healthcheck type '{}'.", line.text(1))),
+        // What is wrong with one of these has been said.
+        None if KNOWN.contains(&line.text(1)) => {}
+        None => {
+            let message = format!("unknown healthcheck type '{}' (expects '{}').", line.text(1), KNOWN.join("', '"));
+            context.report.alert(line.span(1), message);
+        }
     }
 }
 
-/// What is wrong with one of these has been said.
-fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 9] = [
-        "tcp-check",
-        "httpchk",
-        "ssl-hello-chk",
-        "smtpchk",
-        "pgsql-check",
-        "redis-check",
-        "mysql-check",
-        "ldap-check",
-        "spop-check",
-    ];
-    KNOWN.contains(&name)
-}
+/// Every type.
+const KNOWN: [&str; 9] = [
+    "tcp-check",
+    "httpchk",
+    "ssl-hello-chk",
+    "smtpchk",
+    "pgsql-check",
+    "redis-check",
+    "mysql-check",
+    "ldap-check",
+    "spop-check",
+];
 
 /// Steps that a script may have; what they say is read where the script is compiled.
 const STEPS: [&str; 10] = [

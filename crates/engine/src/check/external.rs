@@ -1,0 +1,238 @@
+//! Checks that a program makes (configuration manual, "option external-check"): it is told of the server, and says by its
+//! exit status whether that is well. Must never start one where the configuration does not allow that, nor on a worker.
+
+use std::future::poll_fn;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use base::moment::Moment;
+use config::spec::{LogLevel, Mode};
+use policy::check::{CheckStatus, External, Report};
+use policy::live::Checker;
+use policy::program::{BindAddress, Proxy, Server, ServerAddress};
+use rt::Signal;
+use rt::program::{Invocation, Running};
+
+use crate::worker::Worker;
+
+/// Programs of one process that run at the same time at most: others wait for theirs to end.
+const MOST: usize = 128;
+/// How long a check waits before it looks again whether there is room for its program.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long a program that took too long has to end in order.
+const GRACE: Duration = Duration::from_secs(1);
+/// What stands for a port, and for an address, that is not there.
+const NONE: &str = "NOT_USED";
+
+/// The programs of a process.
+#[derive(Debug)]
+pub struct Programs {
+    /// Starting one takes as long as the system takes.
+    starters: rt::Helpers,
+    running: Arc<AtomicUsize>,
+}
+
+impl Default for Programs {
+    fn default() -> Self {
+        Self { starters: rt::Helpers::new(1, MOST), running: Arc::default() }
+    }
+}
+
+/// Room for one of them.
+struct Room(Arc<AtomicUsize>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Programs {
+    fn enter(&self) -> Option<Room> {
+        let more = |running: usize| (running < MOST).then_some(running + 1);
+        let entered = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        entered.is_ok().then(|| Room(Arc::clone(&self.running)))
+    }
+
+    /// Room for another program; `None`: there was none until then.
+    async fn room(&self, deadline: Moment) -> Option<Room> {
+        loop {
+            if let Some(room) = self.enter() {
+                return Some(room);
+            }
+            if rt::now() >= deadline {
+                return None;
+            }
+            rt::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// Runs the program for a server; it has to end within `bound`.
+pub(super) async fn check(
+    worker: &Worker,
+    (proxy, server): (&Proxy, &Server),
+    external: &External,
+    bound: Duration,
+) -> Report {
+    let begun = rt::now();
+    let found = run(worker, (proxy, server), external, begun + bound).await;
+    let took = rt::now().saturating_since(begun);
+    let (failed, error) = match found {
+        Ok((status, code)) => return Report { status, code: Some(code), took, info: String::new() },
+        Err(Failure::Fork(error)) => (FORK, error),
+        Err(Failure::Execute(error)) => ("exec process for external health check", error),
+    };
+    let why = reason(&error);
+    let report = match failed == FORK {
+        true => Report { status: CheckStatus::SocketError, code: None, took, info: why.clone() },
+        false => Report { status: CheckStatus::ProgramError, code: Some(255), took, info: String::new() },
+    };
+    // Once, not with each check that fails like this.
+    let last = worker.shared.live.proxies[proxy.index].health(server.index, Checker::Health);
+    if last.is_none_or(|health| (health.last().status, health.last().code) != (report.status, report.code)) {
+        let text = format!("Failed to {failed}: {why}. Aborting.");
+        worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+    }
+    report
+}
+
+/// How a check ended, with the exit status of its program.
+type Finding = (CheckStatus, i64);
+
+/// The program did not end in time.
+const LATE: Finding = (CheckStatus::ProgramTimeout, 0);
+
+/// The error of a system that makes no process.
+const NO_PROCESS: i32 = 11;
+
+/// What failed, as HAProxy says it.
+const FORK: &str = "fork process for external health check (likely caused by missing 'insecure-fork-wanted')";
+
+/// Why no program ran.
+enum Failure {
+    /// There was no process for it.
+    Fork(io::Error),
+    /// The process did not become that program.
+    Execute(io::Error),
+}
+
+async fn run(
+    worker: &Worker,
+    (proxy, server): (&Proxy, &Server),
+    external: &External,
+    deadline: Moment,
+) -> Result<Finding, Failure> {
+    if !external.allowed {
+        return Err(Failure::Fork(io::Error::from_raw_os_error(NO_PROCESS)));
+    }
+    let programs = &worker.shared.programs;
+    let Some(room) = programs.room(deadline).await else { return Ok(LATE) };
+    let invocation = invocation(worker, (proxy, server), external);
+    let started = programs.starters.run(move || invocation.start()).await;
+    let started = started.unwrap_or_else(|| Err(io::Error::from_raw_os_error(NO_PROCESS)));
+    let launched = started.map_err(|error| match error.raw_os_error() {
+        Some(NO_PROCESS) => Failure::Fork(error),
+        _ if rt::net::is_exhaustion(&error) => Failure::Fork(error),
+        _ => Failure::Execute(error),
+    })?;
+    let mut running = launched.follow().map_err(Failure::Fork)?;
+    match end(&mut running, deadline).await {
+        Some(ended) => ended.map(judge).map_err(Failure::Fork),
+        None => {
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, see_off(running, room));
+            Ok(LATE)
+        }
+    }
+}
+
+/// How it ended; `None`: it has not until then.
+async fn end(running: &mut Running, deadline: Moment) -> Option<io::Result<ExitStatus>> {
+    let mut timer = rt::Timer::new();
+    timer.arm(Some(deadline));
+    poll_fn(|cx| match running.poll_end(cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending => timer.poll_expired(cx).map(|()| None),
+    })
+    .await
+}
+
+/// Has a program end that took too long, with all that it has started. It takes its room until it is gone.
+async fn see_off(mut running: Running, room: Room) {
+    running.signal(Signal::Terminate);
+    if end(&mut running, rt::now() + GRACE).await.is_none() {
+        running.signal(Signal::Kill);
+        let _ = poll_fn(|cx| running.poll_end(cx)).await;
+    }
+    // What it has left behind ends with it.
+    drop((running, room));
+}
+
+fn judge(status: ExitStatus) -> Finding {
+    match status.code() {
+        Some(0) => (CheckStatus::ProgramOk, 0),
+        Some(code) => (CheckStatus::ProgramError, i64::from(code)),
+        // A signal has ended it.
+        None => (CheckStatus::ProgramError, -1),
+    }
+}
+
+/// The error as HAProxy tells it.
+fn reason(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &External) -> Invocation {
+    let (at, of_proxy) = listener(proxy);
+    let (address, port) = place(&worker.shared.outgoing.address(server));
+    let load = worker.shared.live.proxies[proxy.index].status(server.index).map(|status| status.load);
+    let or_none = |written: &Option<String>| written.clone().unwrap_or_else(|| NONE.to_owned());
+    let arguments = vec![or_none(&at), or_none(&of_proxy), address.clone(), or_none(&port)];
+    let protocol = match proxy.mode {
+        Mode::Http => "h1",
+        Mode::Log => "syslog",
+        _ => "tcp",
+    };
+    let own = [
+        ("HAPROXY_PROXY_ADDR", at.unwrap_or_default()),
+        ("HAPROXY_PROXY_ID", proxy.id.to_string()),
+        ("HAPROXY_PROXY_NAME", proxy.name.to_string()),
+        ("HAPROXY_PROXY_PORT", of_proxy.unwrap_or_default()),
+        ("HAPROXY_SERVER_ADDR", address),
+        ("HAPROXY_SERVER_CURCONN", load.as_ref().map_or(0, |load| load.served).to_string()),
+        ("HAPROXY_SERVER_ID", server.id.to_string()),
+        ("HAPROXY_SERVER_MAXCONN", server.maxconn.unwrap_or(0).to_string()),
+        ("HAPROXY_SERVER_NAME", server.name.to_string()),
+        ("HAPROXY_SERVER_PORT", port.unwrap_or_default()),
+        ("HAPROXY_SERVER_PROTO", protocol.to_owned()),
+        ("HAPROXY_SERVER_SSL", "0".to_owned()),
+    ];
+    let kept = worker.shared.host.environment.iter().filter(|_| external.preserve_environment);
+    let kept = kept.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = kept.chain(own.map(|(name, value)| (name.to_owned(), value))).collect();
+    Invocation { program: external.command.to_string(), path: external.path.to_string(), arguments, environment }
+}
+
+/// Address and port of the first listener that has an address; a path has no port, and a backend has neither.
+fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
+    let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
+    let mut places = binds.filter_map(|bind| match &bind.address {
+        BindAddress::Inet(address) => Some((address.ip().to_string(), Some(address.port().to_string()))),
+        BindAddress::Unix(path) => Some((path.display().to_string(), None)),
+        _ => None,
+    });
+    places.next().map_or((None, None), |(address, port)| (Some(address), port))
+}
+
+/// Address and port of a server; a path has no port.
+fn place(address: &ServerAddress) -> (String, Option<String>) {
+    match address {
+        ServerAddress::Inet { ip, port } => (ip.to_string(), Some(port.resolve(0).to_string())),
+        ServerAddress::Unix(path) => (path.display().to_string(), None),
+        _ => (NONE.to_owned(), None),
+    }
+}

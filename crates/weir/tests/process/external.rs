@@ -1,0 +1,175 @@
+//! Checks that a program makes: what it is told, what its end means, and that nothing of it is left.
+
+use crate::support::{DEFAULTS, Folder, Running, WEIR, free_port, line, wait_until};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+const ALLOWED: &str = "global\n    external-check\n    insecure-fork-wanted\n";
+
+/// A script, executable.
+fn script(folder: &Folder, name: &str, body: &str) -> String {
+    let path = folder.write(name, &format!("#!/bin/sh\n{body}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own file");
+    path
+}
+
+/// A `listen` whose server is checked by the command, every hour but for the first time.
+fn checked(port: u16, command: &str, more: &str) -> String {
+    format!(
+        "{DEFAULTS}    log stdout format raw daemon\nlisten l\n    bind 127.0.0.1:{port}\n    option external-check\n    \
+         option log-health-checks\n    external-check command {command}\n    external-check path /usr/bin:/bin\n    \
+         server s1 127.0.0.1:7 id 5 check inter 1h maxconn 9 {more}\n"
+    )
+}
+
+fn told(running: &mut Running) -> String {
+    let line = running.wait_for_line(|line| line.starts_with("Health check for server l/s1 "));
+    let (before, after) = line.trim_end().split_once("check duration: ").expect("a duration");
+    format!("{before}{}", after.split_once("ms").expect("milliseconds").1)
+}
+
+#[test]
+fn a_program_is_told_of_its_server_and_of_nothing_else() {
+    let folder = Folder::new();
+    let out = folder.path("told").display().to_string();
+    let body =
+        format!("{{ echo \"$*\"; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= | sort; }} > {out}.new; mv {out}.new {out}");
+    let command = script(&folder, "tell.sh", &body);
+    for mode in [&["-db"][..], &["-W"][..]] {
+        let port = free_port();
+        let file = folder.write("told.cfg", &format!("{ALLOWED}    setenv SECRET x\n{}", checked(port, &command, "")));
+        let mut running = Running::start(Command::new(WEIR).args(mode).args(["-f", &file]));
+        let expected =
+            "Health check for server l/s1 succeeded, reason: External check passed, code: 0, , status: 3/3 UP.";
+        assert_eq!(told(&mut running), expected);
+        let expected = format!(
+            "127.0.0.1 {port} 127.0.0.1 7\nHAPROXY_PROXY_ADDR=127.0.0.1\nHAPROXY_PROXY_ID=2\nHAPROXY_PROXY_NAME=l\n\
+             HAPROXY_PROXY_PORT={port}\nHAPROXY_SERVER_ADDR=127.0.0.1\nHAPROXY_SERVER_CURCONN=0\nHAPROXY_SERVER_ID=5\n\
+             HAPROXY_SERVER_MAXCONN=9\nHAPROXY_SERVER_NAME=s1\nHAPROXY_SERVER_PORT=7\nHAPROXY_SERVER_PROTO=h1\n\
+             HAPROXY_SERVER_SSL=0\nPATH=/usr/bin:/bin\n"
+        );
+        assert_eq!(fs::read_to_string(&out).expect("the program wrote it"), expected, "{mode:?}");
+        fs::remove_file(&out).expect("own file");
+        running.send(rustix::process::Signal::TERM);
+        running.finish();
+    }
+}
+
+#[test]
+fn the_environment_is_kept_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let global = "global\n    external-check preserve-env\n    insecure-fork-wanted\n    setenv OWN x\n    setenv \
+                  HAPROXY_SERVER_NAME no\n";
+    let command = script(&folder, "kept.sh", "[ \"$OWN $HAPROXY_SERVER_NAME\" = 'x s1' ]");
+    let file = folder.write("kept.cfg", &format!("{global}{}", checked(free_port(), &command, "")));
+    let mut running = Running::weir(&["-db", "-f", &file]);
+    assert!(told(&mut running).contains("succeeded, reason: External check passed, code: 0"));
+}
+
+#[test]
+fn the_end_of_a_program_is_the_result() {
+    let folder = Folder::new();
+    let killed = script(&folder, "killed.sh", "kill -9 $$");
+    let failed = script(&folder, "failed.sh", "exit 3");
+    let none = folder.path("none").display().to_string();
+    let no_program = folder.write("no-program", "text");
+    for (command, code) in [(&*failed, 3), (&killed, -1), ("false", 1), (&none, 255), (&no_program, 255)] {
+        let file = folder.write("end.cfg", &format!("{ALLOWED}{}", checked(free_port(), command, "")));
+        let mut running = Running::weir(&["-db", "-f", &file]);
+        if code == 255 {
+            let why = if command == none { "No such file or directory" } else { "Permission denied" };
+            let said = running.wait_for_line(|line| line.starts_with("Failed to exec"));
+            assert_eq!(said, format!("Failed to exec process for external health check: {why}. Aborting.\n"));
+        }
+        let expected = format!(
+            "Health check for server l/s1 failed, reason: External check error, code: {code}, , status: 0/2 DOWN."
+        );
+        assert_eq!(told(&mut running), expected, "{command}");
+    }
+}
+
+#[test]
+fn a_program_that_hangs_ends_with_all_that_it_has_started() {
+    let folder = Folder::new();
+    let [own, other] = ["own", "other"].map(|name| folder.path(name).display().to_string());
+    // It does not heed the request to end, and neither does what it has started.
+    let body = format!("trap '' TERM\nsleep 3600 &\necho $! > {other}\necho $$ > {own}\nwait\nsleep 3600");
+    let command = script(&folder, "hang.sh", &body);
+    let file = folder.write("hang.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "fastinter 300ms")));
+    let mut running = Running::weir(&["-db", "-f", &file]);
+    let expected = "Health check for server l/s1 failed, reason: External check timeout, code: 0, , status: 0/2 DOWN.";
+    assert_eq!(told(&mut running), expected);
+    for file in [own, other] {
+        let Ok(number) = fs::read_to_string(&file) else { continue };
+        // One that nobody has asked for its end is a zombie: that is not ours to reap where it is not our child.
+        let stat = format!("/proc/{}/stat", number.trim());
+        let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        wait_until("it ends", || !lives());
+    }
+    assert!(children(running.id()).iter().all(|state| *state != 'Z'), "no zombie is left");
+}
+
+/// The states of a process's children.
+fn children(of: u32) -> Vec<char> {
+    let numbers = fs::read_dir("/proc").expect("a system with processes").flatten();
+    let stats = numbers.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| {
+            let mut fields = stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned);
+            let (state, parent) = (fields.next()?.chars().next()?, fields.next()?);
+            (parent == of.to_string()).then_some(state)
+        })
+        .collect()
+}
+
+#[test]
+fn programs_end_with_a_soft_stop() {
+    let folder = Folder::new();
+    let own = folder.path("own").display().to_string();
+    let command = script(&folder, "long.sh", &format!("echo $$ > {own}.new; mv {own}.new {own}; exec sleep 3600"));
+    let file = folder.write("long.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "")));
+    let running = Running::weir(&["-db", "-f", &file]);
+    wait_until("it runs", || fs::exists(&own).unwrap_or(false));
+    running.send(rustix::process::Signal::USR1);
+    let number = fs::read_to_string(&own).expect("it was there");
+    running.finish();
+    let stat = format!("/proc/{}/stat", number.trim());
+    wait_until("it ends", || !fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")));
+}
+
+#[test]
+fn nothing_is_run_without_permission() {
+    let folder = Folder::new();
+    let out = folder.path("ran").display().to_string();
+    let command = script(&folder, "run.sh", &format!("touch {out}"));
+    let file = folder.write("no.cfg", &format!("global\n    external-check\n{}", checked(free_port(), &command, "")));
+    let warning = "Proxy 'l' : 'insecure-fork-wanted' not enabled in the global section, 'option external-check' will \
+                   likely fail.";
+    assert!(line(&format!("-c -f {file}")).stderr.contains(warning));
+    let mut running = Running::weir(&["-db", "-f", &file]);
+    let said = running.wait_for_line(|line| line.starts_with("Failed to fork"));
+    let why = "process for external health check (likely caused by missing 'insecure-fork-wanted'): Resource \
+               temporarily unavailable. Aborting.\n";
+    assert_eq!(said, format!("Failed to fork {why}"));
+    let expected = "Health check for server l/s1 failed, reason: Socket error, info: \"Resource temporarily \
+                    unavailable\", , status: 0/2 DOWN.";
+    assert_eq!(told(&mut running), expected);
+    assert!(!fs::exists(&out).expect("own folder"));
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let folder = Folder::new();
+    let body = checked(1, "/bin/true", "");
+    let without = body.replace("    external-check command /bin/true\n", "");
+    for (global, body, what) in [
+        ("global\n    insecure-fork-wanted\n", &body, "global.external-check"),
+        (ALLOWED, &without, "external-check command"),
+    ] {
+        let found = line(&format!("-c -f {}", folder.write("missing.cfg", &format!("{global}{body}"))));
+        assert_eq!(found.code(), Some(1));
+        let expected = format!("Proxy 'l' : 'option external-check' unable to find required '{what}'.");
+        assert!(found.stderr.contains(&expected), "{}", found.stderr);
+    }
+}
