@@ -15,9 +15,19 @@ pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
     if written.is_empty() {
         return Err("Require <weight> or <weight%>.");
     }
-    let digits = written.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u64 = written[..digits].parse().map_err(|_| "Empty weight string empty or preceded by garbage")?;
-    match &written[digits..] {
+    let (negative, unsigned) = match written.as_bytes()[0] {
+        b'-' => (true, &written[1..]),
+        b'+' => (false, &written[1..]),
+        _ => (false, written),
+    };
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return Err("Empty weight string empty or preceded by garbage");
+    }
+    let number: u64 = unsigned[..digits].parse().unwrap_or(u64::MAX);
+    match &unsigned[digits..] {
+        "%" if negative && number > 0 => Err("Relative weight must be positive."),
+        "" if negative && number > 0 => Err("Absolute weight can only be between 0 and 256 inclusive."),
         "%" => Ok((u64::from(initial).saturating_mul(number) / 100).min(MOST) as u32),
         "" if number <= MOST => Ok(number as u32),
         "" => Err("Absolute weight can only be between 0 and 256 inclusive."),
@@ -52,7 +62,11 @@ mod tests {
             ("257", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
             ("", 1, Err("Require <weight> or <weight%>.")),
             ("x", 1, Err("Empty weight string empty or preceded by garbage")),
-            ("-1", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("-1", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
+            ("-5%", 1, Err("Relative weight must be positive.")),
+            ("-", 1, Err("Empty weight string empty or preceded by garbage")),
+            ("+5", 1, Ok(5)),
+            ("99999999999999999999999", 1, Err("Absolute weight can only be between 0 and 256 inclusive.")),
             ("5x", 1, Err("Trailing garbage in weight string")),
         ];
         for (written, initial, expected) in rows {

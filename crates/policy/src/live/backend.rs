@@ -187,6 +187,11 @@ impl ProxyState {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether weights other than 0 and the configured ones have an effect.
+    pub fn heeds_weights(&self) -> bool {
+        self.backend.lock().heeds_weights()
+    }
+
     /// Changes a server's `maxconn`. Requests beyond a lower one are served to their end.
     pub fn set_maxconn(&self, server: usize, maxconn: Option<u32>) {
         let wakers = self.backend.lock().set_limit(server, maxconn);

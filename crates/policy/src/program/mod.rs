@@ -14,6 +14,7 @@ mod listening;
 mod log;
 mod log_forward;
 mod mail;
+mod name;
 mod peers;
 mod proxy;
 mod resolvers;
@@ -37,6 +38,7 @@ pub use log::{
 };
 pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
+pub use name::ServerName;
 pub use peers::{Peer, Peers, SharedTable};
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};

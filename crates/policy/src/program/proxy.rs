@@ -4,7 +4,7 @@ use super::{
     BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
     LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
-use super::{MailAlert, Tracking};
+use super::{MailAlert, ServerName, Tracking};
 use crate::balance::Recogniser;
 use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -271,7 +271,7 @@ pub struct Server {
     /// Its number over all backends.
     pub serial: usize,
     /// Its name.
-    pub name: Box<str>,
+    pub name: ServerName,
     /// `id`, else its position counted from 1.
     pub id: u32,
     /// `id` was written.

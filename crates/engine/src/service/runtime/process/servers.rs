@@ -5,6 +5,7 @@ mod added;
 mod address;
 mod checks;
 mod fqdn;
+mod name;
 pub(super) mod removed;
 mod state;
 
@@ -122,25 +123,32 @@ pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'
     let (backend, server) = split(name)?;
     let proxy = find_backend(program, backend)?;
     let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
-    servers.find(|one| *one.name == *server).map(|server| (proxy, server)).ok_or("No such server.")
+    let found = servers.find(|one| is_called(server, &one.name, one.id));
+    found.map(|server| (proxy, server)).ok_or("No such server.")
+}
+
+/// Whether a word names something: by its name, or behind a sharp by its number.
+fn is_called(word: &str, name: &str, id: u32) -> bool {
+    *name == *word || word.strip_prefix('#').is_some_and(|number| number.parse() == Ok(id))
 }
 
 /// The two names of `<backend>/<server>`.
 fn split(name: &str) -> Result<(&str, &str), &'static str> {
-    let names = name.split_once('/').filter(|(backend, server)| !backend.is_empty() && !server.is_empty());
+    let names = name.split_once('/').filter(|(_, server)| !server.is_empty());
     names.ok_or("Require 'backend/server'.")
 }
 
 /// Finds a backend.
 pub(super) fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
-    let mut proxies = program.proxies.iter().filter(|proxy| *proxy.name == *name);
+    let mut proxies = program.proxies.iter().filter(|proxy| is_called(name, &proxy.name, proxy.id));
     proxies.find(|proxy| proxy.backend.is_some()).map(|proxy| &**proxy).ok_or("No such backend.")
 }
 
 /// The backends that a word asks for: one, or all where there is none.
 fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'static str> {
     let backends = program.proxies.iter().map(|proxy| &**proxy).filter(|proxy| proxy.backend.is_some());
-    let found: Vec<&Proxy> = backends.filter(|proxy| name.is_empty() || *proxy.name == *name).collect();
+    let found: Vec<&Proxy> =
+        backends.filter(|proxy| name.is_empty() || is_called(name, &proxy.name, proxy.id)).collect();
     if found.is_empty() && !name.is_empty() { Err("Can't find backend.") } else { Ok(found) }
 }
 
@@ -265,6 +273,9 @@ fn get_weight(call: &mut Call<'_, Worker>) {
 
 fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: usize) {
     match weight::parse(call.word(word), server.weight) {
+        Ok(weight) if weight != 0 && weight != server.weight && !live(call.state, proxy).heeds_weights() => {
+            call.refuse("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
+        }
         Ok(weight) => weight::set(call.state, proxy, server, weight),
         Err(sentence) => call.refuse(sentence),
     }
@@ -288,7 +299,8 @@ fn set_server_or_name<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
-    const NOT_YET: [&str; 2] = ["name", "ssl"];
+    // No server is spoken to through TLS yet, so there are no settings to switch on.
+    const NO_SSL: &str = "'set server <srv> ssl' cannot be set.  default-server should define ssl settings";
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
         ("weight", _) => change_weight(call, (proxy, server), 4),
         ("addr", _) => address::change(call, (proxy, server)),
@@ -297,9 +309,8 @@ fn set_server(call: &mut Call<'_, Worker>) {
         ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
         (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
-        (what, _) if NOT_YET.contains(&what) => {
-            call.refuse(&format!("'set server <srv> {what}' is not supported yet by Weir."));
-        }
+        ("name", _) => name::change(call, (proxy, server)),
+        ("ssl", _) => call.refuse(NO_SSL),
         _ => call.refuse(USAGE),
     });
 }
