@@ -23,6 +23,7 @@ mod inspecting;
 mod maxconn;
 mod orders;
 mod panics;
+mod peers;
 mod persistence;
 mod private;
 mod queueing;

@@ -14,6 +14,7 @@ use config::environment::Environment;
 use config::{InputFile, LoadOptions};
 use engine::listener::Listening;
 use engine::service::log::Targets;
+use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::Opened;
 use engine::worker::Shared;
 use policy::live::Live;
@@ -179,10 +180,10 @@ impl Worlds {
             let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
             shared.host.tell = self.tell;
             let shared = Arc::new(shared);
-            (shared, (open(program), open_runtime(program)))
+            (shared, (open(program), open_runtime(program), open_peers(program)))
         });
-        let (sockets, runtime) = sockets;
-        let runtime = Mutex::new(runtime);
+        let (sockets, runtime, peers) = sockets;
+        let (runtime, peers) = (Mutex::new(runtime), Mutex::new(peers));
         let served = Arc::clone(&shared);
         // The sockets close with their last worker: none may be left behind here.
         let start = Mutex::new(vec![Some(sockets); workers]);
@@ -190,10 +191,13 @@ impl Worlds {
             let mut start = start.lock().unwrap_or_else(PoisonError::into_inner);
             let sockets = start[usize::from(worker)].take().unwrap();
             let runtime = if worker == 0 { std::mem::take(&mut *runtime.lock().unwrap()) } else { Vec::new() };
+            let is_mine = |socket: &mut PeerSocket| worker_of(socket.section, workers) == usize::from(worker);
+            let peers = peers.lock().unwrap().extract_if(.., is_mine).collect();
             let served = Arc::clone(&served);
             Box::pin(async move {
                 engine::serve(served, sockets).await;
                 engine::service::runtime::process::start(runtime);
+                engine::service::peers::start(peers);
             })
         });
         let scope = Rc::new(Scope::new());
@@ -230,6 +234,16 @@ fn open_runtime(program: &Program) -> Vec<Opened> {
         let BindAddress::Inet(address) = &socket.bind.address else { panic!("{} is not simulated", socket.bind.text) };
         let socket = ListeningSocket::bind(&Address::Inet(*address), &BindOptions::default()).unwrap();
         Opened { index, socket: Arc::new(socket) }
+    });
+    sockets.collect()
+}
+
+fn open_peers(program: &Program) -> Vec<PeerSocket> {
+    let sections = program.peers.iter().filter_map(|section| Some((section.index, section.bind.as_ref()?)));
+    let sockets = sections.map(|(section, bind)| {
+        let BindAddress::Inet(address) = &bind.address else { panic!("{} is not simulated", bind.text) };
+        let socket = ListeningSocket::bind(&Address::Inet(*address), &BindOptions::default()).unwrap();
+        PeerSocket { section, socket: Arc::new(socket) }
     });
     sockets.collect()
 }

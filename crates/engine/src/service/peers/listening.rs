@@ -14,7 +14,7 @@ use wire::peers::{Hello, Status};
 use super::PeerSocket;
 use super::calling::teach_successor;
 use super::circle::Circle;
-use super::conversation::converse;
+use super::conversation::{converse, send};
 
 /// How long a stranger may take to say who they are.
 const GREETING: Duration = Duration::from_secs(5);
@@ -114,8 +114,13 @@ async fn receive(circle: Rc<Circle>, mut stream: Stream, stay: Stay) {
         greeted.unwrap_or(Err(Status::TryAgain))
     });
     let status = greeted.err().unwrap_or(Status::Succeeded);
-    // Nothing was written before: there is room for four bytes.
-    let told = matches!(stream.try_write(&status.line(), false), Ok(Some(4)));
+    let (line, mut sent, mut timer) = (status.line(), 0, rt::Timer::new());
+    timer.arm(Some(now + GREETING));
+    let told = poll_fn(|cx| match send(&mut stream, cx, &line, &mut sent) {
+        Poll::Ready(told) => Poll::Ready(told.is_ok()),
+        Poll::Pending => timer.poll_expired(cx).map(|()| false),
+    })
+    .await;
     drop(stay);
     let Ok(ticket) = greeted else { return };
     // The one that this connection replaces has to go.
