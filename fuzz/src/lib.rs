@@ -93,6 +93,7 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
         backend: None,
         server: None,
         request,
+        unread: None,
         response: None,
         bytes: Bytes { data: bytes, complete: true, announced: None },
         transaction: Transaction::default(),
