@@ -1,9 +1,10 @@
 //! Servers and backends that the runtime API adds: made ready as those of the configuration are. Must never wait for a
 //! name to be looked up.
 
-use super::{Compiler, Resolver, http};
+use super::{Compiler, ReadFile, Resolver, http};
 use crate::balance;
 use crate::key::Keys;
+use crate::pattern::Registry;
 use crate::program::{Program, Proxy, Server, ServerPlace, Tracking, Userlist};
 use crate::variable::Known;
 use config::diagnostic::Diagnostic;
@@ -16,6 +17,10 @@ struct Nobody;
 impl Resolver for Nobody {
     fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
         Err("nothing is looked up at run time".to_owned())
+    }
+
+    fn file_reader(&self) -> ReadFile {
+        |_| Err(std::io::Error::other("reading a file at run time is not supported yet by Weir"))
     }
 }
 
@@ -92,6 +97,8 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
     let (mut nobody, mut found) = (Nobody, Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.tables(spec);
+    // Patterns that stand in the rules are no lists of the program: the runtime API does not show them.
+    compiler.shared.lists.replace(Registry::apart());
     let spelling = http::spelling(&spec.global);
     let mut proxy = compiler.proxy(spec, index, written, &program.global, spelling.as_ref());
     let shared = compiler.shared.clone();
@@ -99,9 +106,6 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
     let new_sinks = !shared.sinks.borrow().descriptors.iter().all(|sink| program.event_descriptors.contains(sink));
     if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
         return Err(alert.message);
-    }
-    if !shared.lists.take().finish().all.is_empty() {
-        return not_yet("a list of patterns");
     }
     if new_sinks || !shared.sinks.borrow().missing.is_empty() {
         return not_yet("an event sink");

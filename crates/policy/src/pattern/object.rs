@@ -212,6 +212,8 @@ pub struct Place {
 /// Lists while a configuration is compiled.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// The place of the first list.
+    first: usize,
     lists: Vec<Building>,
     by_name: HashMap<String, usize>,
     /// Regular expressions that PCRE2 matches, and where they are used.
@@ -232,7 +234,16 @@ struct Building {
     views: Vec<Arc<View>>,
 }
 
+/// Where lists stand that are made while the process runs: none of the program has such a place, so that nobody changes
+/// them.
+const APART: usize = usize::MAX / 2;
+
 impl Registry {
+    /// For lists beside those of the program.
+    pub fn apart() -> Self {
+        Self { first: APART, ..Self::default() }
+    }
+
     /// The list of a file, read by `read` where it was not yet.
     ///
     /// # Errors
@@ -258,7 +269,7 @@ impl Registry {
             }
             known.is_acl |= usage != Use::Map;
             known.uses.push((place, word));
-            return Ok(*at);
+            return Ok(self.first + *at);
         }
         let entries = Entries::of_file(read()?, columns)?;
         self.by_name.insert(name.to_owned(), self.lists.len());
@@ -273,7 +284,7 @@ impl Registry {
             entries: Arc::new(entries),
             views: Vec::new(),
         });
-        Ok(self.lists.len() - 1)
+        Ok(self.first + self.lists.len() - 1)
     }
 
     /// The list of an ACL's own patterns.
@@ -289,7 +300,7 @@ impl Registry {
             entries: Arc::new(entries),
             views: Vec::new(),
         });
-        self.lists.len() - 1
+        self.first + self.lists.len() - 1
     }
 
     /// A regular expression is used at that place that may be one for PCRE2.
@@ -311,7 +322,7 @@ impl Registry {
 
     /// The line of its file that an entry stands in.
     pub fn line(&self, list: usize, at: PatternIndex) -> usize {
-        self.lists.get(list).map_or(0, |list| list.entries.line(at))
+        self.lists.get(list - self.first).map_or(0, |list| list.entries.line(at))
     }
 
     /// A way into a list. The error knows the place of the entry that does not fit.
@@ -325,7 +336,7 @@ impl Registry {
         ignore_case: bool,
         content: Content,
     ) -> Result<Lookup, (PatternIndex, String)> {
-        let building = &mut self.lists[list];
+        let building = &mut self.lists[list - self.first];
         let same = |view: &Arc<View>| {
             view.set.method() == method && view.set.ignores_case() == ignore_case && view.content == content
         };

@@ -234,7 +234,7 @@ fn removable<'a>(shared: &'a Shared, name: &str) -> Result<&'a Proxy, Obstacle> 
         return lasting("Cannot delete a listen section.");
     }
     if proxy.mode == Mode::Log {
-        return lasting("Only TCP and HTTP backends can be deleted.");
+        return lasting("Only TCP or HTTP proxies can be removed at runtime.");
     }
     if proxy.fixed {
         return lasting(REFERENCED);
