@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::Roster;
 use conn::ports::SourcePorts;
-use policy::program::{Global, Namespace, Program, Proxy, Server, ServerAddress};
+use policy::program::{Connecting, Global, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{ConnectOptions, KeepAlive};
 
 /// By a server's serial number.
@@ -125,11 +125,6 @@ fn route(proxy: &Proxy, server: &Server, global: &Global) -> Route {
         receive_buffer: buffers.receive.map(|bytes| bytes as usize),
         send_buffer: buffers.send.map(|bytes| bytes as usize),
         unsent_limit: buffers.unsent.map(|bytes| bytes as usize),
-        source: source.filter(|source| source.binds()).map(|source| source.address.into()),
-        interface: source.and_then(|source| source.interface.as_deref()).map(str::to_owned),
-        user_timeout: connecting.user_timeout,
-        md5_key: connecting.md5_password.clone(),
-        congestion_control: connecting.congestion_control.clone(),
         delay_acknowledgement: connecting.smart,
         keepalive: connecting.keepalive.map(|keepalive| KeepAlive {
             count: keepalive.count,
@@ -138,7 +133,20 @@ fn route(proxy: &Proxy, server: &Server, global: &Global) -> Route {
         }),
         namespace,
         reset_on_close: proxy.options.nolinger,
-        ..ConnectOptions::default()
+        ..plain(connecting)
     };
     Route { options, ports, blocked }
+}
+
+/// What is said of a way that leads to one address, from one, in the process's own namespace.
+pub fn plain(connecting: &Connecting) -> ConnectOptions {
+    let source = connecting.source.as_ref();
+    ConnectOptions {
+        source: source.filter(|source| source.binds()).map(|source| source.address.into()),
+        interface: source.and_then(|source| source.interface.as_deref()).map(str::to_owned),
+        user_timeout: connecting.user_timeout,
+        md5_key: connecting.md5_password.clone(),
+        congestion_control: connecting.congestion_control.clone(),
+        ..ConnectOptions::default()
+    }
 }

@@ -1,6 +1,6 @@
 //! Instances that share stick tables, as they are written (configuration manual, section 11.2). Must never look one up.
 
-use super::{AddressSpec, BindSpec, LogSpec, TableSpec};
+use super::{AddressSpec, BindSpec, ConnectingSpec, LogSpec, TableSpec};
 use crate::span::{Span, Spanned};
 
 /// A `peers` section.
@@ -41,6 +41,8 @@ pub struct PeerSpec {
     pub address: Spanned<AddressSpec>,
     /// `shard`: the part of the keys that it gets; 0: all of them.
     pub shard: u32,
+    /// How connections to it are made.
+    pub connecting: ConnectingSpec,
 }
 
 /// A table of a `peers` section.

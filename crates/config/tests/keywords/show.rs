@@ -115,8 +115,13 @@ fn peers(section: &PeersSpec, out: &mut String) {
     out.push('\n');
     own.iter().for_each(|one| bind(one, out));
     logs.iter().for_each(|one| log(one, out));
-    for PeerSpec { span, name, address: at, shard } in peers {
-        let _ = writeln!(out, "  peer@{} {} {} shard={shard}", span.line, name.value, address(&at.value));
+    for PeerSpec { span, name, address: at, shard, connecting } in peers {
+        let _ = write!(out, "  peer@{} {} {} shard={shard}", span.line, name.value, address(&at.value));
+        field(out, "source", &connecting.source, &None);
+        field(out, "tcp-ut", &connecting.user_timeout, &None);
+        field(out, "cc", &connecting.congestion_control, &None);
+        field(out, "md5", &connecting.md5_password, &None);
+        out.push('\n');
     }
     for PeerTableSpec { name, table } in tables {
         let _ = write!(out, "  {}", name.value);

@@ -86,7 +86,7 @@ impl Compiler<'_> {
         names
     }
 
-    fn source(&mut self, written: &SourceSpec, span: Span, head: &str) -> Option<Source> {
+    pub(super) fn source(&mut self, written: &SourceSpec, span: Span, head: &str) -> Option<Source> {
         let (address, ports) = self.bound(&written.address, span, head)?;
         let presented = match &written.presented {
             None => None,

@@ -2,11 +2,12 @@
 //! entry.
 
 use super::Compiler;
-use crate::program::{BindAddress, Peer, Peers, ServerAddress, ServerPort, SharedTable};
+use crate::program::{BindAddress, Connecting, Peer, Peers, ServerAddress, ServerPort, SharedTable};
 use config::diagnostic::Form;
-use config::spec::{AddressSpec, PeerSpec, PeersSpec, Spec};
+use config::spec::{PeerSpec, PeersSpec, Spec};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Updates that are told in a row unless it is said.
 const MAX_UPDATES: u32 = 200;
@@ -21,10 +22,7 @@ impl Compiler<'_> {
     fn peers_section(&mut self, spec: &Spec, index: usize, written: &PeersSpec, threads: u32) -> Peers {
         let name = &written.name.value;
         let bind = written.bind.as_ref().and_then(|bind| self.peers_bind(bind, name, spec, threads));
-        let remotes = written.peers.iter().filter_map(|peer| {
-            let address = self.peer_address(written, &peer.name.value, &peer.address.value, peer.address.span)?;
-            Some(Peer { name: peer.name.value.as_str().into(), address, shard: peer.shard })
-        });
+        let remotes = written.peers.iter().filter_map(|peer| self.peer(written, peer));
         let remotes = remotes.collect();
         Peers {
             index,
@@ -45,23 +43,28 @@ impl Compiler<'_> {
         }
     }
 
-    fn peer_address(
-        &mut self,
-        section: &PeersSpec,
-        name: &str,
-        written: &AddressSpec,
-        span: config::span::Span,
-    ) -> Option<ServerAddress> {
-        match self.server_address(written) {
-            Ok(address) => Some(address),
+    fn peer(&mut self, section: &PeersSpec, written: &PeerSpec) -> Option<Peer> {
+        let (name, local) = (&written.name.value, section.local.map_or("(null)", |_| &section.local_name));
+        let head = format!("'server {local}/{name}' : ");
+        let address = match self.server_address(&written.address.value) {
+            Ok(address) => address,
             Err(host) => {
-                let local = if section.local.is_some() { &section.local_name } else { "(null)" };
-                let text = super::address::written(written);
-                let message = format!("'server {local}/{name}' : invalid address: '{host}' in '{text}'");
-                self.alert(span, Form::Parsing, message);
-                None
+                let text = super::address::written(&written.address.value);
+                let message = format!("{head}invalid address: '{host}' in '{text}'");
+                self.alert(written.address.span, Form::Parsing, message);
+                return None;
             }
-        }
+        };
+        let way = &written.connecting;
+        let millis = way.user_timeout.filter(|millis| *millis > 0);
+        let connecting = Connecting {
+            source: way.source.as_ref().and_then(|source| self.source(source, written.span, &head)),
+            user_timeout: millis.map(|millis| Duration::from_millis(millis.into())),
+            md5_password: way.md5_password.as_deref().map(Into::into),
+            congestion_control: way.congestion_control.as_deref().map(Into::into),
+            ..Connecting::default()
+        };
+        Some(Peer { name: name.as_str().into(), address, shard: written.shard, connecting })
     }
 
     /// The tables that are shared through a section: its own, then those of proxies.
@@ -111,7 +114,8 @@ fn reachable(address: &BindAddress) -> Option<ServerAddress> {
 
 #[cfg(test)]
 mod tests {
-    use crate::program::{Program, ServerAddress, ServerPort};
+    use crate::program::{Connecting, Program, ServerAddress, ServerPort};
+    use std::time::Duration;
 
     /// What a configuration is compiled to, and what was said about it.
     fn compile(text: &str) -> (Option<Program>, Vec<String>) {
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn a_section_knows_its_peers_and_the_tables_that_it_shares() {
         let text = format!(
-            "peers p\n shards 2\n peer me :7\n peer o 192.0.2.1:8 shard 2\n peer u /run/u\n \
+            "peers p\n shards 2\n peer me :7\n peer o 192.0.2.1:8 shard 2 source 192.0.2.9 interface lo tcp-ut 3s cc reno tcp-md5sig x\n peer u /run/u\n \
              table t type ip size 10 write-to p/u\n table u type ip size 10\n{REST}"
         );
         let (program, said) = compile(&text);
@@ -142,6 +146,11 @@ mod tests {
         assert_eq!(section.own_address, Some(own), "an older process connects to the machine itself");
         let remotes: Vec<_> = section.remotes.iter().map(|peer| (&*peer.name, peer.shard)).collect();
         assert_eq!((section.shards, remotes), (2, vec![("o", 2), ("u", 0)]));
+        let way = &section.remotes[0].connecting;
+        let source = way.source.as_ref().map(|source| (source.address, source.interface.as_deref()));
+        assert_eq!(source, Some(("192.0.2.9:0".parse().unwrap(), Some("lo"))));
+        assert_eq!((way.user_timeout, way.congestion_control.as_deref()), (Some(Duration::from_secs(3)), Some("reno")));
+        assert_eq!((way.md5_password.as_deref(), &section.remotes[1].connecting), (Some("x"), &Connecting::default()));
         let shared: Vec<_> = section.tables.iter().map(|one| (&*program.tables[one.table].name, &*one.name)).collect();
         assert_eq!(shared, [("p/t", "/t"), ("p/u", "/u"), ("b", "b")]);
         let tables: Vec<_> = program.tables.iter().map(|table| (&*table.name, table.shared, table.write_to)).collect();

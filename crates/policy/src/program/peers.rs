@@ -1,7 +1,7 @@
 //! Instances that share stick tables, ready to meet (configuration manual, section 11.2). Must never hold a connection or
 //! an entry.
 
-use super::{Bind, LogTarget, ServerAddress};
+use super::{Bind, Connecting, LogTarget, ServerAddress};
 
 /// A `peers` section.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,8 @@ pub struct Peer {
     pub address: ServerAddress,
     /// The part of the keys that it gets, from 1; 0: all of them.
     pub shard: u32,
+    /// How connections to it are made.
+    pub connecting: Connecting,
 }
 
 /// A table that is shared.

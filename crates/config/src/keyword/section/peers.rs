@@ -277,9 +277,9 @@ fn other_instance(context: &mut SectionContext<'_>, line: &Line) {
         return context.report.alert(name.span, message);
     }
     let found = address(context, &name.value, word, false);
-    let PeerOptions { shard, .. } = options(context, line, 3, true);
+    let PeerOptions { shard, connecting, .. } = options(context, line, 3, true);
     let (Some(found), Some(section)) = (found, context.content.peers.last_mut()) else { return };
-    let mut peer = PeerSpec { span: line.whole(), name, address: Spanned::new(found, word.span), shard };
+    let mut peer = PeerSpec { span: line.whole(), name, address: Spanned::new(found, word.span), shard, connecting };
     if section.shards > 0 && shard > section.shards {
         let message = format!(
             "'{} {}' : {shard} peer shard greater value than {} shards value is ignored.",

@@ -5,12 +5,14 @@ use super::{ServerContext, ServerDraft, read_options, tell};
 use crate::document::Line;
 use crate::environment::Environment;
 use crate::keyword::report::{Report, quoted_list};
-use crate::spec::{ConnectingSpec, ProxyHeaderSpec};
+use crate::spec::{AddressSpec, ConnectingSpec, PortSpec, ProxyHeaderSpec, SourceSpec};
 
 /// What such a line says.
 pub(crate) struct PeerOptions {
     /// `shard`.
     pub(crate) shard: u32,
+    /// The way to it.
+    pub(crate) connecting: ConnectingSpec,
     /// It asks for checks, or for following a name: peers have neither.
     pub(crate) follows_or_checks: bool,
 }
@@ -38,6 +40,13 @@ pub(crate) fn read(
     let check = &draft.check;
     PeerOptions {
         shard: draft.shard,
+        connecting: ConnectingSpec {
+            source: written.source.clone(),
+            user_timeout: written.user_timeout,
+            md5_password: written.md5_password.clone(),
+            congestion_control: written.congestion_control.clone(),
+            ..ConnectingSpec::default()
+        },
         follows_or_checks: check.enabled
             || check.agent.enabled
             || written.resolving.section.is_some()
@@ -57,12 +66,10 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
 /// Ways to a server that do not lead to a peer yet.
 fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report<'_>) {
     let found: Vec<&str> = [
-        (written.source.is_some(), "source"),
+        (written.source.as_ref().is_some_and(|source| source.presented.is_some()), "usesrc"),
+        (written.source.as_ref().is_some_and(has_ports), "source with a range of ports"),
         (written.socks4.is_some(), "socks4"),
         (written.namespace.is_some(), "namespace"),
-        (written.user_timeout.is_some_and(|millis| millis > 0), "tcp-ut"),
-        (written.md5_password.is_some(), "tcp-md5sig"),
-        (written.congestion_control.is_some(), "cc"),
         (written.fast_open, "tfo"),
     ]
     .into_iter()
@@ -73,4 +80,9 @@ fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report
         report
             .alert(line.span(1), format!("{head}{} {verb} not supported yet by Weir for peers.", quoted_list(&found)));
     }
+}
+
+/// It names more than one port.
+fn has_ports(source: &SourceSpec) -> bool {
+    matches!(source.address, AddressSpec::Inet { port: PortSpec::Range(..), .. })
 }

@@ -15,6 +15,7 @@ use wire::peers::{Hello, Status, read_line};
 
 use super::circle::Circle;
 use super::conversation::{converse, send};
+use crate::outgoing::plain;
 
 /// How long a peer may take to be reached, and to answer a greeting.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -95,7 +96,8 @@ impl Keeper {
             let Some(Some((ticket, hello))) = self.circle.with(|section| section.call(peer, now, rt::random())) else {
                 continue;
             };
-            let call = call(Rc::clone(&self.circle), remote.address.clone(), ticket, hello);
+            let way = (remote.address.clone(), plain(&remote.connecting));
+            let call = call(Rc::clone(&self.circle), way, ticket, hello);
             rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
                 call.await;
             });
@@ -105,8 +107,8 @@ impl Keeper {
 }
 
 /// Calls a peer, and speaks with it until that ends. True: it was a newer process, which knows everything now.
-async fn call(circle: Rc<Circle>, address: ServerAddress, ticket: Ticket, hello: Hello) -> bool {
-    let greeted = greet(&circle, &address, ticket, &hello).await;
+async fn call(circle: Rc<Circle>, way: (ServerAddress, ConnectOptions), ticket: Ticket, hello: Hello) -> bool {
+    let greeted = greet(&circle, &way, ticket, &hello).await;
     let mut taught = false;
     if let Some((stream, input)) = greeted {
         circle.wake_keeper();
@@ -120,13 +122,13 @@ async fn call(circle: Rc<Circle>, address: ServerAddress, ticket: Ticket, hello:
 /// Connects, says who asks for whom, and hears the answer. `None`: they do not speak with each other.
 async fn greet(
     circle: &Rc<Circle>,
-    address: &ServerAddress,
+    (address, options): &(ServerAddress, ConnectOptions),
     ticket: Ticket,
     hello: &Hello,
 ) -> Option<(Stream, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
-    let mut connecting = Stream::connect(&fixed(address)?, &ConnectOptions::default()).ok()?;
+    let mut connecting = Stream::connect(&fixed(address)?, options).ok()?;
     let connected = while_wanted(circle, ticket, &mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?;
     let mut stream = connected.ok()?;
     circle.with(|section| section.reached(ticket));
@@ -189,7 +191,8 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
         }
         let called = circle.with(|section| section.call(section.local(), rt::now(), rt::random()));
         let Some(Some((ticket, hello))) = called else { return };
-        if call(Rc::clone(circle), address.clone(), ticket, hello).await || !has_answered(circle) {
+        let way = (address.clone(), ConnectOptions::default());
+        if call(Rc::clone(circle), way, ticket, hello).await || !has_answered(circle) {
             return;
         }
     }

@@ -221,7 +221,12 @@ mod tests {
     #[test]
     fn a_section_is_told_as_haproxy_tells_it() {
         let address = |port| ServerAddress::Inet { ip: [192, 0, 2, 1].into(), port: ServerPort::Exact(port) };
-        let remote = |name: &str, port| Peer { name: name.into(), address: address(port), shard: 0 };
+        let remote = |name: &str, port| Peer {
+            name: name.into(),
+            address: address(port),
+            shard: 0,
+            connecting: Default::default(),
+        };
         let section = Peers {
             index: 0,
             name: "p".into(),
