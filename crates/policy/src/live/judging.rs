@@ -137,10 +137,17 @@ impl Servers {
         if let Some(health) = checked(state, checker) {
             health.force(operation);
         }
-        self.turn(server, now, |state| match checker {
+        let outcome = self.turn(server, now, |state| match checker {
             Checker::Health => state.operation = operation,
             Checker::Agent => state.operate(operation),
-        })
+        });
+        // What nothing checks tells the level that an order would have brought its checks to.
+        const UNCHECKED: u32 = 4;
+        if let Some(state) = self.servers.get_mut(server).filter(|state| state.health.is_none()) {
+            let told = checker == Checker::Health && operation != Operation::Down;
+            state.former_level = if told { UNCHECKED } else { 0 };
+        }
+        outcome
     }
 
     /// Pauses or resumes one of a server's checks. False: it has none of the kind.

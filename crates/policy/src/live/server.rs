@@ -56,7 +56,8 @@ pub(super) struct ServerState {
     pub(super) removed: bool,
     /// It fails too often (`eject-outliers`).
     pub(super) ejected: bool,
-    /// The level of health that it was taken over with, until something changes; 0 for others.
+    /// The level of health that it was taken over with, or that an order has brought it to, until something changes; 0
+    /// for others. Of use where nothing checks it.
     pub(super) former_level: u32,
 }
 

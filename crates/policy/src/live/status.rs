@@ -77,7 +77,8 @@ pub struct ServerStatus {
     pub stopping: bool,
     /// How often it ceased to be usable.
     pub downs: u64,
-    /// The level of health that it was taken over with from another process, until something changes; 0 for others.
+    /// The level of health that it was taken over with from another process, or that an order has brought it to, until
+    /// something changes; 0 for others.
     pub former_level: u32,
     /// It gets nothing because it fails too often (`eject-outliers`).
     pub ejected: bool,

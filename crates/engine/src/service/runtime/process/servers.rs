@@ -317,13 +317,27 @@ fn set_server(call: &mut Call<'_, Worker>) {
 
 fn set_maxconn(call: &mut Call<'_, Worker>) {
     with_server(call, 3, |call, (proxy, server)| {
-        let written = call.word(4);
-        match written.parse::<u32>() {
-            _ if written.is_empty() => call.refuse("Require <maxconn>."),
-            Ok(most) => live(call.state, proxy).set_maxconn(server.index, (most > 0).then_some(most)),
-            Err(_) => call.refuse("maxconn string empty or preceded by garbage"),
+        let state = live(call.state, proxy);
+        match limit(call.word(4)) {
+            Ok(most) => state.set_maxconn(server.index, (most > 0).then_some(most)),
+            Err(sentence) => call.refuse(sentence),
         }
     });
+}
+
+/// A number of connections, 0 for no limit. What is beyond all numbers is no limit either, and so is less than nothing.
+fn limit(written: &str) -> Result<u32, &'static str> {
+    if written.is_empty() {
+        return Err("Require <maxconn>.");
+    }
+    let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    match (digits, digits == unsigned.len()) {
+        (0, _) => Err("maxconn string empty or preceded by garbage"),
+        (_, false) => Err("Trailing garbage in maxconn string"),
+        (_, true) if written.starts_with('-') => Ok(0),
+        (_, true) => Ok(unsigned.parse().unwrap_or(0)),
+    }
 }
 
 /// Pauses or resumes one of a server's checks.

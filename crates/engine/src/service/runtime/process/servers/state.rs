@@ -59,7 +59,9 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
     let untouched = status.changed.is_none() && !server.disabled && status.admin != Admin::Maintenance;
     let unchecked = if untouched { server.unchecked_level } else { status.former_level };
-    let level = health.as_ref().map_or(unchecked, Health::level);
+    // Maintenance lets go of it.
+    let counted = health.as_ref().map_or(unchecked, Health::level);
+    let level = if status.admin == Admin::Maintenance { 0 } else { counted };
     let result = match last.verdict() {
         None => UNKNOWN,
         Some(Verdict::Failed) => FAILED,
