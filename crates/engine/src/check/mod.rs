@@ -26,27 +26,29 @@ pub use external::Programs;
 use run::Course;
 pub use targets::{Orders, Targets};
 
-/// Starts the checks of the servers that are this worker's to check.
+/// Starts the checks of the servers that are this worker's to check. The first ones of all servers of the process are spread
+/// evenly over the shortest interval of any of them, so that they never come all at once.
 pub fn start(worker: &Rc<Worker>) {
-    let (workers, most) = (worker.shared.workers(), worker.shared.program.global.max_spread_checks);
-    for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
-        if proxy.index % workers == worker.id {
-            // Some may have been warming up in the process before this one.
-            warm_up::watch(std::sync::Arc::clone(&worker.shared.live.proxies[proxy.index]));
-        }
-        let checked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.check.as_ref()?))).collect();
-        let Some(shortest) = checked.iter().map(|(_, check)| check.pace.fast.min(check.pace.steady)).min() else {
-            continue;
-        };
-        let span = most.map_or(shortest, |most| shortest.min(most));
-        for (place, (server, _)) in checked.iter().enumerate() {
-            if server.serial % workers != worker.id {
-                continue;
+    let program = &worker.shared.program;
+    let workers = worker.shared.workers();
+    let proxies = || program.proxies.iter().filter(|proxy| !proxy.disabled);
+    for proxy in proxies().filter(|proxy| proxy.index % workers == worker.id) {
+        // Some may have been warming up in the process before this one.
+        warm_up::watch(std::sync::Arc::clone(&worker.shared.live.proxies[proxy.index]));
+    }
+    let checked = || {
+        let servers = proxies().flat_map(|proxy| proxy.servers().map(|server| (proxy.index, server)));
+        servers.filter_map(|(proxy, server)| Some((proxy, server, server.check.as_ref()?)))
+    };
+    let count = checked().count();
+    if let Some(shortest) = checked().map(|(_, _, check)| check.pace.fast.min(check.pace.steady)).min() {
+        let span = program.global.max_spread_checks.map_or(shortest, |most| shortest.min(most));
+        for (place, (proxy, server, _)) in checked().enumerate() {
+            if server.serial % workers == worker.id {
+                let offset = span.mul_f64(place as f64 / count as f64);
+                let task = watch(Rc::clone(worker), proxy, server.index, offset);
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
             }
-            // So that they do not all come at once.
-            let offset = span.mul_f64(place as f64 / checked.len() as f64);
-            let (worker, proxy, server) = (Rc::clone(worker), proxy.index, server.index);
-            rt::spawn(rt::Class::Normal, rt::NO_TAG, watch(worker, proxy, server, offset));
         }
     }
     agent::start(worker);

@@ -64,6 +64,52 @@ fn checks_come_as_fast_as_the_state_wants() {
     });
 }
 
+/// When so many checks come, in milliseconds since the first of them. Each connection counts; what is on it does not.
+async fn arrivals(servers: &mut Service, count: usize) -> Vec<u64> {
+    let mut moments = Vec::new();
+    for _ in 0..count {
+        let mut server = servers.accept().await;
+        moments.push(rt::now());
+        server.expect_end().await;
+    }
+    moments.iter().map(|moment| moment.saturating_since(moments[0]).as_millis() as u64).collect()
+}
+
+/// The most of them within any stretch of so many milliseconds.
+fn most_within(moments: &[u64], stretch: u64) -> usize {
+    let within = |from: &u64| moments.iter().filter(|moment| (*from..from + stretch).contains(moment)).count();
+    moments.iter().map(within).max().unwrap_or(0)
+}
+
+#[test]
+fn checks_never_come_in_bursts() {
+    // Two farms of a hundred: a check every ten milliseconds, in the first round and in all later ones.
+    let farm = "default-server inter 2s check init-state fully-up\n server-template s 100 10.0.1.1:80";
+    let other = format!("{farm}\nbackend other\n {farm}");
+    listen(&other).workers(&[1]).run(|_| async move {
+        let mut servers = Service::at(S1);
+        let moments = arrivals(&mut servers, 600).await;
+        assert!((5_900..6_100).contains(moments.last().unwrap()), "{:?}", moments.last());
+        assert!(most_within(&moments, 10) <= 2, "ten milliseconds have one, with what the network adds");
+        assert!(most_within(&moments, 100) <= 12);
+        let least = moments.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(least <= Some(20), "nor is there a pause: {least:?}");
+    });
+}
+
+#[test]
+fn checks_that_vary_by_chance_stay_spread() {
+    let farm = "default-server inter 2s check init-state fully-up\n server-template s 200 10.0.1.1:80";
+    listen(farm).global("spread-checks 50").workers(&[1]).run(|_| async move {
+        let mut servers = Service::at(S1);
+        let moments = arrivals(&mut servers, 1_000).await;
+        // From one to three seconds each, two on the average.
+        assert!((9_000..11_000).contains(moments.last().unwrap()), "{:?}", moments.last());
+        // Ten would come on the average; by chance a few more, never a burst.
+        assert!(most_within(&moments, 100) <= 25, "{}", most_within(&moments, 100));
+    });
+}
+
 #[test]
 fn the_first_checks_of_a_backend_are_spread() {
     let servers = "option httpchk\n default-server inter 10s check init-state fully-up\n server s1 10.0.1.1:80\n server s2 10.0.1.2:80";

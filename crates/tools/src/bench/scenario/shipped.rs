@@ -24,6 +24,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("rules-10-onecore"),
     shipped!("map-million-onecore"),
     shipped!("stick-table-onecore"),
+    shipped!("checks-tcp"),
+    shipped!("checks-http"),
     shipped!("reject-connection-onecore"),
     shipped!("reject-content-onecore"),
     shipped!("deny-onecore"),
