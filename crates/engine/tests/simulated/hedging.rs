@@ -333,7 +333,8 @@ fn a_percentile_of_what_was_seen_is_the_delay() {
         }
         slow.set(true);
         let took = ask().await;
-        assert!((20..=22).contains(&took), "{took} ms");
+        // The percentile is told up to an eighth too long, and answers travel.
+        assert!((20..=24).contains(&took), "{took} ms");
         assert_eq!(counts(&world).won, 1);
     });
 }
