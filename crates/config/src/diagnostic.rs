@@ -40,6 +40,8 @@ pub enum Form {
     Parsing,
     /// `config : parsing [file:line]: message`, without the space (`.notice`, quotes, `.if`).
     ParsingTight,
+    /// `config : [file:line] : message`: servers.
+    Placed,
     /// `Parsing [file:line]: message`: formats and rules, which HAProxy compiles after parsing.
     LateParsing,
     /// `config : message`: what is found after parsing. A place is still shown beneath.
@@ -117,6 +119,7 @@ impl Diagnostic {
             (Form::ParsingTight, Some((span, file))) => {
                 write!(out, "config : parsing [{}:{}]: ", shown(&file.name), span.line)
             }
+            (Form::Placed, Some((span, file))) => write!(out, "config : [{}:{}] : ", shown(&file.name), span.line),
             (Form::LateParsing, Some((span, file))) => {
                 write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
             }
@@ -127,7 +130,7 @@ impl Diagnostic {
             && let Some(line) = file.line(span.line)
             && span.end > 0
         {
-            if !matches!(self.form, Form::Parsing | Form::ParsingTight | Form::LateParsing) {
+            if !matches!(self.form, Form::Parsing | Form::ParsingTight | Form::Placed | Form::LateParsing) {
                 let _ = writeln!(out, "  [{}:{}]", shown(&file.name), span.line);
             }
             excerpt::write(line, span, out);

@@ -93,7 +93,7 @@ fn too_many(at: Span, limit: usize) -> Diagnostic {
 
 /// The place of what was found while lines were read.
 fn place(diagnostic: &Diagnostic) -> Option<Span> {
-    diagnostic.span.filter(|_| matches!(diagnostic.form, Form::Parsing | Form::ParsingTight))
+    diagnostic.span.filter(|_| matches!(diagnostic.form, Form::Parsing | Form::ParsingTight | Form::Placed))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod address;
 mod backend;
 mod check;
 mod connecting;
+mod defaults;
 mod errors;
 mod filter;
 mod forwarded;
@@ -136,7 +137,9 @@ pub fn compile(
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
+    let refused = defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
+    compiler.failed = refused;
     compiler.rings(&spec.sections.rings, &spec.global);
     let namespaces = compiler.namespaces(spec);
     let global = compiler.global(spec, limits);
@@ -220,6 +223,7 @@ pub fn compile(
 /// Tells what is wrong with the expressions, rules and formats of a specification that cannot be served: it is known to
 /// have errors elsewhere, which stand in `out`.
 pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) {
+    defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
     compiler.tables(spec);
     compiler.doubts = compiler.out.iter().filter(|known| known.is_alert()).filter_map(|known| known.span).collect();

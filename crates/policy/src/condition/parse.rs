@@ -150,7 +150,12 @@ fn own_list(
     let wrong = |at: usize, why: String| ConditionError::at(flags.end + at, why);
     let texts = match method {
         Method::Int | Method::Len => written_range(written).map_err(|(at, why)| wrong(at, why))?,
-        Method::Ip => written.iter().map(|word| address(word, flags, names)).collect(),
+        Method::Ip => {
+            if let Some(at) = written.iter().position(|word| flags.numeric && is_short(word)) {
+                return Err(wrong(at, format!("'{}' is not a valid IPv4 or IPv6 address", written[at])));
+            }
+            written.iter().map(|word| address(word, flags, names)).collect()
+        }
         _ => written.iter().map(|word| (*word).to_owned()).collect(),
     };
     let bytes: Vec<_> = texts.iter().map(|text| config::text::to_bytes(text)).collect();
@@ -164,6 +169,13 @@ fn own_list(
     }
     let list = lists.own(keyword, entries, flags.id.map(|(_, id)| id), names.line());
     lists.lookup(list, method, flags.ignore_case, Content::None).map_err(|(at, why)| wrong(at as usize, why))
+}
+
+/// Whether an address is one of IPv4 with parts left out: to HAProxy that is the name of a host.
+fn is_short(word: &str) -> bool {
+    let address = word.split('/').next().unwrap_or_default();
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    address.split('.').count() < 4 && address.split('.').all(digits) && !address.is_empty()
 }
 
 /// A network as it is written; the name of a host becomes its address, unless `-n` forbids to ask for that.

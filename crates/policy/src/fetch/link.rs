@@ -29,8 +29,8 @@ pub const TABLE: &[Fetch] = &[
     plain("bc_settings_streams_limit", INT, SERVER, "Streams at a time that the server may have.", |c, _| {
         link(c).map(|_| Value::Int(1))
     }),
-    plain("bs.aborted", Type::Bool, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |_, _| {
-        Some(Value::Bool(false))
+    plain("bs.aborted", INT, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |_, _| {
+        Some(Value::Int(0))
     })
     .needing("server-side connection"),
     plain("bs.id", INT, SERVER, "The request's number on the server's connection, from 0.", |c, _| {
@@ -39,8 +39,8 @@ pub const TABLE: &[Fetch] = &[
     .needing("server-side connection"),
     plain("bs.rst_code", INT, SERVER, "The code of the server's reset: HTTP/1 has none.", |_, _| None)
         .needing("server-side connection"),
-    plain("fs.aborted", Type::Bool, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |_, _| {
-        Some(Value::Bool(false))
+    plain("fs.aborted", INT, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |_, _| {
+        Some(Value::Int(0))
     }),
     plain("fs.id", INT, CLIENT, "The request's number on the client's connection, from 0.", |c, _| {
         Some(Value::Int(c.probes.stream()?.client_streams.into()))

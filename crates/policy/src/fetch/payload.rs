@@ -92,8 +92,12 @@ fn check_list(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String>
     if offset < 0 {
         return Err("payload offset1 must be positive".to_owned());
     }
-    if length <= 0 {
+    if length == 0 {
         return Err("payload length must be > 0".to_owned());
+    }
+    if length < 0 {
+        // Taken, and more than ever comes.
+        return Ok(());
     }
     let behind = offset.saturating_add(length);
     let start = match arguments.utf8(2) {

@@ -25,6 +25,8 @@ enum Theirs {
 
 use Theirs::{Anything, Instead, Nothing};
 
+const BLANKS: &str = "HAProxy writes blanks into the request line, where they end the target";
+
 const KNOWN: &[Known] = &[
     known("time", "", Anything, "HAProxy takes the second 0 for a day in 1900"),
     known("utime", "", Anything, "HAProxy takes the second 0 for a day in 1900"),
@@ -44,7 +46,7 @@ const KNOWN: &[Known] = &[
     known(
         "quic_enabled",
         "",
-        Nothing,
+        Anything,
         "a HAProxy that is built without QUIC has no such sample; the manual knows yes and no",
     ),
     known(
@@ -79,6 +81,13 @@ const KNOWN: &[Known] = &[
         Nothing,
         "3.5-dev5 has no sample without a path; the manual knows the decoded part",
     ),
+    known("set-path", "", Instead("%20", " "), BLANKS),
+    known("set-pathq", "", Instead("%20", " "), BLANKS),
+    known("set-query", "", Instead("%20", " "), BLANKS),
+    known("set-uri", "", Instead("%20", " "), BLANKS),
+    known("replace-path", "", Instead("%20", " "), BLANKS),
+    known("replace-pathq", "", Instead("%20", " "), BLANKS),
+    known("replace-uri", "", Instead("%20", " "), BLANKS),
     known("dump_all_vars", "", Anything, "variables of the session are those of the cases before"),
 ];
 

@@ -36,7 +36,7 @@ fn expressions_give_what_haproxy_gives() {
     let (seed, count) = (number("DIFFERENTIAL_SEED", 1), number("DIFFERENTIAL_COUNT", COUNT as u64) as usize);
     let weir = Subject::new(env!("CARGO_BIN_EXE_weir").into());
     let other = Subject::new(haproxy);
-    let mut compared = 0;
+    let (mut compared, mut fallen) = (0, 0);
     let mut differences: BTreeMap<String, String> = BTreeMap::new();
     for (round, expressions) in Generator::new(seed).take(count).collect::<Vec<_>>().chunks(60).enumerate() {
         let mut expressions = expressions.to_vec();
@@ -65,8 +65,13 @@ fn expressions_give_what_haproxy_gives() {
         let (ours, theirs) = std::thread::scope(|scope| {
             let theirs = scope.spawn(|| other.answers(&expressions));
             let ours = weir.answers(&expressions);
-            (ours, theirs.join().expect("it answers"))
+            (ours, theirs.join())
         });
+        let Ok(theirs) = theirs else {
+            eprintln!("round {round}: the other program ended by itself, nothing is compared");
+            fallen += 1;
+            continue;
+        };
         for (case, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
             compared += 1;
             let (expression, request) = (expressions[case % expressions.len()].text(), case / expressions.len());
@@ -80,6 +85,7 @@ fn expressions_give_what_haproxy_gives() {
         assert!(round < 1000, "too many rounds");
     }
     eprintln!("{compared} answers compared with {}", other.version());
+    assert!(fallen < 5, "HAProxy ends again and again");
     assert!(compared > count, "hardly anything was compared");
     let shown: Vec<String> = differences.iter().map(|(expression, what)| format!("{expression}\n    {what}")).collect();
     assert!(shown.is_empty(), "{} expressions differ (seed {seed}):\n{}", shown.len(), shown.join("\n"));

@@ -264,3 +264,26 @@ fn the_configuration_sees_what_haproxy_defines() {
     assert!(found.stderr.contains(&format!("<3.5 peer1 {file} yes>")), "{}", found.stderr);
     assert!(found.stderr.starts_with("[NOTICE]   ("), "{}", found.stderr);
 }
+
+#[test]
+fn rules_of_named_defaults_are_looked_at_even_where_nobody_uses_them() {
+    let folder = Folder::new();
+    let write = |from: &str| {
+        let section = "defaults rules\n    mode http\n    http-request set-header x %[nothing]\n    http-request deny if \
+                       missing\n    http-request capture src len 10\n";
+        folder.write("named.cfg", &format!("{section}{DEFAULTS}frontend web{from}\n    bind 127.0.0.1:1\n"))
+    };
+    for from in ["", " from rules"] {
+        let file = write(from);
+        let found = line(&format!("-c -f {file}"));
+        assert_eq!(found.code(), Some(1));
+        for (line, expected) in [
+            (3, "error detected in defaults 'rules' while parsing 'http-request set-header' rule : failed to parse"),
+            (4, "error detected while parsing an 'http-request deny' condition : no such ACL : 'missing'."),
+        ] {
+            let expected = format!("config : parsing [{file}:{line}] : {expected}");
+            assert_eq!(found.stderr.matches(&expected).count(), 1, "{expected}\n{}", found.stderr);
+        }
+        assert!(!found.stderr.contains(&format!("{file}:5")), "{}", found.stderr);
+    }
+}

@@ -47,6 +47,9 @@ fn balance(context: &mut ProxyContext<'_>, line: &Line) {
         _ if name == "random" || name.starts_with("random(") => {
             draws(name).map(|draws| BalanceSpec::Random { draws }).map_err(|message| (1, message))
         }
+        _ if (name == "ewma" || name.starts_with("ewma(")) && line.words.len() > 2 => {
+            Err((2, format!("balance ewma : unexpected '{}'.", line.text(2))))
+        }
         _ if name == "ewma" || name.starts_with("ewma(") => {
             decay(name).map(|decay| BalanceSpec::Ewma { decay }).map_err(|message| (1, message))
         }

@@ -101,6 +101,11 @@ fn add_domain(context: &mut ProxyContext<'_>, spec: &mut CookieSpec, domain: &Wo
         );
         context.report.push(Diagnostic::warning(domain.span, message).with_form(Form::ParsingTight));
     }
+    let permitted = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    if let Some(bad) = text.chars().find(|letter| !permitted(*letter)) {
+        tight(context, domain.span, format!("character '{bad}' is not permitted in domain name '{text}'."));
+        return;
+    }
     spec.domains.push(text.clone());
 }
 

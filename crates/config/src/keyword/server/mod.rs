@@ -19,7 +19,7 @@ use super::proxy::ProxyContext;
 use super::report::{Report, did_you_mean, quoted_list};
 use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::environment::Environment;
 use crate::span::{Span, Spanned};
@@ -400,7 +400,7 @@ fn count_unknown(words: &[Word]) -> usize {
 /// `head` is what HAProxy puts before a sentence about a server; without it `place` is where the line stands.
 fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
     for Problem { severity, span, message } in problems {
-        report.push(Diagnostic::new(severity, span, format!("{head}{message}")));
+        report.push(Diagnostic::new(severity, span, format!("{head}{message}")).with_form(Form::Placed));
     }
     for (word, span, known) in &unread.unknown {
         let mut message = format!("{head}unknown keyword '{word}'{}", did_you_mean(*known));
@@ -411,7 +411,7 @@ fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>
         } else if known.is_none() {
             message.push('.');
         }
-        let mut diagnostic = Diagnostic::alert(*span, message);
+        let mut diagnostic = Diagnostic::alert(*span, message).with_form(Form::Placed);
         diagnostic.hint = known.map(|known| format!("write '{known}'"));
         report.push(diagnostic);
     }
