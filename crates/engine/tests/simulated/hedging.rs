@@ -327,9 +327,9 @@ fn a_percentile_of_what_was_seen_is_the_delay() {
             watch.elapsed().as_millis()
         };
         slow.set(true);
-        assert_eq!(ask().await, 5_000, "nothing is known");
+        assert!((5_000..=5_001).contains(&ask().await), "nothing is known");
         for _ in 0..70 {
-            assert_eq!(ask().await, 10);
+            assert!((10..=11).contains(&ask().await));
         }
         slow.set(true);
         let took = ask().await;
