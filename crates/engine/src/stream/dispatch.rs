@@ -225,7 +225,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                         let text = ending.and_then(|ending| ending.page);
                         let answer = (session, client, facts, status, text, up);
                         return rt::boxed_with(answer, |(session, client, facts, status, text, up)| async move {
-                            fail_with(session, client, facts, status, text.as_deref(), up).await
+                            fail_with(session, client, facts, status, text, up).await
                         })
                         .await;
                     }

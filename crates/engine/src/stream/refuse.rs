@@ -77,7 +77,7 @@ pub async fn fail_with(
     client: &mut Client,
     facts: SharedFacts,
     status: u16,
-    text: Option<&[u8]>,
+    text: Option<Vec<u8>>,
     up: Flow,
 ) -> Next {
     filter::tell(facts.borrow().filters.as_ref(), filter::Event::Replied(status));
@@ -91,10 +91,10 @@ pub async fn fail_with(
         let view = View::request(session, &client.stream, &facts);
         let page = match (redirect, text) {
             (Some(redirect), _) => Cow::Owned(redirect),
-            (None, Some(text)) => Cow::Borrowed(text),
+            (None, Some(text)) => Cow::Owned(text),
             (None, None) => page::of(view, status),
         };
-        page::to_stream(session, &facts, &page, keep)
+        page::to_stream(session, &facts, page, keep)
     };
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && up.source_ended() && client.input.is_empty() && client.stream.is_quiet();

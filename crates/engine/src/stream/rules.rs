@@ -449,6 +449,12 @@ pub fn run_response<'r>(
     }
 }
 
+/// Whether there are rules on whatever goes to the client.
+pub fn has_rules_after(session: &Session, facts: &Facts) -> bool {
+    let backend = facts.backend.map(|index| session.worker.proxy(index));
+    backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
+}
+
 /// Runs the `http-after-response` rules of both sides over a head that is on its way to the client. What is given back
 /// takes its place.
 pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Option<&'s Final> {

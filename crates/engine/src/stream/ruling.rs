@@ -116,7 +116,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
     finish(&facts, ending.outcome, i32::from(ending.status));
     let mut body = Flow::idle();
     match start_body(client, &facts, false, Trailers::Pass, &mut body) {
-        Ok(()) => fail_with(session, client, facts, ending.status, ending.page.as_deref(), body).await,
+        Ok(()) => fail_with(session, client, facts, ending.status, ending.page, body).await,
         Err(_) => refuse(session, client, facts, 400).await,
     }
 }
