@@ -33,7 +33,7 @@ impl Farm {
         let mut dice = Dice(seed);
         let plans: Vec<Plan> = (0..2 + dice.below(5)).map(|_| Plan(1 + dice.below(8) as u32, 0, 0)).collect();
         let mut proxy = plan(balance.clone(), &plans);
-        proxy.hash = hash.clone();
+        proxy.hash = *hash;
         let known = plans.iter().map(|plan| Server { weight: plan.0, ready: true, up: true, removed: false });
         let story = vec![format!("{balance:?} {hash:?} {plans:?}")];
         Self { known: known.collect(), state: state_of(proxy), dice, story }
