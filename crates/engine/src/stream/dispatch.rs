@@ -426,7 +426,7 @@ fn keep_link(
         {
             return;
         }
-        if link.first && is_one_too_many(worker, backend, server, &link) {
+        if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(worker, server, &link) {
             return;
         }
         worker.links.put(&worker.shared.pool, server.serial, link);
@@ -439,6 +439,26 @@ fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &L
     matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
         && link.particulars.is_none()
         && worker.shared.pool.idle_of(server.serial, worker.id) > 0
+}
+
+/// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
+/// only. Connections that any request may take never are more than that; those that differ would grow to one for each
+/// kind of request.
+fn exceeds_need(worker: &Worker, server: &Server, link: &Link) -> bool {
+    if link.particulars.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
+        return false;
+    }
+    let shared = &worker.shared;
+    let idle = if shared.program.global.idle_pool_shared {
+        shared.pool.idle(server.serial)
+    } else {
+        shared.pool.idle_of(server.serial, worker.id)
+    };
+    let (idle, floor) = (idle as u64, u64::from(server.pool_low_conn.max(1)));
+    // Each worker notes how many all of them had: its own number is at hand, and mostly decides.
+    let own = worker.tallies().servers[server.serial].most_sessions.get();
+    idle >= own.max(floor)
+        && idle >= shared.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions)
 }
 
 /// Whether the server is asked to close behind the answer.

@@ -34,21 +34,26 @@ fn a_header_tells_of_the_client_and_its_link_is_for_that_client_alone() {
     listen("http-reuse always\n server s1 10.0.1.1:80 send-proxy").run(|world| async move {
         let mut service = Service::at(S1);
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
-        let mut first = {
-            one.send(GET).await;
-            let mut server = service.accept().await;
-            serve(&mut server, &line_of(&one)).await;
-            one.expect(OK_AT_CLIENT).await;
-            server
-        };
-        sleep(1).await;
-        assert_eq!(world.idle_links(), 1);
+        one.send(GET).await;
+        let mut first = service.accept().await;
         // Another client gets a connection of its own, whatever lies there.
         two.send(GET).await;
         let mut second = service.accept().await;
+        serve(&mut first, &line_of(&one)).await;
+        one.expect(OK_AT_CLIENT).await;
+        sleep(1).await;
+        assert_eq!(world.idle_links(), 1);
         serve(&mut second, &line_of(&two)).await;
         two.expect(OK_AT_CLIENT).await;
         sleep(1).await;
+        assert_eq!(world.idle_links(), 2);
+        let mut three = Peer::connect(WEIR).await;
+        three.send(GET).await;
+        let mut third = service.accept().await;
+        serve(&mut third, &line_of(&three)).await;
+        three.expect(OK_AT_CLIENT).await;
+        sleep(1).await;
+        // Two were in use at once, and no more lie idle.
         assert_eq!(world.idle_links(), 2);
         // The first one finds its own again, and the header is not repeated.
         for _ in 0..3 {
@@ -233,16 +238,15 @@ fn a_server_at_no_address_is_where_the_client_meant_to_go() {
     config("listen l\n bind 10.0.0.1:80\n bind 10.0.0.2:81\n http-reuse always\n server s1 0.0.0.0:+1000").run(
         |world| async move {
             let (mut at_one, mut at_two) = (Service::at("10.0.0.1:1080"), Service::at("10.0.0.2:1081"));
-            let mut one = Peer::connect("10.0.0.1:80").await;
+            let (mut one, mut two) = (Peer::connect("10.0.0.1:80").await, Peer::connect("10.0.0.2:81").await);
             one.send(GET).await;
             let mut server = at_one.accept().await;
+            two.send(GET).await;
+            let mut other = at_two.accept().await;
             serve(&mut server, "").await;
             one.expect(OK_AT_CLIENT).await;
             sleep(1).await;
             // A link to the one address is of no use for the other.
-            let mut two = Peer::connect("10.0.0.2:81").await;
-            two.send(GET).await;
-            let mut other = at_two.accept().await;
             serve(&mut other, "").await;
             two.expect(OK_AT_CLIENT).await;
             sleep(1).await;
@@ -255,6 +259,30 @@ fn a_server_at_no_address_is_where_the_client_meant_to_go() {
             }
         },
     );
+}
+
+#[test]
+fn no_more_links_that_differ_lie_idle_than_were_in_use_at_once() {
+    let rows = [("", [false, true, false, true, false]), ("pool-low-conn 2", [false, true, true, true, true])];
+    for (keyword, reused) in rows {
+        config(&format!(
+            "listen l\n bind 10.0.0.1:80\n bind 10.0.0.2:81\n http-reuse always\n server s1 0.0.0.0:+1000 {keyword}"
+        ))
+        .workers(&[1])
+        .run(|world| async move {
+            let at_one = serve_ok(&world.scope, "10.0.0.1:1080");
+            let at_two = serve_ok(&world.scope, "10.0.0.2:1081");
+            let (mut one, mut two) = (Peer::connect("10.0.0.1:80").await, Peer::connect("10.0.0.2:81").await);
+            ask(&mut one).await;
+            for (step, reused) in reused.into_iter().enumerate() {
+                let before = at_one.get() + at_two.get();
+                ask(if step % 2 == 0 { &mut two } else { &mut one }).await;
+                sleep(1).await;
+                assert_eq!(at_one.get() + at_two.get(), before + usize::from(!reused), "{keyword} {step}");
+            }
+            assert_eq!(world.idle_links(), if keyword.is_empty() { 1 } else { 2 });
+        });
+    }
 }
 
 #[test]
