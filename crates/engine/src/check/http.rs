@@ -84,7 +84,7 @@ impl<'a> Course<'a> {
         };
         let statuses = || self.proxy.servers().filter_map(|server| live.status(server.index));
         let usable = statuses().filter(|status| status.takes_part);
-        let total: u32 = usable.map(|status| status.weight).sum();
+        let total: u32 = usable.map(|status| status.effective_weight).sum();
         let connections: u32 = statuses().map(|status| status.load.served).sum();
         format!(
             "{word}; address={address}; port={port}; name={}/{}; node={}; weight={}/{total}; scur={}/{connections}; \
@@ -92,7 +92,7 @@ impl<'a> Course<'a> {
             self.proxy.name,
             self.server.name,
             shared.program.global.node.as_deref().unwrap_or_else(|| self.worker.logger.hostname()),
-            status.weight,
+            status.effective_weight,
             status.load.served,
             status.load.queued,
         )

@@ -33,6 +33,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod runtime;
+mod slowstart;
 mod stalls;
 mod statistics;
 mod stopping;

@@ -47,8 +47,7 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Int(status(context, arguments)?.weight.into()))
     }),
     number("srv_weight", "A server's weight as it counts now.", |context, arguments| {
-        let status = status(context, arguments)?;
-        Some(Value::Int(i64::from(status.weight) * i64::from(status.throttle) / 100))
+        Some(Value::Int(status(context, arguments)?.effective_weight.into()))
     }),
 ];
 

@@ -239,6 +239,16 @@ impl ProxyState {
         wake(self.backend.lock().set_resolved(server, resolved, now))
     }
 
+    /// Somebody begins to see to all servers that warm up: whoever did so before need not any more. Its number.
+    pub fn attend(&self) -> u32 {
+        self.attendants.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Whether nobody else has begun to since.
+    pub fn is_attended_by(&self, attendant: u32) -> bool {
+        self.attendants.load(Ordering::Relaxed) == attendant
+    }
+
     /// Gives servers that warm up (`slowstart`) what is due by now. When the next step is due; `None`: all are warm.
     pub fn advance(&self, now: Moment) -> Option<Moment> {
         let (next, wakers) = self.backend.lock().advance(now);

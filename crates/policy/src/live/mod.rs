@@ -161,6 +161,8 @@ pub struct ProxyState {
     /// By bind index; `None` where a line has no `maxconn` of its own.
     binds: Vec<Option<Gate>>,
     backend: backend::Backend,
+    /// How often somebody has begun to see to servers that warm up (`slowstart`).
+    attendants: AtomicU32,
     /// Signs of illness in a row, of each server (`observe`).
     symptoms: Roster<AtomicU32>,
     /// What its persistence cookies are worth.
@@ -180,6 +182,7 @@ impl ProxyState {
             sessions_a_second: Throttle::new(proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second)),
             binds: binds.map(|bind| bind.maxconn.map(Gate::new)).collect(),
             backend: backend::Backend::new(proxy),
+            attendants: AtomicU32::new(0),
             symptoms: proxy.backend.iter().flat_map(|backend| &backend.servers).map(|_| AtomicU32::new(0)).collect(),
             cookies: LiveCookies::new(proxy.backend.as_ref().map(|backend| &backend.persistence)),
             budget: proxy.backend.as_ref().and_then(|own| own.limits.retry_budget).map(budget::Budget::new),

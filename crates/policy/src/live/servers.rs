@@ -443,6 +443,7 @@ impl Servers {
             changed: state.changed,
             former_level: state.former_level,
             weight: state.weight,
+            effective_weight: if self.heeds_weights { state.warming.share(state.weight) } else { state.weight },
             initial_weight: state.initial_weight,
             throttle: state.warming.level() * 100 / warming::FULL,
             load: self.loads[server],

@@ -86,6 +86,8 @@ pub struct ServerStatus {
     pub changed: Option<Moment>,
     /// Its weight, without regard to `slowstart`.
     pub weight: u32,
+    /// Its weight as it counts now: what `slowstart` leaves of it, where the balance heeds that.
+    pub effective_weight: u32,
     /// The weight that the configuration gave it.
     pub initial_weight: u32,
     /// How much of its share it has by now, per cent (`slowstart`).

@@ -304,7 +304,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "MaPV",
         "Server's user weight, or sum of active servers' user weights for a backend",
         Where::both(S | B),
-        |o| o.number(o.weight()),
+        |o| o.number(o.weight(|one| one.weight)),
     ),
     column("agg_server_status", "MGPV", "Backend's aggregated gauge of servers' status", Where::both(B), |_| {
         Value::U32(0)

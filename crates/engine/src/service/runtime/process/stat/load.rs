@@ -97,7 +97,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "MaPV",
         "Server's effective weight, or sum of active servers' effective weights for a backend",
         Where::both(S | B),
-        |o| o.number(o.weight()),
+        |o| o.number(o.weight(|one| one.effective_weight)),
     ),
     column("act", "SGPV", "Total number of active UP servers with a non-zero weight", Where::both(S | B), |o| {
         o.number(o.usable(false))
@@ -141,8 +141,8 @@ pub(super) const COLUMNS: &[Column] = &[
         "throttle",
         "MaPV",
         "Throttling ratio applied to a server's maxconn and weight during the slowstart period (0 to 100%)",
-        Where::both(0),
-        |_| Value::None,
+        Where::both(S),
+        |o| o.throttle(),
     ),
     column(
         "lbtot",

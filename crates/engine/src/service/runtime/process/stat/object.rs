@@ -7,7 +7,7 @@ use base::Moment;
 use config::spec::{BalanceSpec, Mode};
 use policy::check::{Health, Operation};
 use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
-use policy::live::{Admin, Checker};
+use policy::live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::field::{Field, Value};
@@ -380,30 +380,38 @@ impl<'a> Object<'a> {
     }
 
     /// Servers that can be given requests, of one class.
-    fn usable_servers(&self, backup: bool) -> impl Iterator<Item = u32> {
+    fn usable_servers(&self, backup: bool) -> impl Iterator<Item = ServerStatus> {
         let state = self.state();
         let servers = self.servers().filter(move |server| server.backup == backup);
         let statuses = servers.filter_map(|server| state.status(server.index));
-        let ready = statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping);
-        ready.map(|one| one.weight)
+        statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping)
     }
 
     /// Servers of the class that are up and have a weight; a server tells its own class.
     pub(super) fn usable(&self, backup: bool) -> u32 {
         match self.kind {
             Kind::Server(server) => u32::from(server.backup == backup),
-            _ => self.usable_servers(backup).filter(|weight| *weight > 0).count() as u32,
+            _ => self.usable_servers(backup).filter(|one| one.weight > 0).count() as u32,
         }
     }
 
-    pub(super) fn weight(&self) -> u32 {
+    /// A weight of a server, the one that was set or the one that counts; of a backend those of its servers together.
+    pub(super) fn weight(&self, of: fn(&ServerStatus) -> u32) -> u32 {
         match self.kind {
-            Kind::Server(server) => self.state().setting(server.index).map_or(0, |setting| setting.weight),
-            _ => match self.usable_servers(false).sum() {
-                0 => self.usable_servers(true).find(|weight| *weight > 0).unwrap_or(0),
+            Kind::Server(server) => self.state().status(server.index).as_ref().map_or(0, of),
+            _ => match self.usable_servers(false).map(|one| of(&one)).sum() {
+                0 => self.usable_servers(true).map(|one| of(&one)).find(|weight| *weight > 0).unwrap_or(0),
                 active => active,
             },
         }
+    }
+
+    /// How much of its share a server has by now, per cent, while `slowstart` leaves it less than all.
+    pub(super) fn throttle(&self) -> Value {
+        let Kind::Server(server) = self.kind else { return Value::None };
+        let status = self.state().status(server.index);
+        let is_warming = |one: &ServerStatus| one.throttle < 100 && one.up && one.admin != Admin::Maintenance;
+        status.filter(is_warming).map_or(Value::None, |one| Value::U32(one.throttle))
     }
 
     /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others.
@@ -423,7 +431,7 @@ impl<'a> Object<'a> {
             Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
             Kind::Server(server) => self.server_status(server),
             Kind::Backend => {
-                let up = self.servers().next().is_none() || self.weight() > 0;
+                let up = self.servers().next().is_none() || self.weight(|one| one.weight) > 0;
                 let word = if up { "UP" } else { "DOWN" };
                 if !self.state().is_published() {
                     return format!("{word} (UNPUB)");
