@@ -175,7 +175,12 @@ fn settle_one(
 /// `on-marked-down shutdown-sessions` and `on-marked-up shutdown-backup-sessions`.
 fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &Transition) {
     let Some(backend) = &proxy.backend else { return };
-    let (before, after) = (transition.before.operation(), transition.after.operation());
+    // Who is in maintenance is down, whatever its checks say.
+    let standing = |status: &ServerStatus| match status.admin {
+        Admin::Maintenance => Operation::Down,
+        _ => status.operation(),
+    };
+    let (before, after) = (standing(&transition.before), standing(&transition.after));
     let balanced = transition.after.admin == Admin::Ready && transition.after.weight > 0;
     let (why, at): (Ending, Vec<usize>) = match (before, after) {
         (before, Operation::Down) if before != Operation::Down && server.down_shuts_sessions => {

@@ -17,6 +17,7 @@ mod dying;
 mod ejections;
 mod filters;
 mod half_close;
+mod health;
 mod hedging;
 mod http_options;
 mod inspecting;
