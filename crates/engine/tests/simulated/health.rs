@@ -304,3 +304,40 @@ fn no_more_servers_are_ejected_at_once_than_allowed() {
         });
     }
 }
+
+#[test]
+fn servers_go_on_where_another_process_left_them() {
+    let states = "1\n# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight ...\n\
+                  2 l 1 s1 10.0.1.1 1 0 1 1 2 6 3 1 6 0 0 0 - 80 - 0 0 - - 0\n\
+                  2 l 2 s2 10.0.1.1 0 0 1 1 40 8 2 0 6 0 0 0 - 80 - 0 0 - - 0\n\
+                  2 l 3 s3 10.0.1.1 2 0 7 1 40 6 3 4 6 0 0 0 - 80 - 0 0 - - 0\n\
+                  2 l 4 s4 10.0.1.1 2 8 1 1 40 6 3 4 6 0 0 0 - 80 - 0 0 - - 0\n";
+    let body = "option httpchk\n balance roundrobin\n default-server check inter 1s rise 2 fall 3\n \
+                server s0 10.0.1.2:80\n server s1 10.0.1.1:80 port 81 slowstart 16s\n server s2 10.0.1.1:80 port 81\n \
+                server s3 10.0.1.1:80 port 82\n server s4 10.0.1.1:80 port 81\n \
+                server s5 10.0.1.1:80 no-check track s2";
+    listen(body).former(states).workers(&[1, 2]).run(|world| async move {
+        world.forget_log();
+        (says(&world, CHECKS, WELL), says(&world, AGENT, ILL));
+        // Their checks come a fifth of a second after each other, once a second. From the second server on: whether it is
+        // up, and whether it gets anything.
+        let rows = [
+            // The first one grows from the beginning, the second one has to rise, the third one to fall.
+            (100, 6, ["up on", "down", "up on", "up", "down"]),
+            (1_000, 12, ["up on", "down", "up on", "up", "down"]),
+            (1_000, 18, ["up on", "up on", "up on", "up", "up on"]),
+            (1_000, 25, ["up on", "up on", "down", "up", "up on"]),
+            (13_000, 100, ["up on", "up on", "down", "up", "up on"]),
+        ];
+        for (pause, throttle, expected) in rows {
+            sleep(pause).await;
+            let found = [1, 2, 3, 4, 5].map(|server| match status(&world, server) {
+                one if !one.up => "down",
+                one if one.takes_part => "up on",
+                _ => "up",
+            });
+            assert_eq!((status(&world, 1).throttle, found), (throttle, expected), "{pause}");
+        }
+        assert_eq!((status(&world, 3).weight, status(&world, 4).admin), (7, Admin::Drain));
+    });
+}

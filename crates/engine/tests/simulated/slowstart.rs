@@ -268,9 +268,10 @@ fn servers_that_track_grow_by_their_own_slowstart() {
         order("set server l/s1 state maint").await;
         assert!([0, 1, 2].iter().all(|server| !status(&world, *server).takes_part));
         order("set server l/s1 state ready").await;
-        sleep(500).await;
-        assert_eq!(throttles(), [6, 6, 100]);
-        sleep(32_000).await;
+        for (pause, expected) in [(500, [6, 6, 100]), (3_000, [25, 12, 100]), (29_000, [100, 100, 100])] {
+            sleep(pause).await;
+            assert_eq!(throttles(), expected, "{pause}");
+        }
     });
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use config::environment::Environment;
 use config::{InputFile, LoadOptions};
 use engine::listener::Listening;
+use engine::service::former::Former;
 use engine::service::log::Targets;
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::Opened;
@@ -52,6 +53,7 @@ pub struct Worlds {
     workers: Vec<usize>,
     seeds: Range<u64>,
     link: fn(u64) -> Link,
+    former: String,
     panics_allowed: bool,
     change: Option<fn(&mut Program)>,
     tell: Option<fn(&[u8])>,
@@ -81,6 +83,7 @@ pub fn config(sections: &str) -> Worlds {
         workers: vec![1, 2, 4],
         seeds: 0..4,
         link: near,
+        former: String::new(),
         panics_allowed: false,
         change: None,
         tell: None,
@@ -109,6 +112,12 @@ impl Worlds {
     /// All connections go over such links, by seed.
     pub fn links(mut self, link: fn(u64) -> Link) -> Worlds {
         self.link = link;
+        self
+    }
+
+    /// Servers go on where this state file says that they were.
+    pub fn former(mut self, states: &str) -> Worlds {
+        self.former = states.to_owned();
         self
     }
 
@@ -175,6 +184,7 @@ impl Worlds {
         let (shared, sockets) = simulation.enter(|| {
             rt::sim::network().set_default_link(link);
             let live = Arc::new(Live::new(program, 7));
+            resume(program, &live, &self.former);
             let (targets, problems) = Targets::open(program, &live, "haproxy");
             assert!(problems.is_empty());
             let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
@@ -211,6 +221,19 @@ impl Worlds {
             scope.end();
             world.ends_as_it_began(&before).await;
         });
+    }
+}
+
+/// Servers go on where they were, but for their addresses.
+fn resume(program: &Program, live: &Live, states: &str) {
+    if states.is_empty() {
+        return;
+    }
+    for entry in policy::former::entries(states.as_bytes(), |_, _| true).unwrap() {
+        let proxy = program.proxies.iter().find(|proxy| &*proxy.name == entry.backend()).unwrap();
+        let server = proxy.servers().find(|server| &*server.name == entry.server()).unwrap();
+        let former = Former::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();
+        engine::service::former::resume(program, live, &former, rt::now());
     }
 }
 
