@@ -44,6 +44,8 @@ pub enum Form {
     Placed,
     /// `Parsing [file:line]: message`: formats and rules, which HAProxy compiles after parsing.
     LateParsing,
+    /// `config : Parsing [file:line]: message`: two name servers of one name.
+    ConfigLateParsing,
     /// `config : message`: what is found after parsing. A place is still shown beneath.
     Config,
     /// `message` alone.
@@ -123,6 +125,9 @@ impl Diagnostic {
             (Form::LateParsing, Some((span, file))) => {
                 write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
             }
+            (Form::ConfigLateParsing, Some((span, file))) => {
+                write!(out, "config : Parsing [{}:{}]: ", shown(&file.name), span.line)
+            }
             (Form::Config, _) | (_, None) => write!(out, "config : "),
         };
         lines(&self.message, "   | ", out);
@@ -130,7 +135,10 @@ impl Diagnostic {
             && let Some(line) = file.line(span.line)
             && span.end > 0
         {
-            if !matches!(self.form, Form::Parsing | Form::ParsingTight | Form::Placed | Form::LateParsing) {
+            if !matches!(
+                self.form,
+                Form::Parsing | Form::ParsingTight | Form::Placed | Form::LateParsing | Form::ConfigLateParsing
+            ) {
                 let _ = writeln!(out, "  [{}:{}]", shown(&file.name), span.line);
             }
             excerpt::write(line, span, out);

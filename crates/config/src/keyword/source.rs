@@ -37,7 +37,7 @@ pub(crate) const LINE: Form = Form {
 /// An option of a server.
 pub(crate) const OPTION: Form = Form {
     missing: "'source' expects <addr>[:<port>[-<port>]], and optionally 'usesrc' <addr>, and 'interface' <name> as \
-              argument.",
+              argument..",
     presented_missing: "'usesrc' expects <addr>[:<port>], 'client', 'clientip', or 'hdr_ip(name,#)' as argument.",
     holder: "server",
     stop: ".",

@@ -57,7 +57,11 @@ impl Compiler<'_> {
             from: from.value.as_str().into(),
             to: to.value.as_str().into(),
             level: alert.level.as_ref().map_or(LogLevel::Alert, |level| level.value),
-            hostname: alert.hostname.as_ref().map(|name| name.value.as_str().into()),
+            hostname: alert
+                .hostname
+                .as_ref()
+                .filter(|name| !name.value.is_empty())
+                .map(|name| name.value.as_str().into()),
         })
     }
 }

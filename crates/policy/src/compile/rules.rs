@@ -159,6 +159,24 @@ impl Compiler<'_> {
         })
     }
 
+    /// Whether a condition or nothing stands behind the words of an action; says so where it is something else.
+    fn leads_to_condition(&mut self, rest: &[Word], what: &str, written: &ProxySpec) -> bool {
+        let Some(first) = rest.first() else { return true };
+        if !first.quoted && matches!(first.text.as_str(), "if" | "unless") {
+            return true;
+        }
+        if what.starts_with("tcp-") {
+            let owner = owner(written);
+            let message = format!("'{what}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
+            self.alert(first.span, Form::Parsing, message);
+        } else {
+            let message =
+                format!("'{what}' expects either 'if' or 'unless' followed by a condition but found '{}'.", first.text);
+            self.alert(first.span, Form::ParsingTight, message);
+        }
+        false
+    }
+
     fn rule(&mut self, rule: &RuleSpec, written: &ProxySpec, reach: &Reach, names: &SpecNames<'_>) -> Option<Rule> {
         let (set, line) = (rule.set, &rule.line);
         names.begin(line);
@@ -173,6 +191,10 @@ impl Compiler<'_> {
         let action = match read {
             Ok(action) => action,
             Err(RuleError { message, hint, span, whole: true }) => {
+                // HAProxy finds out only after it has read the whole line.
+                if !self.leads_to_condition(words.rest(), &what, written) {
+                    return None;
+                }
                 self.alert_with_hint(span.unwrap_or(line.span), Form::Bare, message, hint);
                 return None;
             }
@@ -188,18 +210,7 @@ impl Compiler<'_> {
             }
         };
         let rest = words.rest();
-        if let Some(first) = rest.first()
-            && (first.quoted || !matches!(first.text.as_str(), "if" | "unless"))
-        {
-            if what.starts_with("tcp-") {
-                let owner = owner(written);
-                let message = format!("'{what}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
-                self.alert(first.span, Form::Parsing, message);
-                return None;
-            }
-            let message =
-                format!("'{what}' expects either 'if' or 'unless' followed by a condition but found '{}'.", first.text);
-            self.alert(first.span, Form::ParsingTight, message);
+        if !self.leads_to_condition(rest, &what, written) {
             return None;
         }
         let condition = match self.condition(rest, reach.of(line), names) {

@@ -46,7 +46,7 @@ impl Compiler<'_> {
         let mut name = written.name.value.as_str();
         if words.peek_text() == "table" {
             words.take();
-            name = words.take().map_or(name, |word| &word.text);
+            name = words.take().map_or("", |word| &word.text);
         }
         if let Some(word) = words.peek() {
             self.alert(word.span, Form::Parsing, format!("'stick': unknown keyword '{}'.", word.text));

@@ -22,8 +22,9 @@ fn text(
     field: impl FnOnce(&mut EmailAlertSpec) -> &mut Option<Spanned<String>>,
 ) {
     let Some(word) = line.words.get(2) else {
-        let message = format!("email-alert: missing argument after '{}'.", line.text(1));
-        return context.report.alert(line.span(1), message);
+        // As HAProxy has it: an empty text, which counts as written.
+        *field(&mut context.draft.spec.email_alert) = Some(Spanned::new(String::new(), line.span(1)));
+        return;
     };
     if word.text.chars().any(|found| found.is_control() || matches!(found, '<' | '>')) {
         let message = format!("email-alert {} : it holds a character that no mail server may be sent.", line.text(1));

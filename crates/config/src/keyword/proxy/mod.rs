@@ -182,6 +182,9 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
         Found::Group if line.keyword() == "external-check" && line.words.len() < 2 => {
             context.report.alert(line.span(1), "missing argument after 'external-check'.");
         }
+        Found::Group if line.keyword() == "email-alert" && line.words.len() < 2 => {
+            context.report.alert(line.span(0), "missing argument after 'email-alert'.");
+        }
         Found::Group => wrong_member(context, line),
         Found::Unknown => {
             let Some(word) = line.words.first() else { return };

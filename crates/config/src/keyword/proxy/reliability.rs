@@ -102,7 +102,7 @@ fn read_outliers(line: &Line) -> Result<OutlierSpec, (usize, String)> {
 }
 
 fn retry_budget(context: &mut ProxyContext<'_>, line: &Line) {
-    let share = percent(line.text(1), 0, 1_000);
+    let share = percent(line.text(1), 0, 100);
     let least = match line.text(2) {
         "" => Some(10),
         "min" => line.text(3).parse::<u32>().ok().filter(|_| line.words.len() == 4),

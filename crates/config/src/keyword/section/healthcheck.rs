@@ -39,6 +39,9 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
         context.report.alert(line.span(0), "healthcheck type already defined.");
         return;
     }
+    if line.text(1).is_empty() {
+        return context.report.alert(line.span(1), "'type' expects a healthcheck type.");
+    }
     // A program is the business of a backend.
     let method = match line.text(1) {
         "external-check" => None,

@@ -233,6 +233,12 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
                 "timeout" if row.name == "resolvers" => {
                     format!("'timeout' expects 'retry' or 'resolve' and <time> as arguments got '{second}'.")
                 }
+                "timeout" if row.name == "mailers" && second.is_empty() => {
+                    "'timeout' expects 'mail' and <time> as arguments.".to_owned()
+                }
+                "timeout" if row.name == "mailers" => {
+                    format!("'timeout' expects 'mail' and <time> as arguments got '{second}'.")
+                }
                 first => format!("unknown keyword '{first} {second}' in {} section.", row.name),
             };
             let seconds = row.rows.iter().filter_map(|row| row.name.split_once(' ')).filter(|name| name.0 == word.text);

@@ -75,7 +75,7 @@ fn nameserver(context: &mut SectionContext<'_>, line: &Line) {
     {
         let place = context.around.place(other.span);
         let message = format!("nameserver '{}' has same name as another nameserver (declared at {place}).", name.text);
-        return context.report.push(Diagnostic::alert(name.span, message).with_form(Form::LateParsing));
+        return context.report.push(Diagnostic::alert(name.span, message).with_form(Form::ConfigLateParsing));
     }
     let Some(parsed) = parse_address(context, name, address) else { return };
     let AddressSpec::Inet { kind, .. } = &parsed else {

@@ -146,9 +146,7 @@ pub fn read(spec: &Spec, backend: &str, name: &str, words: &[String]) -> Result<
         let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
         let mut server = ServerContext::new(&mut draft, Some(name), &environment);
         let unread = read_options(&mut server, &line, origin::behind(&line, 3));
-        let mut problems = server.problems;
-        // HAProxy ends these sentences twice.
-        problems.iter_mut().for_each(|problem| problem.message.push('.'));
+        let problems = server.problems;
         tell(&mut report, &head, "", problems, &unread);
         let span = line.words[2].span;
         // Nothing is looked up while requests flow.

@@ -19,14 +19,14 @@ pub(super) fn no_check(context: &mut ServerContext<'_>, _: &Word, _: Option<&Wor
 
 pub(super) fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        return context.error(keyword.span, "'agent-addr' expects an address as argument.");
+        return context.error(keyword.span, "'agent-addr' expects an address as argument..");
     };
     match source::literal(word, &AddressRules::SOURCE, context.environment) {
         Ok(address @ AddressSpec::Inet { .. }) => {
             context.draft.check.agent.address = Some(Spanned::new(address, word.span))
         }
         Ok(_) | Err(_) => {
-            let message = format!("parsing agent-addr failed. Check if '{}' is correct address.", word.text);
+            let message = format!("parsing agent-addr failed. Check if '{}' is correct address..", word.text);
             context.error(word.span, message);
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn interval(context: &mut ServerContext<'_>, keyword: &Word, value: O
 /// HAProxy takes the number's lower sixteen bits.
 pub(super) fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
-        return context.error(keyword.span, "'agent-port' expects a port number as argument.");
+        return context.error(keyword.span, "'agent-port' expects a port number as argument..");
     }
     match u16::try_from(context.number(keyword, value)) {
         Ok(port) => context.draft.check.agent.port = port,
@@ -53,6 +53,6 @@ pub(super) fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Optio
 pub(super) fn send(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         Some(word) => context.draft.check.agent.send.clone_from(&word.text),
-        None => context.error(keyword.span, "'agent-send' expects a string as argument."),
+        None => context.error(keyword.span, "'agent-send' expects a string as argument.."),
     }
 }

@@ -72,7 +72,7 @@ fn via_socks4(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        return context.error(keyword.span, "'addr' expects <ipv4|ipv6> as argument.");
+        return context.error(keyword.span, "'addr' expects <ipv4|ipv6> as argument..");
     };
     match source::literal(word, &AddressRules::SOURCE, context.environment) {
         Ok(address) => context.draft.check.address = Some(Spanned::new(address, word.span)),
@@ -83,7 +83,7 @@ fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
 /// HAProxy takes the number's lower sixteen bits, and 0 for "none".
 fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
-        return context.error(keyword.span, "'port' expects a port number as argument.");
+        return context.error(keyword.span, "'port' expects a port number as argument..");
     }
     let port = context.number(keyword, value);
     match u16::try_from(port) {
@@ -106,22 +106,23 @@ fn down_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
     context.draft.check.down_interval = delay(context, keyword, value).or(context.draft.check.down_interval);
 }
 
-/// A time between two checks, milliseconds, more than none.
+/// A time between two checks, milliseconds, more than none. HAProxy names `agent-inter` for all of them where a unit is
+/// wrong.
 pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
     let (name, server) = (&keyword.text, context.name.unwrap_or_default());
     let Some(word) = value else {
-        context.error(keyword.span, format!("'{name}' expects a delay as argument."));
+        context.error(keyword.span, format!("'{name}' expects a delay as argument.."));
         return None;
     };
     let message = match units::milliseconds(&word.text) {
         Ok(time) if time.value > 0 => return Some(time.value),
-        Ok(_) => format!("invalid value 0 for argument '{name}' of server {server}."),
+        Ok(_) => format!("invalid value 0 for argument '{name}' of server {server}.."),
         Err(TimeError::Unexpected(found)) => {
-            format!("unexpected character '{found}' in '{name}' argument of server {server}.")
+            format!("unexpected character '{found}' in 'agent-inter' argument of server {server}..")
         }
         Err(_) => format!(
             "timer overflow in argument <{}> to <{name}> of server {server}, maximum value is 2147483647 ms (~24.8 \
-             days).",
+             days)..",
             word.text
         ),
     };
@@ -151,13 +152,13 @@ fn error_limit(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&W
 fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u32> {
     let name = &keyword.text;
     if value.is_none() {
-        context.error(keyword.span, format!("'{name}' expects an integer argument."));
+        context.error(keyword.span, format!("'{name}' expects an integer argument.."));
         return None;
     }
     let count = context.number(keyword, value).min(MOST_COUNTED);
     if count < 1 {
         let name = if name == "error-limit" { name.clone() } else { format!("'{name}'") };
-        context.error(value.map_or(keyword.span, |word| word.span), format!("{name} has to be > 0."));
+        context.error(value.map_or(keyword.span, |word| word.span), format!("{name} has to be > 0.."));
     }
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
@@ -167,7 +168,7 @@ const MOST_COUNTED: i64 = 1 << 24;
 
 fn observe(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        return context.error(keyword.span, "'observe' expects <mode> as argument.");
+        return context.error(keyword.span, "'observe' expects <mode> as argument..");
     };
     context.draft.check.observe = match word.text.as_str() {
         "none" => Observe::None,
@@ -183,16 +184,16 @@ fn observe(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
 fn healthcheck(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         Some(word) => context.draft.check.healthcheck = Some(Spanned::new(word.text.clone(), word.span)),
-        None => context.error(keyword.span, "'healthcheck' expects a healthcheck name as argument."),
+        None => context.error(keyword.span, "'healthcheck' expects a healthcheck name as argument.."),
     }
 }
 
 fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
-    let Some(word) = value else { return context.error(keyword.span, "'check-proto' : missing value") };
+    let Some(word) = value else { return context.error(keyword.span, "'check-proto' : missing value.") };
     match word.text.as_str() {
         "h1" | "none" => context.draft.check.protocol = Some(Spanned::new(word.text.clone(), word.span)),
         "h2" | "fcgi" | "quic" | "spop" => context.not_yet(format!("check-proto {}", word.text), word.span),
-        other => context.error(word.span, format!("'check-proto' :  unknown MUX protocol '{other}'")),
+        other => context.error(word.span, format!("'check-proto' :  unknown MUX protocol '{other}'.")),
     }
 }
 
@@ -200,7 +201,7 @@ fn protocol(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
 pub(super) fn track(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         Some(word) => context.draft.check.track = Some(Spanned::new(word.text.clone(), word.span)),
-        None => context.error(keyword.span, "'track' expects [<proxy>/]<server> as argument."),
+        None => context.error(keyword.span, "'track' expects [<proxy>/]<server> as argument.."),
     }
 }
 

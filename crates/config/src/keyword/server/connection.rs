@@ -27,7 +27,7 @@ pub(super) const TABLE: &[ServerOption] = &[
         "usesrc",
         "<address>",
         "Part of \"source\".",
-        "'usesrc' only allowed after a 'source' statement.",
+        "'usesrc' only allowed after a 'source' statement..",
     ),
     supported(Arity::One, "socks4", "<address>:<port>", "Connects through a SOCKS4 proxy.", socks4),
     supported(Arity::One, "namespace", "<name>", "Network namespace of connections to the server.", namespace),
@@ -73,7 +73,7 @@ fn source_address(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Wo
 
 fn socks4(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        context.error(keyword.span, "'socks4' expects <addr>:<port> as argument.");
+        context.error(keyword.span, "'socks4' expects <addr>:<port> as argument..");
         return;
     };
     let rules = AddressRules { port_required: true, ..AddressRules::SOURCE };
@@ -97,7 +97,9 @@ fn user_timeout(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&
     };
     match units::milliseconds(&word.text) {
         Ok(time) => context.draft.connecting.user_timeout = Some(u32::try_from(time.value).unwrap_or(u32::MAX)),
-        Err(error @ TimeError::Overflow) => context.error(word.span, error.message(&word.text, "tcp-ut")),
+        Err(error @ TimeError::Overflow) => {
+            context.error(word.span, format!("{}.", error.message(&word.text, "tcp-ut")));
+        }
         Err(_) => context.error(word.span, "'tcp-ut' : expects a positive delay in milliseconds."),
     }
 }
@@ -131,23 +133,31 @@ fn no_fast_open(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 /// HTTP/1 has nothing to ask an idle peer with: the manual says that such protocols ignore it.
 fn idle_ping(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        context.error(keyword.span, "'idle-ping' expects an argument.");
+        context.error(keyword.span, "'idle-ping' expects an argument..");
         return;
     };
     match units::milliseconds(&word.text) {
         Ok(_) => {}
-        Err(TimeError::Unexpected(found)) => {
+        Err(error) => {
             let server = context.name.unwrap_or_default();
-            let message = format!("unexpected character '{found}' in 'idle-ping' argument of server {server}.");
+            let message = match error {
+                TimeError::Unexpected(found) => {
+                    format!("unexpected character '{found}' in 'idle-ping' argument of server {server}..")
+                }
+                _ => format!(
+                    "timer overflow in argument <{}> to <idle-ping> of server {server}, maximum value is 2147483647 ms \
+                     (~24.8 days)..",
+                    word.text
+                ),
+            };
             context.error(word.span, message);
         }
-        Err(error) => context.error(word.span, error.message(&word.text, "idle-ping")),
     }
 }
 
 fn max_reuse(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
-        context.error(keyword.span, "'max-reuse' expects <value> as argument.");
+        context.error(keyword.span, "'max-reuse' expects <value> as argument..");
         return;
     }
     // Less than nothing is no limit.
@@ -156,7 +166,7 @@ fn max_reuse(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
 
 fn pool_low_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
-        context.error(keyword.span, "'pool-low-conn' expects <value> as argument.");
+        context.error(keyword.span, "'pool-low-conn' expects <value> as argument..");
         return;
     }
     context.draft.connecting.pool_low_conn = match context.number(keyword, value) {
@@ -168,7 +178,7 @@ fn pool_low_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
 fn redirect(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         Some(word) => context.draft.connecting.redirect = Some(word.text.clone()),
-        None => context.error(keyword.span, "'redir' expects <prefix> as argument."),
+        None => context.error(keyword.span, "'redir' expects <prefix> as argument.."),
     }
 }
 
@@ -208,7 +218,7 @@ fn initial_address(context: &mut ServerContext<'_>, _: &Word, value: Option<&Wor
                 Err(_) => {
                     let message = format!(
                         "'init-addr' : unknown init-addr method '{method}', supported methods are 'libc', 'last', \
-                         'none'."
+                         'none'.."
                     );
                     context.error(word.span, message);
                     return;

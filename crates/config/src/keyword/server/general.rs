@@ -119,7 +119,7 @@ fn weight(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>)
         weight @ 0..=256 => context.draft.weight = u32::try_from(weight).unwrap_or_default(),
         weight => {
             let name = context.name.unwrap_or_default();
-            let message = format!("weight of server {name} is not within 0 and 256 ({weight}).");
+            let message = format!("weight of server {name} is not within 0 and 256 ({weight})..");
             context.error(value.map_or(keyword.span, |word| word.span), message);
         }
     }
@@ -152,7 +152,7 @@ fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     };
     match u32::try_from(leading_number(&word.text).0) {
         Ok(id @ 1..) => context.draft.id = Some(id),
-        _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295."),
+        _ => context.error(word.span, "'id' : custom id has to be between 1 and 4294967295.."),
     }
 }
 
@@ -220,10 +220,17 @@ fn slowstart(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
     match units::milliseconds(&word.text) {
         Ok(time) => context.draft.balance.slowstart = (time.value > 0).then_some(time.value),
         Err(TimeError::Unexpected(found)) => {
-            let message = format!("unexpected character '{found}' in 'slowstart' argument of server {name}.");
+            let message = format!("unexpected character '{found}' in 'slowstart' argument of server {name}..");
             context.error(word.span, message);
         }
-        Err(error) => context.error(word.span, error.message(&word.text, "slowstart")),
+        Err(_) => {
+            let message = format!(
+                "overflow in argument <{}> to <slowstart> of server {name}, maximum value is 2147483647 ms (~24.8 \
+                 days)..",
+                word.text
+            );
+            context.error(word.span, message);
+        }
     }
 }
 
@@ -233,7 +240,7 @@ fn no_backup(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn pool_max_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
-        context.error(keyword.span, "'pool-max-conn' expects <value> as argument.");
+        context.error(keyword.span, "'pool-max-conn' expects <value> as argument..");
         return;
     }
     match context.number(keyword, value) {
@@ -247,14 +254,14 @@ fn pool_max_conn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
 
 fn pool_purge_delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else {
-        context.error(keyword.span, "'pool-purge-delay' expects <value> as argument.");
+        context.error(keyword.span, "'pool-purge-delay' expects <value> as argument..");
         return;
     };
     match units::milliseconds(&word.text) {
         Ok(time) => context.draft.pool_purge_delay = u32::try_from(time.value).unwrap_or(u32::MAX),
         Err(TimeError::Unexpected(found)) => {
-            context.error(word.span, format!("unexpected character '{found}' in argument to <pool-purge-delay>."))
+            context.error(word.span, format!("unexpected character '{found}' in argument to <pool-purge-delay>.."))
         }
-        Err(error) => context.error(word.span, error.message(&word.text, "pool-purge-delay")),
+        Err(error) => context.error(word.span, format!("{}.", error.message(&word.text, "pool-purge-delay"))),
     }
 }
