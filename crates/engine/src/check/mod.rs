@@ -94,7 +94,7 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
         }
         // What the result says of the pace counts at once.
         let Some(pause) = interval() else { return };
-        pause_until(&worker, (&proxy, server), begun + spread(&worker, pause), begun + check.pace.fast).await;
+        pause_until(&worker, (&proxy, server), begun + spread(&worker, pause), check.pace.fast).await;
     }
 }
 
@@ -104,8 +104,8 @@ fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
     own.script.as_deref().or_else(|| proxy.backend.as_ref().map(|backend| &backend.check))
 }
 
-/// Waits for the next check, whose time is `regular`, or `sooner` as soon as traffic makes the server suspect.
-async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regular: Moment, sooner: Moment) {
+/// Waits for the next check, whose time is `regular`; once traffic makes the server suspect, it is `fast` from then.
+async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regular: Moment, fast: Duration) {
     if server.check.as_ref().is_none_or(|check| check.observed.is_none()) {
         return rt::sleep_until(regular).await;
     }
@@ -117,7 +117,7 @@ async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regula
         Poll::Pending => timer.poll_expired(cx).map(|()| false),
     });
     if hurried.await {
-        rt::sleep_until(sooner.max(rt::now()).min(regular.max(rt::now()))).await;
+        rt::sleep_until((rt::now() + fast).min(regular)).await;
     }
 }
 

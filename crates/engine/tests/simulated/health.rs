@@ -341,3 +341,35 @@ fn servers_go_on_where_another_process_left_them() {
         assert_eq!((status(&world, 3).weight, status(&world, 4).admin), (7, Admin::Drain));
     });
 }
+
+#[test]
+fn an_error_brings_a_server_as_near_to_its_end_as_on_error_says() {
+    for (word, checks) in [("fastinter", 3), ("fail-check", 2), ("sudden-death", 1), ("mark-down", 0)] {
+        let body = format!(
+            "option httpchk\n http-reuse never\n server s1 10.0.1.1:80 check port 81 inter 60s fastinter 1s fall 3 init-state \
+             fully-up observe layer7 error-limit 1 on-error {word}"
+        );
+        listen(&body).workers(&[1, 2]).run(move |world| async move {
+            world.forget_log();
+            // Its first check comes before anybody answers, and finds nobody; one more makes that good.
+            let answer = says(&world, CHECKS, WELL);
+            sleep(5_000).await;
+            let health = || world.shared().live.proxies[0].health(0, Checker::Health).unwrap();
+            assert_eq!(health().progress(), (3, 3, "UP"));
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            *answer.borrow_mut() = ILL.to_owned();
+            server.send("HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n").await;
+            assert!(client.receive_head().await.is_some());
+            sleep(100).await;
+            for _ in 0..checks {
+                assert!(status(&world, 0).up, "{word}");
+                sleep(1_000).await;
+            }
+            assert!(!status(&world, 0).up, "{word}");
+        });
+    }
+}
