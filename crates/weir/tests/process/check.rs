@@ -101,6 +101,16 @@ const REMARKS: &[(&str, &str)] = &[
         "W previous 'http-request' action is final and has no condition attached",
     ),
     ("http-request deny if TRUE\nhttp-request allow", ""),
+    (
+        "http-request track-sc0 src foo",
+        "A 'http-request track-sc0' expects either 'if' or 'unless' followed by a condition",
+    ),
+    ("http-request track-sc0 src", "A Proxy 'web': unable to find table 'web' referenced by track-sc0."),
+    ("backend z\nstick on src table", "A Proxy 'z': unable to find stick-table ''."),
+    (
+        "tcp-request content track-sc0 src foo",
+        "A 'tcp-request content track-sc0' only accepts 'if' or 'unless', in frontend 'web' (got 'foo')",
+    ),
     ("use_backend app if TRUE\nhttp-request deny", "W a 'http-request' rule placed after a 'use_backend' rule will"),
     ("http-request deny\ntcp-request content accept", "W a 'tcp-request content' rule placed after an 'http-request'"),
     ("tcp-request content accept\nhttp-request deny", ""),
