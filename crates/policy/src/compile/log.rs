@@ -292,8 +292,8 @@ impl Compiler<'_> {
     pub(super) fn unique_id(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<UniqueId> {
         let text = written.log_lines.unique_id.as_ref()?;
         let place = match written.kind {
-            ProxyKind::Backend => Place::BackRequestHead,
-            ProxyKind::Frontend | ProxyKind::Listen => Place::FrontRequestHead,
+            ProxyKind::Backend | ProxyKind::Listen => Place::BackRequestHead,
+            ProxyKind::Frontend => Place::FrontRequestHead,
         };
         let names = &self.names(spec, Some(index));
         match LogFormat::for_rule(&text.value, Purpose::Identifier, place, names) {

@@ -228,7 +228,7 @@ impl Compiler<'_> {
             }
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
-        self.warn_of_misfit(condition.as_ref(), rest, place, set_name, written);
+        self.warn_of_misfit(condition.as_ref(), rest, (place, told(place, written)), set_name, written);
         self.warn_of_haste(&action, rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
@@ -312,7 +312,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), words.rest(), place, "", written);
+        self.warn_of_misfit(condition.as_ref(), words.rest(), (place, told(place, written)), "", written);
         Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
     }
 
@@ -351,7 +351,13 @@ impl Compiler<'_> {
             let keyword = if *forces { "force-persist" } else { "ignore-persist" };
             let what = format!("error detected while parsing a '{keyword}' rule");
             let condition = self.bare_condition(line, &line.words, reach, names, &what);
-            self.warn_of_misfit(condition.as_ref(), &line.words, Place::BackRequestContent, "", written);
+            self.warn_of_misfit(
+                condition.as_ref(),
+                &line.words,
+                (Place::BackRequestContent, Place::BackRequestContent),
+                "",
+                written,
+            );
             persistence.extend(condition.map(|condition| PersistRule { condition, forces: *forces }));
         }
         let rules = written.rules.use_server.iter().filter_map(|line| self.use_server(line, written, reach, names));
@@ -379,7 +385,7 @@ impl Compiler<'_> {
         let (target, rest) = line.words.split_first()?;
         let what = "error detected while parsing switching rule";
         let condition = self.bare_condition(line, rest, reach, names, what)?;
-        self.warn_of_misfit(Some(&condition), rest, Place::ServerChoice, "", written);
+        self.warn_of_misfit(Some(&condition), rest, (Place::ServerChoice, Place::ServerChoice), "", written);
         let name = &target.text;
         if name.contains('%') {
             return match LogFormat::for_rule(name, Purpose::Text, Place::ServerChoice, names) {
@@ -402,18 +408,18 @@ impl Compiler<'_> {
         Some(ServerRule { condition, target: ServerTarget::Server(server) })
     }
 
-    /// HAProxy's warning about a condition that asks for what is not there.
+    /// HAProxy's warning about a condition that asks for what is not there; how it calls the place comes second.
     fn warn_of_misfit(
         &mut self,
         condition: Option<&Condition>,
         words: &[Word],
-        place: Place,
+        (place, told): (Place, Place),
         set: &str,
         written: &ProxySpec,
     ) {
         let (Some(condition), Some(first)) = (condition, words.first()) else { return };
         let set = if set.is_empty() { String::new() } else { format!(" in '{set}'") };
-        if let Some(message) = condition.misfit(place, &set) {
+        if let Some(message) = condition.misfit(place, told, &set) {
             self.warn(Diagnostic::warning(first.span, message));
         }
         if written.mode == Mode::Http && condition.asks_for_layer6() {
@@ -444,7 +450,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), rest, Place::Switching, "", written);
+        self.warn_of_misfit(condition.as_ref(), rest, (Place::Switching, Place::Switching), "", written);
         if target.text.contains('%') {
             let format = LogFormat::for_rule(&target.text, Purpose::Text, Place::Switching, names);
             let format = match format {
@@ -504,16 +510,22 @@ pub(super) fn owner(written: &ProxySpec) -> String {
     format!("{kind} '{}'", written.name.value)
 }
 
-/// Where the rules of a set are evaluated.
+/// As what messages name the place of a rule: of a proxy of both sides, as the one in its frontend.
+fn told(place: Place, written: &ProxySpec) -> Place {
+    if written.kind == ProxyKind::Listen { place.in_front() } else { place }
+}
+
+/// Where the rules of a set are evaluated. A proxy of both sides is its own backend from the start: what a backend knows
+/// may stand there.
 fn place(set: RuleSets, kind: ProxyKind) -> Place {
     match (set, kind) {
         (TCP_REQUEST_CONNECTION, _) => Place::Connection,
         (TCP_REQUEST_SESSION, _) => Place::Session,
-        (TCP_REQUEST_CONTENT, ProxyKind::Backend) => Place::BackRequestContent,
-        (TCP_REQUEST_CONTENT, _) => Place::FrontRequestContent,
+        (TCP_REQUEST_CONTENT, ProxyKind::Frontend) => Place::FrontRequestContent,
+        (TCP_REQUEST_CONTENT, _) => Place::BackRequestContent,
         (TCP_RESPONSE_CONTENT, _) => Place::BackResponseContent,
-        (HTTP_REQUEST, ProxyKind::Backend) => Place::BackRequestHead,
-        (HTTP_REQUEST, _) => Place::FrontRequestHead,
+        (HTTP_REQUEST, ProxyKind::Frontend) => Place::FrontRequestHead,
+        (HTTP_REQUEST, _) => Place::BackRequestHead,
         (_, ProxyKind::Frontend) => Place::FrontResponseHead,
         _ => Place::BackResponseHead,
     }

@@ -73,10 +73,10 @@ impl Condition {
         self.evaluate(context) == Verdict::Yes
     }
 
-    /// What HAProxy says of the first ACL that asks for what is not there at that place.
-    pub fn misfit(&self, place: Place, set: &str) -> Option<String> {
+    /// What HAProxy says of the first ACL that asks for what is not there at that place, which messages call `told`.
+    pub fn misfit(&self, place: Place, told: Place, set: &str) -> Option<String> {
         let (acl, keyword) = self.terms().find_map(|term| Some((&term.acl, term.acl.misfit(place)?)))?;
-        let what = format!("incompatible with '{}'", place.name());
+        let what = format!("incompatible with '{}'", told.name());
         Some(match acl.name() {
             None => format!("anonymous acl will never match{set} because it uses keyword '{keyword}' which is {what}"),
             Some(name) if acl.never_matches(place) => {

@@ -79,6 +79,15 @@ impl Place {
 }
 
 impl Place {
+    /// Of a proxy of both sides, messages name the place in its frontend.
+    pub const fn in_front(self) -> Self {
+        match self {
+            Self::BackRequestContent => Self::FrontRequestContent,
+            Self::BackRequestHead => Self::FrontRequestHead,
+            other => other,
+        }
+    }
+
     /// As HAProxy calls it in messages.
     pub const fn name(self) -> &'static str {
         match self {

@@ -297,3 +297,36 @@ fn rules_of_named_defaults_are_looked_at_even_where_nobody_uses_them() {
         assert!(!found.stderr.contains(&format!("{file}:5")), "{}", found.stderr);
     }
 }
+
+/// In the words of HAProxy 3.5.
+#[test]
+fn rules_of_both_sides_may_ask_for_their_backend_but_for_no_server() {
+    let folder = Folder::new();
+    let named = "defaults rules from base\n    http-request set-header x-backend %[be_name]\n    http-request deny if { be_name \
+                 other }\n";
+    let both = "    http-request set-header x-backend %[be_name]\n    http-request deny if { be_name other }\n    \
+                unique-id-format %[be_name]\n";
+    let text = format!(
+        "{}{named}listen both from base\n    bind 127.0.0.1:1\n{both}    http-request deny if {{ srv_name s }}\n    force-persist \
+         if {{ res.hdr(x) y }}\nfrontend front from base\n    bind 127.0.0.1:2\n    http-request deny if {{ be_name other }}\n",
+        DEFAULTS.replacen("defaults", "defaults base", 1)
+    );
+    let file = folder.write("sides.cfg", &text);
+    let found = line(&format!("-c -f {file}"));
+    assert_eq!(found.code(), Some(0), "{}", found.stderr);
+    let never: Vec<&str> =
+        found.stderr.lines().filter_map(|line| line.split_once("never match because ")).map(|(_, why)| why).collect();
+    assert_eq!(
+        never,
+        [
+            "it uses keyword 'srv_name' which is incompatible with 'frontend http-request header rule'",
+            "it uses keyword 'res.hdr' which is incompatible with 'backend tcp-request content rule'",
+            "it uses keyword 'be_name' which is incompatible with 'frontend http-request header rule'",
+        ]
+    );
+    let file = folder.write("server.cfg", &text.replacen("x-backend %[be_name]", "x-server %[srv_name]", 1));
+    let found = line(&format!("-c -f {file}"));
+    let expected = "error detected in defaults 'rules' while parsing 'http-request set-header' rule : sample fetch <srv_name> may not be \
+                    reliably used here because it needs 'server' which is not available here.";
+    assert!(found.code() == Some(1) && found.stderr.contains(expected), "{}", found.stderr);
+}
