@@ -29,6 +29,10 @@ pub struct ServerCheckSpec {
     pub send_proxy: bool,
     /// `check-via-socks4`.
     pub via_socks4: bool,
+    /// `check-reuse-pool`.
+    pub reuse_pool: bool,
+    /// `check-pool-conn-name`.
+    pub pool_conn_name: Option<String>,
     /// `init-state`.
     pub initial: InitialState,
     /// `on-marked-down shutdown-sessions`.
@@ -98,6 +102,8 @@ impl Default for ServerCheckSpec {
             port: None,
             send_proxy: false,
             via_socks4: false,
+            reuse_pool: false,
+            pool_conn_name: None,
             initial: InitialState::default(),
             down_shuts_sessions: false,
             up_shuts_backups: false,

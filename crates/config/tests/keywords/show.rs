@@ -481,7 +481,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, log, ServerLogSpec::default(), ServerLogSpec { protocol, bufsize } but {});
     changed!(out, check, ServerCheckSpec::default(), ServerCheckSpec {
         enabled, interval, fast_interval, down_interval, rise, fall, port, send_proxy, via_socks4, initial,
-        down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe,
+        down_shuts_sessions, up_shuts_backups, error_limit, on_error, observe, reuse_pool, pool_conn_name,
     } but { address, has_defaults, track, agent, healthcheck, protocol });
     let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone());
     field(out, "healthcheck", &text(&check.healthcheck), &None);

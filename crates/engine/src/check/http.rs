@@ -1,5 +1,5 @@
 //! The HTTP of a check: the request as the rules have it, and the answer as they want it (configuration manual,
-//! "http-check send", "http-check expect"). Must never keep a connection.
+//! "http-check send", "http-check expect"). Must never open or close a connection.
 
 use policy::check::{CheckStatus, Expect, Finding, Request};
 use policy::live::{Admin, Checker};
@@ -15,7 +15,9 @@ impl<'a> Course<'a> {
     pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
         let bytes = self.request(request);
         self.head = None;
-        self.write(&bytes, request.comment.as_deref()).await
+        self.write(&bytes, request.comment.as_deref()).await?;
+        self.note_request(request, &bytes);
+        Ok(())
     }
 
     fn request(&self, request: &Request) -> Vec<u8> {
@@ -51,7 +53,13 @@ impl<'a> Course<'a> {
                 out.extend_from_slice(b"\r\n");
             };
             let says_connection = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
-            fields.iter().for_each(|(name, value)| line(name, value));
+            // Staying is what connections of HTTP/1.1 do anyway.
+            let stays = |name: &[u8], value: &[u8]| {
+                *request.version == *b"HTTP/1.1"
+                    && name.eq_ignore_ascii_case(b"connection")
+                    && value.eq_ignore_ascii_case(b"keep-alive")
+            };
+            fields.iter().filter(|(name, value)| !stays(name, value)).for_each(|(name, value)| line(name, value));
             if body.is_some() || !has_no_body(&request.method) {
                 line(b"content-length", body.as_ref().map_or(0, Vec::len).to_string().as_bytes());
             }
@@ -167,8 +175,10 @@ impl<'a> Course<'a> {
         let mut framing = self.head.as_ref().map_or(Framing::None, |head| head.framing);
         let mut body = Vec::new();
         let mut decoder = ChunkDecoder::new();
+        let first = self.pooling.body.replace(false).is_none();
         loop {
             let mut complete = take_body(self, &mut framing, &mut decoder, &mut body)?;
+            self.pooling.body = Some(complete && first);
             body.truncate(most);
             complete |= self.ended || body.len() >= most;
             if !body.is_empty() || complete {

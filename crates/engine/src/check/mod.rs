@@ -4,6 +4,7 @@
 mod agent;
 mod external;
 mod http;
+mod pooling;
 mod run;
 mod targets;
 mod words;

@@ -24,6 +24,7 @@ use std::future::Future as _;
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, encode_v1};
 
+use super::pooling::Pooling;
 use super::words;
 use crate::probes::{Names, ProcessProbes};
 use crate::stream::handshake::Greeting;
@@ -35,12 +36,14 @@ pub(super) struct Course<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) server: &'a Server,
     pub(super) check: &'a Check,
-    own: &'a ServerCheck,
+    pub(super) own: &'a ServerCheck,
     begun: Moment,
     /// When it has failed, or the part of it that is under way.
     deadline: Moment,
     timer: Timer,
-    stream: Option<Stream>,
+    pub(super) stream: Option<Stream>,
+    /// What the connection is to others.
+    pub(super) pooling: Pooling,
     /// What was received and not used up yet.
     pub(super) input: Buffer,
     /// No more will come.
@@ -48,7 +51,7 @@ pub(super) struct Course<'a> {
     /// The connection is closed in order.
     linger: bool,
     /// Its socket may serve again once it was reset; the family: whether that is IPv6.
-    spare: Option<bool>,
+    pub(super) spare: Option<bool>,
     /// The answer's head, once it is complete.
     pub(super) head: Option<Head>,
     variables: RefCell<Store>,
@@ -109,6 +112,7 @@ impl<'a> Course<'a> {
             deadline: begun + bound,
             timer: Timer::new(),
             stream: None,
+            pooling: Pooling::default(),
             input: Buffer::empty(),
             ended: false,
             linger: false,
@@ -127,7 +131,12 @@ impl<'a> Course<'a> {
 
     /// Runs it to its end.
     pub(super) async fn run(mut self) -> Report {
-        let Outcome { status, code, info } = match self.steps().await {
+        let mut done = self.steps().await;
+        if done.as_ref().is_err_and(|outcome| self.begins_again(outcome)) {
+            (self.comment, self.step) = (None, 0);
+            done = self.steps().await;
+        }
+        let Outcome { status, code, info } = match done {
             Ok(()) => self.success(),
             Err(outcome) => outcome,
         };
@@ -166,6 +175,10 @@ impl<'a> Course<'a> {
         self.close();
         self.linger = connect.linger;
         self.fulfilled = None;
+        if self.take_idle(connect) {
+            self.restart_timeout();
+            return Ok(());
+        }
         let fails = |course: &Self, reason: String| {
             let info = if implicit { reason } else { words::at_connect(course, connect, &reason) };
             Outcome::new(CheckStatus::L4Connection, info)
@@ -179,7 +192,7 @@ impl<'a> Course<'a> {
         let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
         let target = proxy.as_ref().unwrap_or(&destination);
         let delay_acknowledgement = route.options.delay_acknowledgement || header || self.speaks_first();
-        let options = ConnectOptions { is_brief: true, delay_acknowledgement, ..route.options.clone() };
+        let options = ConnectOptions { is_brief: !self.is_shared(), delay_acknowledgement, ..route.options.clone() };
         self.spare = target.inet().filter(|_| options.is_plain()).map(|address| address.is_ipv6());
         let connecting = Stream::connect(target, &options);
         let mut connecting = match connecting {
@@ -208,9 +221,7 @@ impl<'a> Course<'a> {
                 Waited::Expired => return Err(expired(self)),
             }
         }
-        if let Some(timeout) = self.check.timeout {
-            self.deadline = rt::now() + timeout;
-        }
+        self.restart_timeout();
         Ok(())
     }
 
@@ -305,9 +316,7 @@ impl<'a> Course<'a> {
 
     /// Waits for bytes of a `tcp-check expect`.
     async fn expect(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
-        if let Some(timeout) = self.check.timeout {
-            self.deadline = rt::now() + timeout;
-        }
+        self.restart_timeout();
         loop {
             let full = self.input.len() >= self.worker.shared.program.global.bufsize;
             if !self.input.is_empty() {
@@ -458,9 +467,11 @@ impl<'a> Course<'a> {
         .await
     }
 
-    /// Closes the connection: by a reset, which spares both sides the memory of it, unless told otherwise.
+    /// Lays the connection down for others, or closes it: by a reset, which spares both sides the memory of it, unless told
+    /// otherwise.
     fn close(&mut self) {
-        match (self.stream.take().filter(|_| !self.linger), self.spare) {
+        let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
+        match (stream.filter(|_| !self.linger), self.spare) {
             (Some(stream), Some(v6)) => rt::net::reset(stream, v6),
             (Some(mut stream), None) => drop(stream.set_linger_zero()),
             (None, _) => {}

@@ -11,6 +11,7 @@ mod world;
 mod accepting;
 mod bodies;
 mod chaos;
+mod check_pool;
 mod checks;
 mod connecting;
 mod dying;

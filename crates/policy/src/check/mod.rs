@@ -80,6 +80,9 @@ pub struct ServerCheck {
     pub send_proxy: bool,
     /// `check-via-socks4`.
     pub via_socks4: bool,
+    /// What tells the idle connections apart that checks may take (`check-reuse-pool`): empty, or made of a name
+    /// (`check-pool-conn-name`). `None`: they take none.
+    pub reuse: Option<Box<[u8]>>,
     /// `inter`, `fastinter`, `downinter`.
     pub pace: Pace,
     /// `rise`.

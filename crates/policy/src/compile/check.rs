@@ -183,6 +183,8 @@ impl Compiler<'_> {
             self.alert(server.span, Form::Bare, message);
         }
         let elsewhere = own.is_some() || port.is_some();
+        let special = elsewhere || written.send_proxy || written.via_socks4 || written.protocol.is_some();
+        let name = written.pool_conn_name.as_deref().map(|name| [b"n", name.as_bytes()].concat());
         let interval = Duration::from_millis(written.interval);
         let or_steady = |written: Option<u64>| written.map_or(interval, Duration::from_millis);
         Some(ServerCheck {
@@ -190,6 +192,7 @@ impl Compiler<'_> {
             port,
             send_proxy: written.send_proxy || (connecting.header.is_some() && !elsewhere),
             via_socks4: written.via_socks4,
+            reuse: (written.reuse_pool && !special).then(|| name.unwrap_or_default().into()),
             pace: Pace {
                 steady: interval,
                 fast: or_steady(written.fast_interval),

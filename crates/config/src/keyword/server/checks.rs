@@ -14,10 +14,16 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "check", "", "Checks the server's health.", check),
     supported(Arity::None, "no-check", "", "Undoes an inherited \"check\".", no_check),
     not_yet(Arity::One, "check-alpn", "<protocols>", "Protocols that checks offer by ALPN."),
-    not_yet(Arity::One, "check-pool-conn-name", "<name>", "Name that checks find idle connections by."),
+    supported(
+        Arity::One,
+        "check-pool-conn-name",
+        "<name>",
+        "Name that checks find idle connections by.",
+        pool_conn_name,
+    ),
     supported(Arity::One, "check-proto", "<name>", "Protocol of checks.", protocol),
-    not_yet(Arity::None, "check-reuse-pool", "", "Checks may use idle connections."),
-    supported(Arity::None, "no-check-reuse-pool", "", "Undoes an inherited \"check-reuse-pool\".", no_op),
+    supported(Arity::None, "check-reuse-pool", "", "Checks may use idle connections.", reuse_pool),
+    supported(Arity::None, "no-check-reuse-pool", "", "Undoes an inherited \"check-reuse-pool\".", no_reuse_pool),
     supported(Arity::None, "check-send-proxy", "", "Checks send a PROXY header.", send_proxy),
     supported(Arity::None, "no-check-send-proxy", "", "Undoes an inherited \"check-send-proxy\".", no_send_proxy),
     not_yet(Arity::One, "check-sni", "<name>", "Name that checks ask for."),
@@ -64,6 +70,22 @@ fn send_proxy(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn no_send_proxy(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.check.send_proxy = false;
+}
+
+fn reuse_pool(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.reuse_pool = true;
+}
+
+fn no_reuse_pool(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.check.reuse_pool = false;
+}
+
+/// `check-pool-conn-name`.
+fn pool_conn_name(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(name) => context.draft.check.pool_conn_name = Some(name.text.clone()),
+        None => context.error(keyword.span, "'check-pool-conn-name' : missing value."),
+    }
 }
 
 fn via_socks4(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
