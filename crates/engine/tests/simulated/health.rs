@@ -318,7 +318,8 @@ fn servers_go_on_where_another_process_left_them() {
                 server s5 10.0.1.1:80 no-check track s2";
     listen(body).former(states).workers(&[1, 2]).run(|world| async move {
         world.forget_log();
-        (says(&world, CHECKS, WELL), says(&world, AGENT, ILL));
+        says(&world, CHECKS, WELL);
+        says(&world, AGENT, ILL);
         // Their checks come a fifth of a second after each other, once a second. From the second server on: whether it is
         // up, and whether it gets anything.
         let rows = [
