@@ -147,6 +147,18 @@ fn agree(nodes: &[&Node], entries: usize) {
     }
 }
 
+/// Waits until instances of Weir have been taught. What a lesson tells may be older than what is heard beside it, and
+/// whatever comes last counts: nothing that is compared later should change meanwhile.
+fn taught(nodes: &[&Node]) {
+    wait_until("lessons are over", || {
+        nodes.iter().all(|node| {
+            let shown = node.ask("show peers");
+            let mut sections = shown.lines().filter(|line| line.contains(" id=") && line.contains("resync_timeout="));
+            sections.clone().count() > 0 && sections.all(|line| line.contains(" flags=0x1 "))
+        })
+    });
+}
+
 /// One is taught when it begins, then both tell what happens.
 fn both_ways(first: &str, second: &str) {
     let folder = Folder::new();
@@ -155,6 +167,11 @@ fn both_ways(first: &str, second: &str) {
     one.fill(3);
     let two = Node::start(second, &folder, "two", &peers, &[]);
     agree(&[&one, &two], 1);
+    for (program, node) in [(first, &one), (second, &two)] {
+        if program == WEIR {
+            taught(&[node]);
+        }
+    }
     two.fill(5);
     agree(&[&two, &one], 2);
     // An entry that is known to both is changed on the other side.
@@ -238,6 +255,7 @@ fn three_nodes_agree_again_when_a_partition_has_healed() {
     let two = Node::start(WEIR, &folder, "two", &seen, &[]);
     let seen = [("one", bridges[1].port), ("two", bridges[2].port), ("three", ports[2])];
     let three = Node::start(WEIR, &folder, "three", &seen, &[]);
+    taught(&[&one, &two, &three]);
     one.fill(1);
     three.fill(2);
     agree(&[&one, &two, &three], 2);
@@ -285,6 +303,7 @@ fn a_reload_under_a_master_keeps_what_is_known() {
         shown.contains("\nPid:") && !shown.contains(&before)
     });
     agree(&[&one, &two], 1);
+    taught(&[&one, &two]);
     one.fill(3);
     two.fill(4);
     agree(&[&one, &two], 3);
@@ -334,6 +353,7 @@ fn nonsense_crowds_and_the_slow_do_not_keep_peers_apart() {
     one.fill(1);
     let two = Node::start(WEIR, &folder, "two", &peers, &[]);
     agree(&[&one, &two], 1);
+    taught(&[&one, &two]);
     let crowd = thread::spawn(move || {
         for _ in 0..2_000 {
             drop(TcpStream::connect(("127.0.0.1", port)));
