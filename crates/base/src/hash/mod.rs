@@ -9,7 +9,6 @@ mod djb2;
 mod sdbm;
 mod wt6;
 mod xxh32;
-mod xxh64;
 
 pub use avalanche::avalanche;
 pub use crc32::crc32;
@@ -18,7 +17,6 @@ pub use djb2::djb2;
 pub use sdbm::sdbm;
 pub use wt6::wt6;
 pub use xxh32::xxh32;
-pub use xxh64::xxh64;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! A stick table, ready to be filled (configuration manual, section 11.1), and where each kind of data lies in an entry.
 //! Must never hold an entry.
 
-use base::hash::xxh64;
 use config::spec::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 use std::time::Duration;
+use xxhash_rust::xxh64::xxh64;
 
 /// A stick table.
 #[derive(Debug, Clone, PartialEq, Eq)]
