@@ -121,12 +121,12 @@ impl Default for ServerCheckSpec {
 /// `init-state`: what a server is before its first check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InitialState {
-    /// `none`: up, and down with the first check that fails.
+    /// `none`: up until its first check that fails, or until `rise` have passed and `fall` have failed behind them.
     #[default]
     None,
     /// `fully-up`: up until all of `fall` checks have failed.
     FullyUp,
-    /// `up`: as `none`.
+    /// `up`: up, down if the first check fails; one that passes is enough.
     Up,
     /// `down`: up with the first good check.
     Down,

@@ -1,7 +1,7 @@
 //! The HTTP of a check: the request as the rules have it, and the answer as they want it (configuration manual,
 //! "http-check send", "http-check expect"). Must never open or close a connection.
 
-use policy::check::{CheckStatus, Expect, Finding, Request};
+use policy::check::{CheckStatus, Expect, Finding, Operation, Request};
 use policy::live::{Admin, Checker};
 use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
@@ -77,14 +77,15 @@ impl<'a> Course<'a> {
         let shared = &self.worker.shared;
         let live = &shared.live.proxies[self.proxy.index];
         let Some(status) = live.status(self.server.index) else { return String::new() };
-        let progress = live.health(self.server.index, Checker::Health).map(|health| health.progress());
-        let word = match progress {
-            _ if status.admin == Admin::Maintenance => "MAINT".to_owned(),
-            _ if status.stopping => "NOLB".to_owned(),
-            Some((now, of, word)) if now > 0 && now < of => format!("{word} {now}/{of}"),
-            Some((_, _, word)) => word.to_owned(),
-            None => "UP".to_owned(),
+        let health = live.health(self.server.index, Checker::Health);
+        let word = match status.operation() {
+            _ if status.admin == Admin::Maintenance => "MAINT",
+            Operation::Up => "UP",
+            Operation::Stopping => "NOLB",
+            Operation::Down => "DOWN",
         };
+        let serves = status.operation() != Operation::Down;
+        let state = health.map_or_else(|| word.to_owned(), |health| health.standing(word, serves));
         let (address, port) = match &*shared.outgoing.address(self.server) {
             ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), port.to_string()),
             ServerAddress::Inet { ip, .. } => (ip.to_string(), "0".to_owned()),
@@ -95,7 +96,7 @@ impl<'a> Course<'a> {
         let total: u32 = usable.map(|status| status.effective_weight).sum();
         let connections: u32 = statuses().map(|status| status.load.served).sum();
         format!(
-            "{word}; address={address}; port={port}; name={}/{}; node={}; weight={}/{total}; scur={}/{connections}; \
+            "{state}; address={address}; port={port}; name={}/{}; node={}; weight={}/{total}; scur={}/{connections}; \
              qcur={}",
             self.proxy.name,
             self.server.name,
@@ -106,6 +107,16 @@ impl<'a> Course<'a> {
         )
     }
 
+    /// A server that serves may say that it wants no more clients, whatever else is expected of it
+    /// (`http-check disable-on-404`).
+    pub(super) fn wants_no_more(&self, head: &Head) -> bool {
+        let serves = || {
+            let live = &self.worker.shared.live.proxies[self.proxy.index];
+            live.status(self.server.index).is_some_and(|status| status.up)
+        };
+        self.check.disable_on_404 && head.status() == 404 && serves()
+    }
+
     /// Waits for an answer that is as it should be.
     pub(super) async fn expect_answer(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
@@ -113,8 +124,7 @@ impl<'a> Course<'a> {
             self.head = Some(self.read_head(expect).await?);
         }
         let Some(head) = &self.head else { return Ok(()) };
-        // A server may say that it wants no more clients whatever else is expected of it.
-        if self.check.disable_on_404 && head.status() == 404 {
+        if self.wants_no_more(head) {
             return Ok(());
         }
         match self.lend(&[], |context| expect.judge_head(head, context)) {

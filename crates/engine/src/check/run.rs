@@ -395,7 +395,7 @@ impl<'a> Course<'a> {
         }
         let head = self.head.as_ref();
         let status = match head {
-            Some(head) if self.check.disable_on_404 && head.status() == 404 => CheckStatus::L7Conditional,
+            Some(head) if self.wants_no_more(head) => CheckStatus::L7Conditional,
             _ => expect.ok,
         };
         let info = expect.on_success.as_ref().map_or_else(String::new, |format| self.rendered(format));

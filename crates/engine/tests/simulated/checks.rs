@@ -1,6 +1,7 @@
 //! Health checks on the virtual clock: when they come, what they make of a server, what that makes of requests. The very
 //! first check comes before the script has a server: it finds nobody, which `init-state fully-up` outlives.
 
+use policy::live::Checker;
 use testkit::{Peer, Service, sleep};
 
 use crate::messages::*;
@@ -62,6 +63,50 @@ fn checks_come_as_fast_as_the_state_wants() {
         )
         .await;
     });
+}
+
+/// Two servers, the second of which is checked with half a second's distance, when the script has it already.
+fn second(rest: &str) -> String {
+    format!(
+        "option httpchk\n option log-health-checks\n http-check disable-on-404\n server s1 10.0.1.1:80 check inter 60s \
+         fastinter 1s init-state fully-up\n server s2 10.0.1.2:80 check inter 4s fastinter 1s downinter 3s rise 2 fall 3 {rest}"
+    )
+}
+
+/// What a check is answered, when it comes, and how far the server is behind it.
+type Step = (&'static str, u64, &'static str);
+
+#[test]
+fn a_server_that_was_never_checked_is_asked_fast_until_it_is_known() {
+    let rows: [(&str, &[Step]); 4] = [
+        ("", &[("200 OK", 500, "1/2 DOWN"), ("200 OK", 1_000, "3/3 UP"), ("200 OK", 4_000, "3/3 UP")]),
+        ("", &[("200 OK", 500, "1/2 DOWN"), ("500 Ill", 1_000, "0/2 DOWN"), ("200 OK", 3_000, "1/2 DOWN")]),
+        ("init-state up", &[("200 OK", 500, "3/3 UP"), ("500 Ill", 4_000, "2/3 UP"), ("500 Ill", 1_000, "1/3 UP")]),
+        (
+            // Only a server that serves can want no new clients.
+            "init-state fully-down",
+            &[
+                ("200 OK", 500, "1/2 DOWN"),
+                ("404 Away", 1_000, "0/2 DOWN"),
+                ("200 OK", 3_000, "1/2 DOWN"),
+                ("200 OK", 1_000, "3/3 UP"),
+                ("404 Away", 4_000, "3/3 UP"),
+                ("200 OK", 4_000, "3/3 UP"),
+            ],
+        ),
+    ];
+    for (initial, checks) in rows {
+        listen(&second(initial)).workers(&[1]).run(move |world| async move {
+            let mut other = Service::at(S2);
+            for (status, after, expected) in checks {
+                check(&mut other, status, *after).await;
+                let live = &world.shared().live.proxies[0];
+                let (now, of, word) = live.health(1, Checker::Health).unwrap().progress();
+                assert_eq!(format!("{now}/{of} {word}"), *expected, "{initial} {status}");
+            }
+            world.forget_log();
+        });
+    }
 }
 
 /// When so many checks come, in milliseconds since the first of them. Each connection counts; what is on it does not.

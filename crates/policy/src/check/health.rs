@@ -48,6 +48,8 @@ pub struct Health {
     fall: u32,
     /// From 0, down, to `rise + fall - 1`, up; up from `rise` on.
     level: u32,
+    /// Counts as up although its checks have not said so yet (`init-state none`): until one fails, or `rise` have passed.
+    trusted: bool,
     /// It is not paused (`disable health`, `disable agent`).
     enabled: bool,
     /// A check is under way.
@@ -55,7 +57,7 @@ pub struct Health {
     /// The next check comes at the fast pace whatever the level is.
     hurried: bool,
     last: Report,
-    /// Checks that failed while the server was up.
+    /// Checks that failed while the server was up, or on its way there.
     failed: u64,
     /// How often traffic has shown too many errors.
     analyzed: u64,
@@ -66,14 +68,16 @@ impl Health {
     pub fn new(rise: u32, fall: u32, initial: InitialState) -> Self {
         let (rise, fall) = (rise.max(1), fall.max(1));
         let level = match initial {
-            InitialState::None | InitialState::Up => rise,
+            InitialState::None => 0,
+            InitialState::Up => rise,
             InitialState::FullyUp => rise + fall - 1,
             InitialState::Down => rise - 1,
             InitialState::FullyDown => 0,
         };
         let last = Report { status: CheckStatus::Initializing, ..Report::default() };
         let (enabled, running, hurried) = (true, false, false);
-        Self { rise, fall, level, enabled, running, hurried, last, failed: 0, analyzed: 0 }
+        let trusted = initial == InitialState::None;
+        Self { rise, fall, level, trusted, enabled, running, hurried, last, failed: 0, analyzed: 0 }
     }
 
     /// Of a server that nobody has asked its agent about yet: one answer changes it.
@@ -83,7 +87,7 @@ impl Health {
 
     /// Whether the server counts as up.
     pub fn is_up(&self) -> bool {
-        self.level >= self.rise
+        self.trusted || self.level >= self.rise
     }
 
     /// Whether results count at the moment.
@@ -118,10 +122,7 @@ impl Health {
             Some(Verdict::Failed) => self.fail(),
             Some(Verdict::Passed) => self.pass(),
             Some(Verdict::Conditional) if !self.is_up() => None,
-            Some(Verdict::Conditional) => {
-                self.level = self.full();
-                Some(Operation::Stopping)
-            }
+            Some(Verdict::Conditional) => self.pass().map(|_| Operation::Stopping),
         };
         let told = verdict.is_some() && before != (report.status, self.level);
         self.last = report;
@@ -142,13 +143,10 @@ impl Health {
     }
 
     fn fail(&mut self) -> Option<Operation> {
-        if !self.is_up() {
-            self.level = 0;
-            return Some(Operation::Down);
-        }
-        self.failed += 1;
-        self.level -= 1;
-        if self.is_up() {
+        self.failed += u64::from(self.level > 0);
+        self.trusted = false;
+        if self.level > self.rise {
+            self.level -= 1;
             return None;
         }
         self.level = 0;
@@ -157,10 +155,10 @@ impl Health {
 
     fn pass(&mut self) -> Option<Operation> {
         self.level = (self.level + 1).min(self.full());
-        if !self.is_up() {
+        if self.level < self.rise {
             return None;
         }
-        self.level = self.full();
+        self.set_level(self.full());
         Some(Operation::Up)
     }
 
@@ -170,7 +168,7 @@ impl Health {
 
     /// An order says what the server does.
     pub fn force(&mut self, operation: Operation) {
-        self.level = if operation == Operation::Down { 0 } else { self.full() };
+        self.set_level(if operation == Operation::Down { 0 } else { self.full() });
     }
 
     /// Traffic has shown `errors` in a row, the last of which was `last` (`on-error`). What the server does by that, and
@@ -194,6 +192,7 @@ impl Health {
     /// So far its checks have counted; no further than they can.
     pub(crate) fn set_level(&mut self, level: u32) {
         self.level = level.min(self.full());
+        self.trusted = false;
     }
 
     /// So many checks have failed, so often traffic has shown too many errors; `None`: as it is.
@@ -207,34 +206,41 @@ impl Health {
         self.last = last;
     }
 
-    /// Back to the state of a server that was not checked yet: it comes out of maintenance.
+    /// It comes out of maintenance: as `initial` has it, which is up where it says nothing. What the last check found is
+    /// told until there is another one.
     pub fn restart(&mut self, initial: InitialState) {
-        let fresh = Self::new(self.rise, self.fall, initial);
-        *self = Self {
-            enabled: self.enabled,
-            running: self.running,
-            failed: self.failed,
-            analyzed: self.analyzed,
-            ..fresh
-        };
+        let initial = if initial == InitialState::None { InitialState::Up } else { initial };
+        self.set_level(Self::new(self.rise, self.fall, initial).level);
+        self.hurried = false;
     }
 
     /// The time to the next check.
     pub fn interval(&self, pace: &Pace) -> Duration {
         match self.level {
-            _ if self.hurried || self.last.status == CheckStatus::Initializing => pace.fast,
+            _ if self.hurried || self.trusted || self.last.status == CheckStatus::Initializing => pace.fast,
             0 => pace.down,
             level if level == self.full() => pace.steady,
             _ => pace.fast,
         }
     }
 
-    /// How many checks in a row say so, of how many that are needed, and the state: `2/3 UP`.
+    /// How many checks in a row say so, of how many that are needed, and the state that they say: `2/3 UP`.
     pub fn progress(&self) -> (u32, u32, &'static str) {
-        match self.is_up() {
-            true => (self.level - self.rise + 1, self.fall, "UP"),
-            false => (self.level, self.rise, "DOWN"),
+        match self.level.checked_sub(self.rise) {
+            Some(above) => (above + 1, self.fall, "UP"),
+            None => (self.level, self.rise, "DOWN"),
         }
+    }
+
+    /// How far a server of that `word` is from a state that lasts, unless it is in one: `DOWN 1/2`. One that serves before its
+    /// checks have found it well is so many of them away: `UP -1/3`.
+    pub fn standing(&self, word: &str, serves: bool) -> String {
+        let (now, of) = match serves {
+            true => (i64::from(self.level) - i64::from(self.rise) + 1, self.fall),
+            false => (i64::from(self.level), self.rise),
+        };
+        let lasts = now >= i64::from(of) || (!serves && now == 0);
+        if lasts { word.to_owned() } else { format!("{word} {now}/{of}") }
     }
 
     /// The last check that ended.
@@ -267,7 +273,7 @@ impl Health {
         self.analyzed
     }
 
-    /// Checks that failed while the server was up.
+    /// Checks that failed while the server was up, or on its way there.
     pub fn failed(&self) -> u64 {
         self.failed
     }
@@ -310,8 +316,13 @@ mod tests {
     fn results_add_up_as_haproxy_shows_them() {
         use InitialState::{Down, FullyDown, FullyUp, None, Up};
         let rows = [
-            (None, 2, 3, ".", "3/3U"),
+            (None, 2, 3, "..", "1/2D 3/3U"),
+            (None, 2, 3, ".x", "1/2D v0/2D"),
             (None, 2, 3, "x", "v0/2D"),
+            (None, 1, 3, ".x", "3/3U 2/3U"),
+            (None, 3, 3, "..x..", "1/3D 2/3D v0/3D 1/3D 2/3D"),
+            (None, 2, 2, "cc", "1/2D s2/2U"),
+            (Up, 2, 3, ".x", "3/3U 2/3U"),
             (Up, 2, 3, "x", "v0/2D"),
             (FullyUp, 2, 3, "xxx", "2/3U 1/3U v0/2D"),
             (FullyUp, 2, 3, "xx.xxx", "2/3U 1/3U 3/3U 2/3U 1/3U v0/2D"),
@@ -319,8 +330,8 @@ mod tests {
             (Down, 2, 3, "x..", "0/2D 1/2D ^3/3U"),
             (FullyDown, 3, 1, "...", "1/3D 2/3D ^1/1U"),
             (FullyDown, 3, 1, "..x...", "1/3D 2/3D 0/3D 1/3D 2/3D ^1/1U"),
-            (None, 2, 2, ".cc.", "2/2U s2/2U 2/2U r2/2U"),
-            (None, 2, 2, ".cxx", "2/2U s2/2U 1/2U v0/2D"),
+            (Up, 2, 2, ".cc.", "2/2U s2/2U 2/2U r2/2U"),
+            (Up, 2, 2, ".cxx", "2/2U s2/2U 1/2U v0/2D"),
             (None, 2, 2, "xc..", "v0/2D 0/2D 1/2D ^2/2U"),
         ];
         for (initial, rise, fall, results, expected) in rows {
@@ -329,12 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn failures_count_while_the_server_is_up() {
+    fn failures_count_where_they_take_something_back() {
         let mut health = Health::new(2, 2, InitialState::FullyUp);
         for status in [CheckStatus::L4Connection; 4] {
             health.end(report(status));
         }
         assert_eq!(health.failed(), 2);
+        // So does one that takes back what passed before.
+        for status in [CheckStatus::L7Ok, CheckStatus::L4Connection, CheckStatus::L4Connection] {
+            health.end(report(status));
+        }
+        assert_eq!(health.failed(), 3);
     }
 
     #[test]
@@ -393,12 +409,43 @@ mod tests {
     #[test]
     fn checks_come_faster_while_the_state_changes() {
         let pace = Pace { steady: Duration::from_secs(1), fast: Duration::from_secs(2), down: Duration::from_secs(3) };
-        let mut health = Health::new(2, 2, InitialState::None);
-        let mut intervals = vec![health.interval(&pace).as_secs()];
-        for status in "..xx..".chars().map(|sign| if sign == '.' { CheckStatus::L7Ok } else { CheckStatus::L7Status }) {
-            health.end(report(status));
-            intervals.push(health.interval(&pace).as_secs());
+        // From the start; the first one comes as fast as the state of its server is unknown.
+        let rows: [(_, _, &[u64]); 6] = [
+            (InitialState::None, "..xx..", &[2, 2, 1, 2, 3, 2, 1]),
+            (InitialState::None, "x...", &[2, 3, 2, 1, 1]),
+            (InitialState::Up, ".", &[2, 1]),
+            (InitialState::FullyUp, ".x.", &[2, 1, 2, 1]),
+            (InitialState::Down, ".", &[2, 1]),
+            (InitialState::FullyDown, "..x", &[2, 2, 1, 2]),
+        ];
+        for (initial, results, expected) in rows {
+            let mut health = Health::new(2, 2, initial);
+            let mut intervals = vec![health.interval(&pace).as_secs()];
+            for sign in results.chars() {
+                health.end(report(if sign == '.' { CheckStatus::L7Ok } else { CheckStatus::L7Status }));
+                intervals.push(health.interval(&pace).as_secs());
+            }
+            assert_eq!(intervals, expected, "{initial:?} {results}");
         }
-        assert_eq!(intervals, [2, 1, 1, 2, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_server_may_serve_before_its_checks_say_so() {
+        let mut health = Health::new(3, 2, InitialState::None);
+        let mut told = vec![health.standing("UP", health.is_up())];
+        for _ in 0..3 {
+            health.end(report(CheckStatus::L7Ok));
+            told.push(health.standing("UP", health.is_up()));
+        }
+        health.end(report(CheckStatus::L7Status));
+        told.push(health.standing("NOLB", health.is_up()));
+        health.end(report(CheckStatus::L7Status));
+        told.push(health.standing("DOWN", health.is_up()));
+        health.end(report(CheckStatus::L7Ok));
+        told.push(health.standing("DOWN", health.is_up()));
+        assert_eq!(told, ["UP -2/2", "UP -1/2", "UP 0/2", "UP", "NOLB 1/2", "DOWN", "DOWN 1/3"]);
+        // Behind a maintenance it has to be found ill once.
+        health.restart(InitialState::None);
+        assert_eq!((health.standing("UP", true), health.last().status), ("UP 1/2".to_owned(), CheckStatus::L7Ok));
     }
 }

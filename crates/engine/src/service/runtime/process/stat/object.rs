@@ -474,10 +474,8 @@ impl<'a> Object<'a> {
             Operation::Down if agent.is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
             Operation::Down => "DOWN",
         };
-        match health.map(|health| health.progress()) {
-            Some((now, of, _)) if now > 0 && now < of => format!("{word} {now}/{of}"),
-            _ => word.to_owned(),
-        }
+        let serves = status.operation() != Operation::Down;
+        health.map_or_else(|| word.to_owned(), |health| health.standing(word, serves))
     }
 
     fn opening(&self) -> &'static str {
