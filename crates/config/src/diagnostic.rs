@@ -46,6 +46,10 @@ pub enum Form {
     LateParsing,
     /// `config : Parsing [file:line]: message`: two name servers of one name.
     ConfigLateParsing,
+    /// `[file:line] : message`: servers, by what is found after parsing.
+    LatePlaced,
+    /// `parsing [file:line]: message`: names in arguments, which HAProxy looks up after parsing.
+    Resolved,
     /// `config : message`: what is found after parsing. A place is still shown beneath.
     Config,
     /// `message` alone.
@@ -122,6 +126,8 @@ impl Diagnostic {
                 write!(out, "config : parsing [{}:{}]: ", shown(&file.name), span.line)
             }
             (Form::Placed, Some((span, file))) => write!(out, "config : [{}:{}] : ", shown(&file.name), span.line),
+            (Form::LatePlaced, Some((span, file))) => write!(out, "[{}:{}] : ", shown(&file.name), span.line),
+            (Form::Resolved, Some((span, file))) => write!(out, "parsing [{}:{}]: ", shown(&file.name), span.line),
             (Form::LateParsing, Some((span, file))) => {
                 write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
             }
@@ -135,10 +141,7 @@ impl Diagnostic {
             && let Some(line) = file.line(span.line)
             && span.end > 0
         {
-            if !matches!(
-                self.form,
-                Form::Parsing | Form::ParsingTight | Form::Placed | Form::LateParsing | Form::ConfigLateParsing
-            ) {
+            if matches!(self.form, Form::Config | Form::Bare) {
                 let _ = writeln!(out, "  [{}:{}]", shown(&file.name), span.line);
             }
             excerpt::write(line, span, out);

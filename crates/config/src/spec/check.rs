@@ -155,6 +155,8 @@ pub struct GlobalChecksSpec {
     pub spread: Option<u32>,
     /// `max-spread-checks`, milliseconds: over how much time the first checks of a backend are spread at most.
     pub longest_spread: Option<u64>,
+    /// `pp2-never-send-local`: the PROXY headers of checks have addresses in version 2, too.
+    pub proxied: bool,
     /// `external-check`: programs may check servers.
     pub programs: bool,
     /// `external-check preserve-env`: such programs see the process's environment.

@@ -3,6 +3,7 @@
 
 mod agent;
 mod external;
+mod header;
 mod http;
 mod pooling;
 mod run;

@@ -22,7 +22,6 @@ use rt::Timer;
 use rt::net::{Address, ConnectOptions, Stream};
 use std::future::Future as _;
 use wire::http::Head;
-use wire::proxy_protocol::{EncoderV2, encode_v1};
 
 use super::pooling::Pooling;
 use super::words;
@@ -264,21 +263,6 @@ impl<'a> Course<'a> {
             }
             (other, None) => address_of(other),
         }
-    }
-
-    /// The PROXY header of a check: its own addresses in version 1, none in version 2, whose command is LOCAL.
-    fn header(&self) -> Vec<u8> {
-        let mut buffer = rt::buffer();
-        let binary = self.server.connecting.header.as_ref().is_some_and(|header| header.binary);
-        let ends = self.stream.as_ref().and_then(|stream| {
-            let source = stream.local_address().ok()?.inet()?;
-            Some((source, stream.peer_address().ok()?.inet()?))
-        });
-        let written = match binary {
-            true => EncoderV2::begin(None, &mut buffer).finish(false, |_| {}).is_ok(),
-            false => encode_v1(ends, &mut buffer).is_ok(),
-        };
-        if written { buffer.data().to_vec() } else { Vec::new() }
     }
 
     async fn send(&mut self, payload: &Payload) -> Result<(), Outcome> {

@@ -8,7 +8,9 @@ use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
-use config::spec::{CheckMethod, CheckSpec, GlobalSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec};
+use config::spec::{
+    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec,
+};
 use config::text;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -155,10 +157,23 @@ impl Compiler<'_> {
         connecting: &Connecting,
     ) -> Option<ServerCheck> {
         let written = &server.check;
+        let section = self.healthcheck_section(names, proxy.0, server);
         if !written.enabled {
             return None;
         }
-        let script = self.section_check(names, proxy.0, server);
+        let script = section.map(|section| {
+            if !section.typed {
+                let head = format!("'server {}/{}' : ", proxy.0.name.value, server.name.value);
+                let span = written.healthcheck.as_ref().map_or(server.span, |name| name.span);
+                self.alert(
+                    span,
+                    Form::Parsing,
+                    format!("{head}healthcheck section '{}' has no type.", section.name.value),
+                );
+            }
+            let bufsize = buffer_size(&names.spec.global);
+            Arc::new(self.check_of((proxy.0, &section.check), names, None, bufsize))
+        });
         self.check_protocol(proxy, server, script.as_deref());
         let own = match &written.address {
             Some(own) => self.server_address(&own.value).ok(),
@@ -206,22 +221,28 @@ impl Compiler<'_> {
         })
     }
 
-    /// What the `healthcheck` section says that a server names.
-    fn section_check(&mut self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> Option<Arc<Check>> {
+    /// The `healthcheck` section that a server names, whether it is checked or not.
+    fn healthcheck_section<'s>(
+        &mut self,
+        names: &SpecNames<'s>,
+        proxy: &ProxySpec,
+        server: &ServerSpec,
+    ) -> Option<&'s HealthcheckSpec> {
         let name = server.check.healthcheck.as_ref()?;
-        let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
         let found = names.spec.sections.healthchecks.iter().find(|section| section.name.value == name.value);
-        let Some(section) = found else {
-            let message = format!("{head}healthcheck section '{}' not found.", name.value);
-            self.alert(name.span, Form::Parsing, message);
-            return None;
-        };
-        if !section.typed {
-            let message = format!("{head}healthcheck section '{}' has no type.", name.value);
-            self.alert(name.span, Form::Parsing, message);
+        if found.is_none() {
+            let head = server_head(proxy, server);
+            let message = format!(
+                "{head}parsing [{}]: healthcheck section '*healthcheck-{}' not found for server '{}'.",
+                self.place(server.span),
+                name.value,
+                server.name.value
+            );
+            // `default-server` may have said it, on another line.
+            let span = Some(name.span).filter(|span| (span.file, span.line) == (server.span.file, server.span.line));
+            self.alert(span.unwrap_or(server.span), Form::LatePlaced, message);
         }
-        let bufsize = buffer_size(&names.spec.global);
-        Some(Arc::new(self.check_of((proxy, &section.check), names, None, bufsize)))
+        found
     }
 
     /// `check-proto` has to fit what is checked with.
@@ -299,4 +320,15 @@ fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> 
 /// `tune.bufsize` as it is worked out.
 fn buffer_size(global: &GlobalSpec) -> usize {
     (global.tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16)
+}
+
+/// How HAProxy names a server in front of a message: the first one of a template by its template.
+pub(super) fn server_head(proxy: &ProxySpec, server: &ServerSpec) -> String {
+    let (backend, name) = (&proxy.name.value, &server.name.value);
+    let is_first =
+        proxy.servers.iter().find(|other| other.span == server.span).is_none_or(|first| first.name == server.name);
+    match name.get(..(server.name.span.end - server.name.span.start) as usize) {
+        Some(prefix) if is_first && prefix != name => format!("'server-template {backend}/{prefix}' : "),
+        _ => format!("'server {backend}/{name}' : "),
+    }
 }

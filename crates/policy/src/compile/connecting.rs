@@ -132,7 +132,7 @@ impl Compiler<'_> {
                 }
                 Err(error) => {
                     let message = format!("{head}{error}");
-                    self.alert_with_hint(field.format.span, Form::Parsing, message, error.hint());
+                    self.alert_with_hint(field.format.span, Form::Placed, message, error.hint());
                 }
             }
         }

@@ -7,6 +7,17 @@ use config::spec::{LogLevel, ProxyKind, ProxySpec, Spec};
 use std::time::Duration;
 
 impl Compiler<'_> {
+    /// Tells which `mailers` sections nobody sends mails by.
+    pub(super) fn unused_mailers(&mut self, spec: &Spec) {
+        let alerts = spec.proxies.iter().filter(|proxy| !proxy.disabled).map(|proxy| &proxy.email_alert);
+        let complete = alerts.filter(|alert| alert.from.is_some() && alert.to.is_some());
+        let used: Vec<&str> = complete.filter_map(|alert| Some(alert.mailers.as_ref()?.value.as_str())).collect();
+        for section in spec.sections.mailers.iter().filter(|section| !used.contains(&section.name.as_str())) {
+            let text = format!("Removing incomplete section 'mailers {}'.", section.name);
+            self.warn(Diagnostic::warning(section.span, text).with_form(Form::Bare));
+        }
+    }
+
     /// Which mails a proxy sends; `None`: none.
     pub(super) fn mail_alert(&mut self, spec: &Spec, written: &ProxySpec) -> Option<MailAlert> {
         let alert = &written.email_alert;

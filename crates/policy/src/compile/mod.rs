@@ -187,6 +187,7 @@ pub fn compile(
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
     compiler.missing_sinks();
+    compiler.unused_mailers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
         let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
@@ -360,6 +361,7 @@ impl<'a> Compiler<'a> {
             hard_stop_after: written.hard_stop_after.map(Duration::from_millis),
             spread_checks: written.checks.spread.unwrap_or(0),
             max_spread_checks: written.checks.longest_spread.map(Duration::from_millis),
+            checks_are_proxied: written.checks.proxied,
             grace: written.grace.map(Duration::from_millis),
             close_spread: written.lifetime.close_spread,
             logs: self.logs(&written.logs, spec),

@@ -7,7 +7,8 @@ use crate::sample::RulePlace;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{
-    AddressSpec, Family, HostSpec, NameserverSpec, PortSpec, ProxySpec, ResolversSpec, ServerSpec, SocketKind, Spec,
+    AddressSpec, Family, HostSpec, NameserverSpec, PortSpec, ProxyKind, ProxySpec, ResolversSpec, ServerSpec,
+    SocketKind, Spec,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -106,8 +107,9 @@ impl Compiler<'_> {
                 sections.len()
             }
             None => {
+                let kind = if proxy.kind == ProxyKind::Listen { "proxy" } else { "backend" };
                 let message = format!(
-                    "backend '{}', server '{}': unable to find required resolvers '{}'",
+                    "{kind} '{}', server '{}': unable to find required resolvers '{}'",
                     proxy.name.value, server.name.value, wanted.value
                 );
                 self.alert(wanted.span, Form::Bare, message);

@@ -15,10 +15,12 @@ impl Compiler<'_> {
                 let (Some(track), Some(own)) = (&server.check.track, place(proxies, index, &server.name.value)) else {
                     continue;
                 };
-                let head = format!("'server {}/{}' : ", written.name.value, server.name.value);
                 match self.leader(spec, proxies, own, &track.value) {
                     Ok(leader) => links.push((leader, own)),
-                    Err(message) => self.alert(server.span, Form::Parsing, format!("{head}{message}")),
+                    Err(message) => {
+                        let head = super::check::server_head(written, server);
+                        self.alert(server.span, Form::LatePlaced, format!("{head}{message}"));
+                    }
                 }
             }
         }

@@ -79,6 +79,8 @@ pub struct Global {
     pub spread_checks: u32,
     /// `max-spread-checks`.
     pub max_spread_checks: Option<Duration>,
+    /// `pp2-never-send-local`.
+    pub checks_are_proxied: bool,
     /// `grace`.
     pub grace: Option<Duration>,
     /// `close-spread-time`.

@@ -298,6 +298,61 @@ fn rules_of_named_defaults_are_looked_at_even_where_nobody_uses_them() {
     }
 }
 
+/// Sections of which something is found behind their lines, and what HAProxy 3.5 says about it; `{}` is the file.
+const FOUND_LATE: &[(&str, &[&str])] = &[
+    (
+        "backend b\n server s 127.0.0.1:80 healthcheck none",
+        &["[{}:7] : 'server b/s' : parsing [{}:7]: healthcheck section '*healthcheck-none' not found for server 's'."],
+    ),
+    (
+        "backend b\n default-server healthcheck none\n server-template s 1-2 127.0.0.1:80 check",
+        &[
+            "[{}:8] : 'server-template b/s' : parsing [{}:8]: healthcheck section '*healthcheck-none' not found for server \
+           's1'.",
+        ],
+    ),
+    (
+        "backend b\n server s1 127.0.0.1:80 track none/s\n server s2 127.0.0.1:80 track s",
+        &[
+            "[{}:7] : 'server b/s1' : unable to find required proxy 'none' for tracking.",
+            "[{}:8] : 'server b/s2' : unable to find required server 's' for tracking.",
+        ],
+    ),
+    (
+        "listen l\n bind 127.0.0.1:1\n server s 127.0.0.1:80 resolvers r\nbackend b\n server s 127.0.0.1:80 resolvers r",
+        &[
+            "proxy 'l', server 's': unable to find required resolvers 'r'",
+            "backend 'b', server 's': unable to find required resolvers 'r'",
+        ],
+    ),
+    (
+        "backend b\n server s 127.0.0.1:80 send-proxy-v2 set-proxy-v2-tlv-fmt(5) %[none]",
+        &["config : [{}:7] : 'server b/s' : failed to parse sample expression <none]> : unknown fetch method 'none'"],
+    ),
+    (
+        "mailers m\nmailers n\n mailer a 127.0.0.1:25\nbackend b\n email-alert mailers m\n email-alert from x\n email-alert to \
+         x\nbackend c\n disabled\n email-alert mailers n\n email-alert from x\n email-alert to x",
+        &["Removing incomplete section 'mailers n'."],
+    ),
+];
+
+#[test]
+fn what_is_found_behind_the_lines_is_told_as_haproxy_tells_it() {
+    let folder = Folder::new();
+    assert_eq!(DEFAULTS.lines().count(), 5, "numbers of lines stand above");
+    for (sections, expected) in FOUND_LATE {
+        let file = folder.write("late.cfg", &format!("{DEFAULTS}{sections}\n"));
+        let found = line(&format!("-c -f {file}"));
+        let first = found.stderr.lines().filter(|line| line.starts_with('[') && !line.contains("config : Error(s)"));
+        let told: Vec<&str> = first.filter_map(|line| Some(line.split_once(") : ")?.1)).collect();
+        for expected in *expected {
+            let expected = expected.replace("{}", &file);
+            assert!(told.contains(&expected.as_str()), "{expected}\n{}", found.stderr);
+        }
+        assert!(!found.stderr.contains("section 'mailers m'"), "{}", found.stderr);
+    }
+}
+
 /// In the words of HAProxy 3.5.
 #[test]
 fn rules_of_both_sides_may_ask_for_their_backend_but_for_no_server() {

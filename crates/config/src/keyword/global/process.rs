@@ -80,7 +80,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "{ on | off }",
         "Ignore QUIC clients whose source port is below 1024.",
     ),
-    not_yet("pp2-never-send-local", "", "Send the client's addresses with PROXY v2 even where there is no client."),
+    supported(
+        "pp2-never-send-local",
+        "",
+        "PROXY v2 headers of health checks have the check's own addresses, as if it were a client.",
+        pp2_never_send_local,
+    ),
     tuning("quick-exit", "", "Leave without giving memory back first; Weir always does."),
     tuning(
         "no-memory-trimming",
@@ -150,6 +155,12 @@ fn daemon(context: &mut GlobalContext<'_>, line: &Line) {
 fn quiet(context: &mut GlobalContext<'_>, line: &Line) {
     if flag(context, line) {
         context.spec.quiet = true;
+    }
+}
+
+fn pp2_never_send_local(context: &mut GlobalContext<'_>, line: &Line) {
+    if flag(context, line) {
+        context.spec.checks.proxied = true;
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::address::{self, AddressRules};
-use crate::diagnostic::{Diagnostic, Form};
+use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::Line;
-use crate::keyword::argument::milliseconds;
 use crate::keyword::is_name_character;
 use crate::span::Spanned;
 use crate::spec::MailersSpec;
+use crate::units::{self, TimeError};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
@@ -56,10 +56,28 @@ fn mailer(context: &mut SectionContext<'_>, line: &Line) {
 }
 
 fn timeout(context: &mut SectionContext<'_>, line: &Line) {
-    let missing = "'timeout mail' expects <time> as argument.";
-    let unexpected = "unexpected character '%c' in argument to <timeout mail>.";
-    let value = milliseconds(line.words.get(2), line, "timeout mail", missing, unexpected, &mut context.report);
-    if let (Some(value), Some(section)) = (value.filter(|value| *value > 0), context.content.mailers.last_mut()) {
-        section.timeout = value;
-    }
+    let Some(word) = line.words.get(2) else {
+        return context.report.alert(line.span(2), "'timeout mail' expects <time> as argument.");
+    };
+    let error = match units::milliseconds(&word.text) {
+        Ok(time) => {
+            if let Some(warning) = time.leftover_warning(&word.text) {
+                context.report.late(Severity::Warning, word.span, warning);
+            }
+            if let Some(section) = context.content.mailers.last_mut().filter(|_| time.value > 0) {
+                section.timeout = time.value;
+            }
+            return;
+        }
+        Err(error) => error,
+    };
+    let message = match error {
+        TimeError::Unexpected(found) => format!("unexpected character '{found}' in argument to <timeout mail>."),
+        TimeError::Empty | TimeError::Overflow => format!(
+            "timer overflow in argument <{}> to <timeout mail>, maximum value is 2147483647 ms (~24.8 days).",
+            word.text
+        ),
+    };
+    let diagnostic = Diagnostic::alert(word.span, message).with_form(Form::ParsingTight).with_hint(error.hint());
+    context.report.push(diagnostic);
 }

@@ -131,7 +131,7 @@ fn down_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
 /// A time between two checks, milliseconds, more than none. HAProxy names `agent-inter` for all of them where a unit is
 /// wrong.
 pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
-    let (name, server) = (&keyword.text, context.name.unwrap_or_default());
+    let (name, server) = (&keyword.text, context.shown_name());
     let Some(word) = value else {
         context.error(keyword.span, format!("'{name}' expects a delay as argument.."));
         return None;
@@ -238,7 +238,7 @@ pub(super) fn finish(context: &mut ServerContext<'_>, line: Span) {
     }
     let agent = &context.draft.check.agent;
     if agent.enabled && agent.port == 0 {
-        let name = context.name.unwrap_or_default();
+        let name = context.shown_name();
         context.error(line, format!("server {name} does not have agent port. Agent check has been disabled."));
     }
 }

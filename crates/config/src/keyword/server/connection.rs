@@ -139,7 +139,7 @@ fn idle_ping(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
     match units::milliseconds(&word.text) {
         Ok(_) => {}
         Err(error) => {
-            let server = context.name.unwrap_or_default();
+            let server = context.shown_name();
             let message = match error {
                 TimeError::Unexpected(found) => {
                     format!("unexpected character '{found}' in 'idle-ping' argument of server {server}..")

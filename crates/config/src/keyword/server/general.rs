@@ -118,7 +118,7 @@ fn weight(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>)
     match context.number(keyword, value) {
         weight @ 0..=256 => context.draft.weight = u32::try_from(weight).unwrap_or_default(),
         weight => {
-            let name = context.name.unwrap_or_default();
+            let name = context.shown_name();
             let message = format!("weight of server {name} is not within 0 and 256 ({weight})..");
             context.error(value.map_or(keyword.span, |word| word.span), message);
         }
@@ -212,7 +212,7 @@ fn hash_key(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
 }
 
 fn slowstart(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
-    let name = context.name.unwrap_or_default();
+    let name = context.shown_name();
     let Some(word) = value else {
         let message = "'slowstart' expects <value> as argument.";
         return context.error(keyword.span, message);

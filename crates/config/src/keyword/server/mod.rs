@@ -103,6 +103,11 @@ impl<'a> ServerContext<'a> {
         Self { draft, name, arguments: &[], environment, problems: Vec::new(), not_yet: Vec::new() }
     }
 
+    /// The server's name as HAProxy's sentences have it; of a `default-server` line it is nothing.
+    pub(crate) fn shown_name(&self) -> &'a str {
+        self.name.unwrap_or("(null)")
+    }
+
     /// A form of an option that is known and not supported.
     fn not_yet(&mut self, form: impl Into<String>, span: Span) {
         self.not_yet.push((form.into(), span));

@@ -68,11 +68,15 @@ fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
 
 fn field(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let name = &keyword.text;
-    let kind = name.split_once('(').and_then(|(_, rest)| rest.split(')').next()).unwrap_or_default();
-    let number = match kind.strip_prefix("0x").or_else(|| kind.strip_prefix("0X")) {
-        Some(digits) => i64::from_str_radix(digits, 16),
-        None => kind.parse(),
-    };
+    // Without a type it is 0.
+    let kind = name.split_once('(').map_or("0)", |(_, rest)| rest);
+    let hexadecimal = kind.strip_prefix("0x").or_else(|| kind.strip_prefix("0X"));
+    let (digits, base) = hexadecimal.map_or((kind, 10), |digits| (digits, 16));
+    let end = digits.find(|found: char| !found.is_digit(base)).unwrap_or(digits.len());
+    let number = i64::from_str_radix(&digits[..end], base);
+    if number.is_ok() && !digits[end..].starts_with(')') {
+        return context.error(keyword.span, format!("'{name}' : expects set-proxy-v2-tlv(<TLV ID>)."));
+    }
     match number.map(u8::try_from) {
         Err(_) => context.error(keyword.span, format!("'{name}' : could not convert TLV ID.")),
         Ok(Err(_)) => context.error(keyword.span, format!("'{name}' : the maximum allowed TLV ID is 255.")),
