@@ -28,7 +28,6 @@ use crate::stream::http::Client;
 use crate::stream::private::Asked;
 use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refused};
 use crate::stream::request::{Next, head_limits};
-use crate::stream::rules::Progress;
 use crate::stream::screening::{missed, screen, screens};
 use crate::stream::{
     conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
@@ -48,10 +47,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return rt::boxed(missed(session, client, facts, missing)).await;
     }
-    if let Some(ruled) = ruling::rules_of(session, client, &facts, proxy, Progress::default())
-        && let Err(over) = rt::boxed(ruling::obey(session, client, &facts, proxy, ruled)).await
-    {
-        return rt::boxed(ruling::end(session, client, facts, over)).await;
+    if let Err(over) = ruling::rule(session, client, &facts, proxy).await {
+        return ruling::end(session, client, facts, over).await;
     }
     let chosen = facts.borrow().backend;
     // A session that came in TCP mode may have its backend already.
@@ -90,10 +87,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(missed(session, client, facts, missing)).await;
     }
     if backend_proxy.index != proxy.index
-        && let Some(ruled) = ruling::rules_of(session, client, &facts, backend_proxy, Progress::default())
-        && let Err(over) = rt::boxed(ruling::obey(session, client, &facts, backend_proxy, ruled)).await
+        && let Err(over) = ruling::rule(session, client, &facts, backend_proxy).await
     {
-        return rt::boxed(ruling::end(session, client, facts, over)).await;
+        return ruling::end(session, client, facts, over).await;
     }
     forwarded::add(session, &client.stream, backend_proxy, &facts);
     if let Some(name) = &backend_proxy.http.send_name_header {
@@ -222,7 +218,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 if remains.nothing_sent && status > 0 {
                     facts.borrow_mut().status = i32::from(status);
                     if page {
-                        let text = ending.and_then(|ending| ending.page);
+                        let text = ending.and_then(|ending| ending.text);
                         let answer = (session, client, facts, status, text, up);
                         return rt::boxed_with(answer, |(session, client, facts, status, text, up)| async move {
                             fail_with(session, client, facts, status, text, up).await
@@ -388,11 +384,17 @@ pub fn start_body(
         if splice {
             up.splice();
         }
-    } else if client.input.is_empty() {
-        // Whoever waits for a server holds no buffer.
-        client.input = Buffer::empty();
+    } else {
+        release_input(client);
     }
     Ok(())
+}
+
+/// Whoever waits for a server, or for a client to take an answer, holds no buffer.
+pub fn release_input(client: &mut Client) {
+    if client.input.is_empty() {
+        client.input = Buffer::empty();
+    }
 }
 
 /// Whether one of both sides wants a direction spliced.

@@ -167,7 +167,7 @@ pub struct Exchange<'a> {
     reusable: bool,
     keep_client: bool,
     /// What a rule puts in the place of the server's answer.
-    ending: Option<Box<Ending>>,
+    ending: Option<Box<Ending<'static>>>,
 }
 
 const fn failed<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
@@ -265,7 +265,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// What a rule puts in the place of the server's answer.
-    pub fn take_ending(&mut self) -> Option<Box<Ending>> {
+    pub fn take_ending(&mut self) -> Option<Box<Ending<'static>>> {
         self.ending.take()
     }
 

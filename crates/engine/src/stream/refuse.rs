@@ -1,12 +1,12 @@
 //! Answers that Weir gives in a server's place: to what was no request, and to requests that could not be served. Must
 //! never decide that something went wrong: whoever calls did.
 
-use std::borrow::Cow;
 use std::task::Poll;
 
 use config::spec::CloseMode;
 use conn::flow::{Flow, Moved, Step};
 use policy::program::{Proxy, Server};
+use policy::rule::Reply;
 use wire::http::{Head, Version};
 
 use crate::facts::{Cause, Facts, Outcome};
@@ -36,16 +36,20 @@ pub async fn refuse(session: &Session, client: &mut Client, facts: SharedFacts, 
 /// Writes a page to the client; its last bytes wait for the connection's end, where that follows at once. False: the client
 /// does not take it.
 pub async fn send_page(session: &Session, client: &mut Client, page: &[u8], then_closes: bool) -> bool {
-    let deadline = session.proxy().timeouts.client.map(|limit| rt::now() + limit);
     let mut sent = 0;
-    client.timer.arm(deadline);
+    let mut armed = false;
     std::future::poll_fn(|cx| {
         while sent < page.len() {
             match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], then_closes) {
                 Poll::Ready(Ok(written)) => sent += written,
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
-                Poll::Pending if client.timer.poll_expired(cx).is_ready() => return Poll::Ready(false),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if !armed {
+                        armed = true;
+                        client.timer.arm(session.proxy().timeouts.client.map(|limit| rt::now() + limit));
+                    }
+                    return client.timer.poll_expired(cx).map(|()| false);
+                }
             }
         }
         Poll::Ready(true)
@@ -77,37 +81,67 @@ pub async fn fail_with(
     client: &mut Client,
     facts: SharedFacts,
     status: u16,
-    text: Option<Vec<u8>>,
+    text: Option<Reply<'_>>,
     up: Flow,
 ) -> Next {
-    filter::tell(facts.borrow().filters.as_ref(), filter::Event::Replied(status));
-    let answer = {
-        let facts = facts.borrow();
-        let by_client = matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout);
-        let keep = !by_client && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
-        let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
-        let target = if i32::from(status) == REDIRECT { server(proxy, &facts) } else { None };
-        let redirect = target.and_then(|server| redirect::page(server, &facts.request));
-        let view = View::request(session, &client.stream, &facts);
-        let page = match (redirect, text) {
-            (Some(redirect), _) => Cow::Owned(redirect),
-            (None, Some(text)) => Cow::Owned(text),
-            (None, None) => page::of(view, status),
-        };
-        page::to_stream(session, &facts, page, keep)
-    };
+    let read = up.source_ended();
+    match answer(session, client, facts, (status, text), read).await {
+        Next::Again if !drain(session, client, up).await => Next::Linger,
+        next => next,
+    }
+}
+
+/// The answer itself. `read`: there is no more to read of the request.
+pub async fn answer(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    (status, text): (u16, Option<Reply<'_>>),
+    read: bool,
+) -> Next {
+    let answer = prepare(session, client, &facts.borrow(), status, text);
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
-    let closes = !answer.keep && up.source_ended() && client.input.is_empty() && client.stream.is_quiet();
+    let closes = !answer.keep && read && client.input.is_empty() && client.stream.is_quiet();
     let sent = send_page(session, client, &answer.bytes, closes).await;
-    let by_client = matches!(facts.borrow().outcome.cause, Cause::Client | Cause::ClientTimeout);
-    if sent && !by_client {
-        facts.borrow_mut().bytes_out += answer.bytes.len() as u64;
+    {
+        let facts = &mut *facts.borrow_mut();
+        if sent && !is_of_client(facts) {
+            facts.bytes_out += answer.bytes.len() as u64;
+        }
     }
     conclude::conclude(session, facts);
-    if !sent || answer.bytes.is_empty() || (closes && client.stream.is_quiet()) {
+    let (keep, empty) = (answer.keep, answer.bytes.is_empty());
+    answer.end(session);
+    if !sent || empty || (closes && client.stream.is_quiet()) {
         return Next::Close;
     }
-    if answer.keep && drain(session, client, up).await { Next::Again } else { Next::Linger }
+    if keep { Next::Again } else { Next::Linger }
+}
+
+/// What the client gets.
+fn prepare<'t>(
+    session: &'t Session,
+    client: &Client,
+    facts: &Facts,
+    status: u16,
+    text: Option<Reply<'t>>,
+) -> page::Answer<'t> {
+    filter::tell(facts.filters.as_ref(), filter::Event::Replied(status));
+    let keep = !is_of_client(facts) && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
+    let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
+    let target = if i32::from(status) == REDIRECT { server(proxy, facts) } else { None };
+    let redirect = target.and_then(|server| redirect::page(server, &facts.request));
+    let reply = match (redirect, text) {
+        (Some(redirect), _) => Reply::new(redirect),
+        (None, Some(text)) => text,
+        (None, None) => page::of(session, View::request(session, &client.stream, facts), status),
+    };
+    page::to_stream(session, facts, reply, keep)
+}
+
+/// Whether the client has ended it.
+fn is_of_client(facts: &Facts) -> bool {
+    matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout)
 }
 
 /// The server that the request got.

@@ -271,7 +271,7 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> 
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         let status = if fails { 503 } else { 200 };
-        page::answer(view, status, keeps_client(session, request) && body.is_some())
+        page::answer(session, view, status, keeps_client(session, request) && body.is_some())
     };
     tally::monitored(session);
     session.end(facts);

@@ -136,7 +136,7 @@ struct Course<'s, 'r> {
     session: &'s Session,
     rules: &'r [Rule],
     progress: Progress,
-    /// What a format has given.
+    /// What a format has given; the worker's memory, once there is one.
     text: Vec<u8>,
     /// What a rule asks for is waited for.
     waits: bool,
@@ -146,20 +146,24 @@ struct Course<'s, 'r> {
 
 impl Drop for Course<'_, '_> {
     fn drop(&mut self) {
-        self.session.worker.keep_text(std::mem::take(&mut self.text));
+        if self.text.capacity() > 0 {
+            self.session.worker.keep_text(std::mem::take(&mut self.text));
+        }
     }
 }
 
 impl<'s, 'r> Course<'s, 'r> {
     fn new(session: &'s Session, rules: &'r [Rule]) -> Self {
-        Self {
-            session,
-            rules,
-            progress: Progress::default(),
-            text: session.worker.take_text(),
-            waits: false,
-            of_stream: true,
+        Self { session, rules, progress: Progress::default(), text: Vec::new(), waits: false, of_stream: true }
+    }
+
+    /// Empty memory for text.
+    fn text(&mut self) -> &mut Vec<u8> {
+        if self.text.capacity() == 0 {
+            self.text = self.session.worker.take_text();
         }
+        self.text.clear();
+        &mut self.text
     }
 
     /// Goes on until somebody else has to do something.
@@ -230,10 +234,9 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// What an action asks for. `None`: nothing more, it has been done.
     fn take(&mut self, action: &'r Action, context: &Context<'_>, view: View<'_>) -> Option<Step<'r>> {
-        let text = &mut self.text;
         let effect = match action {
             Action::Edit(edit) => {
-                text.clear();
+                let text = self.text();
                 if let Some(format) = edit.format() {
                     format.render_in(context, text);
                 }
@@ -249,7 +252,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 return None;
             }
             Action::FormatVariable(variable, condition, format) => {
-                text.clear();
+                let text = self.text();
                 format.render_in(context, text);
                 condition.set(context, variable, context.copy(text).map(Value::Str));
                 return None;
@@ -259,7 +262,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 return None;
             }
             Action::ChangeList(change) => {
-                change.perform(context, text);
+                change.perform(context, self.text());
                 return None;
             }
             Action::Capture { of_request, index, expression } => {

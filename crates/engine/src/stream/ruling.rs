@@ -4,13 +4,14 @@ use conn::flow::{Flow, Trailers};
 use policy::program::Proxy;
 use policy::rule::Wait;
 
+use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::buffering::Missing;
-use crate::stream::dispatch::{cut, start_body};
+use crate::stream::dispatch::{cut, release_input, start_body};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
-use crate::stream::refuse::{fail_with, finish, refuse};
+use crate::stream::refuse::{self, fail_with, finish, refuse};
 use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
 use crate::stream::screening::missed;
@@ -18,23 +19,40 @@ use crate::stream::waiting;
 use crate::worker::SharedFacts;
 
 /// What the rules of a proxy make of a request that does not just go on.
-pub enum Ruled<'r> {
+enum Ruled<'r> {
     /// It ends.
-    Ends(Ending),
+    Ends(Ending<'r>),
     /// It waits, and the rules go on from there.
     Waits(&'r Wait, Progress),
 }
 
 /// Why a request does not go on.
-pub enum Over {
+pub enum Over<'r> {
     /// A rule has ended it.
-    Ended(Ending),
+    Ended(Ending<'r>),
     /// What it waited for did not come.
     Missed(Missing),
 }
 
-/// Runs the `http-request` rules of a proxy from where they are. `None`: the request goes on.
-pub fn rules_of<'r>(
+/// Runs the `http-request` rules of a proxy over a request, which waits as often as they say so.
+///
+/// # Errors
+/// The request ends here.
+pub async fn rule<'r>(
+    session: &Session,
+    client: &mut Client,
+    facts: &SharedFacts,
+    proxy: &'r Proxy,
+) -> Result<(), Over<'r>> {
+    match rules_of(session, client, facts, proxy, Progress::default()) {
+        None => Ok(()),
+        Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
+        Some(Ruled::Waits(wait, progress)) => rt::boxed(obey(session, client, facts, proxy, (wait, progress))).await,
+    }
+}
+
+/// Runs the rules from where they are. `None`: the request goes on.
+fn rules_of<'r>(
     session: &Session,
     client: &Client,
     facts: &SharedFacts,
@@ -57,54 +75,40 @@ pub fn rules_of<'r>(
 }
 
 /// Lets a request wait as often as its rules say so, and runs the rest of them.
-///
-/// # Errors
-/// The request ends here.
-pub async fn obey(
+async fn obey<'r>(
     session: &Session,
     client: &mut Client,
     facts: &SharedFacts,
-    proxy: &Proxy,
-    mut ruled: Ruled<'_>,
-) -> Result<(), Over> {
+    proxy: &'r Proxy,
+    (mut wait, mut progress): (&'r Wait, Progress),
+) -> Result<(), Over<'r>> {
     loop {
-        match ruled {
-            Ruled::Ends(ending) => return Err(Over::Ended(ending)),
-            Ruled::Waits(wait, progress) => {
-                if let Err(missed) = waiting::wait(session, client, facts, wait).await {
-                    facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
-                    return Err(Over::Missed(missed));
-                }
-                match rules_of(session, client, facts, proxy, progress) {
-                    Some(further) => ruled = further,
-                    None => return Ok(()),
-                }
-            }
+        if let Err(missed) = waiting::wait(session, client, facts, wait).await {
+            facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
+            return Err(Over::Missed(missed));
+        }
+        match rules_of(session, client, facts, proxy, progress) {
+            None => return Ok(()),
+            Some(Ruled::Ends(ending)) => return Err(Over::Ended(ending)),
+            Some(Ruled::Waits(further, from)) => (wait, progress) = (further, from),
         }
     }
 }
 
-/// Answers a request that does not go on, or ends its connection.
-pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over) -> Next {
+/// Answers a request that does not go on, or ends its connection. Most have no body and are answered at once; the future
+/// has no room for others, they get their own.
+pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>) -> Next {
     let ending = match over {
         Over::Ended(ending) => ending,
-        Over::Missed(missing) => return missed(session, client, facts, missing).await,
+        Over::Missed(missing) => return rt::boxed(missed(session, client, facts, missing)).await,
     };
-    {
-        let facts = &mut *facts.borrow_mut();
-        (facts.denied, facts.failed) = (ending.denied, ending.failed);
-        let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
-        facts.blamed = ending.challenged || ending.denied && answers;
-        if ending.failed {
-            facts.timings.request = None;
-        }
-    }
+    let has_body = note(&mut facts.borrow_mut(), &ending);
     match ending.manner {
         Manner::Prompt => {}
         Manner::Late => {
             let backend = facts.borrow().backend;
             let proxy = backend.map_or(session.proxy(), |index| session.worker.proxy(index));
-            waiting::tarpit(client, &facts, proxy).await;
+            rt::boxed(waiting::tarpit(client, &facts, proxy)).await;
         }
         Manner::Never => return cut(session, facts, ending.outcome),
         Manner::Silent(hops) => {
@@ -114,9 +118,29 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
         }
     }
     finish(&facts, ending.outcome, i32::from(ending.status));
+    if has_body {
+        return rt::boxed(end_with_body(session, client, facts, ending)).await;
+    }
+    release_input(client);
+    refuse::answer(session, client, facts, (ending.status, ending.text), true).await
+}
+
+/// Notes how a request ends. Tells whether it has a body.
+fn note(facts: &mut Facts, ending: &Ending<'_>) -> bool {
+    (facts.denied, facts.failed) = (ending.denied, ending.failed);
+    let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
+    facts.blamed = ending.challenged || ending.denied && answers;
+    if ending.failed {
+        facts.timings.request = None;
+    }
+    facts.request.framing.has_body()
+}
+
+/// Answers a request whose body may still be on its way.
+async fn end_with_body(session: &Session, client: &mut Client, facts: SharedFacts, ending: Ending<'_>) -> Next {
     let mut body = Flow::idle();
     match start_body(client, &facts, false, Trailers::Pass, &mut body) {
-        Ok(()) => fail_with(session, client, facts, ending.status, ending.page, body).await,
+        Ok(()) => fail_with(session, client, facts, ending.status, ending.text, body).await,
         Err(_) => refuse(session, client, facts, 400).await,
     }
 }

@@ -2,19 +2,20 @@
 
 use super::Compiler;
 use crate::program::{ErrorPages, Page};
-use crate::rule::{Parsing, RuleError, Words, error_answer};
+use crate::rule::{Parsing, Reply, RuleError, Words, error_answer};
 use crate::sample::Place;
 use config::diagnostic::Form;
 use config::keyword::rule::HTTP_REQUEST;
 use config::spec::{ErrorAnswerSpec, ProxySpec, Spec};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 impl Compiler<'_> {
     /// A proxy's pages.
     pub(super) fn pages(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> ErrorPages {
         let mut pages = ErrorPages::new();
         for file in &written.error_files {
-            pages.set(file.status, Page::Text(file.content.as_slice().into()));
+            pages.set(file.status, Page::Text(Arc::new(Reply::new(file.content.clone()))));
         }
         for answer in &written.error_answers {
             let page = self.described(spec, index, written, answer);

@@ -15,6 +15,7 @@ pub enum Side {
 }
 
 impl Side {
+    #[inline]
     fn part(self, text: &[u8], length: usize) -> &[u8] {
         match self {
             Self::Start => &text[..length],
@@ -67,7 +68,17 @@ impl Affixes {
     }
 
     /// The place of the one that counts, and its length.
+    #[inline]
     pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
+        if let [length] = *self.lengths {
+            let part = (length <= text.len()).then(|| self.side.part(text, length))?;
+            return Some((self.texts.find(part, texts, alive)?, length));
+        }
+        self.find_among(text, texts, alive)
+    }
+
+    /// Of several lengths.
+    fn find_among(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         let seen = if self.lengths.len() > FEW { self.marks.see(self.side, &self.texts, text) } else { Seen::ALL };
         let longest = self.lengths.partition_point(|length| *length > text.len());
         let fitting = self.lengths[longest..].iter().filter(|length| seen.may_have(**length));

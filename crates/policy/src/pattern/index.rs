@@ -65,6 +65,7 @@ impl Form {
         }
     }
 
+    #[inline]
     fn equal(self, key: &[u8], text: &[u8]) -> bool {
         match self {
             Self::Exact => key == text,
@@ -87,13 +88,15 @@ pub struct Whole {
     form: Form,
     key: Key,
     places: HashTable<PatternIndex>,
+    /// The only text, while there is but one: comparing costs less than hashing.
+    only: Option<PatternIndex>,
     same: Same,
 }
 
 impl Whole {
     /// None yet.
     pub fn new(form: Form, key: Key) -> Self {
-        Self { form, key, places: HashTable::new(), same: Same::default() }
+        Self { form, key, places: HashTable::new(), only: None, same: Same::default() }
     }
 
     /// Makes room for so many.
@@ -109,6 +112,7 @@ impl Whole {
         match self.places.find(hash, |known| form.same(texts.key(*known), key)) {
             Some(first) => self.same.add(*first, at),
             None => {
+                self.only = self.places.is_empty().then_some(at);
                 self.places.insert_unique(hash, at, |at| form.hash(with, texts.key(*at)));
             }
         }
@@ -117,6 +121,13 @@ impl Whole {
     /// The place of that text. Where case counts for nothing it has to be in lower case.
     #[inline]
     pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<PatternIndex> {
+        if let Some(only) = self.only {
+            return if self.form.equal(texts.key(only), text) { self.same.first(only, alive) } else { None };
+        }
+        self.find_by_hash(text, texts, alive)
+    }
+
+    fn find_by_hash(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<PatternIndex> {
         if self.places.is_empty() {
             return None;
         }

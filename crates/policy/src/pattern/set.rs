@@ -25,6 +25,8 @@ pub struct Hit {
 pub struct PatternSet {
     method: Method,
     ignore_case: bool,
+    /// Texts are compared as they are.
+    takes_text: bool,
     patterns: Patterns,
 }
 
@@ -58,7 +60,9 @@ impl PatternSet {
             Method::Reg => Patterns::Regexes(Regexes::new(ignore_case)),
             Method::Sub | Method::Dir | Method::Dom => Patterns::Parts(Parts::new(method, ignore_case)),
         };
-        Self { method, ignore_case, patterns }
+        let lowers = ignore_case && matches!(patterns, Patterns::Whole(_) | Patterns::Affixes(_));
+        let takes_text = method.input() == Some(Type::Str) && !lowers;
+        Self { method, ignore_case, takes_text, patterns }
     }
 
     /// The method.
@@ -147,7 +151,15 @@ impl PatternSet {
     }
 
     /// A sample as the method compares it: `None` when it cannot.
+    #[inline]
     pub fn prepare<'a>(&self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
+        match value {
+            Value::Str(_) if self.takes_text => Some(value),
+            _ => self.convert(context, value),
+        }
+    }
+
+    fn convert<'a>(&self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
         let value = match self.method.input() {
             Some(wanted) if !fits(value.kind(), wanted) => cast(value.kind(), wanted)?(context, value)?,
             _ => value,

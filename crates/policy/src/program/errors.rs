@@ -1,7 +1,8 @@
 //! The answers that Weir gives itself when it has none from a server, as a proxy has them: the files of `errorfile` and
 //! what `http-error` describes. What no proxy has is HAProxy's page. Must never put an answer together.
 
-use crate::rule::Answer;
+use crate::rule::{Answer, Reply};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use wire::http::error_pages::PAGES;
 
@@ -9,7 +10,7 @@ use wire::http::error_pages::PAGES;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Page {
     /// A whole answer, sent as it is. Empty: nothing is sent, the connection is only closed.
-    Text(Arc<[u8]>),
+    Text(Arc<Reply<'static>>),
     /// An answer that is put together for each request.
     Described(Arc<Answer>),
 }
@@ -22,8 +23,8 @@ pub struct ErrorPages {
 }
 
 /// HAProxy's, by status.
-static STANDARD: LazyLock<Vec<(u16, Vec<u8>)>> =
-    LazyLock::new(|| PAGES.iter().map(|page| (page.status, page.message())).collect());
+static STANDARD: LazyLock<Vec<(u16, Reply<'static>)>> =
+    LazyLock::new(|| PAGES.iter().map(|page| (page.status, Reply::new(page.message()))).collect());
 
 impl ErrorPages {
     /// No pages at all.
@@ -48,14 +49,15 @@ impl ErrorPages {
     /// The page for what is no request, or is none yet: a whole answer, that of a file if there is one.
     pub fn page(&self, status: u16) -> &[u8] {
         match self.own(status) {
-            Some(Page::Text(text)) => text,
-            _ => Self::standard(status),
+            Some(Page::Text(page)) => &page.text,
+            _ => &Self::standard(status).text,
         }
     }
 
     /// HAProxy's page for a status; a status without one gets that of 500.
-    pub fn standard(status: u16) -> &'static [u8] {
+    pub fn standard(status: u16) -> &'static Reply<'static> {
+        static NONE: Reply<'static> = Reply { text: Cow::Borrowed(b""), head: None };
         let find = |status: u16| STANDARD.binary_search_by_key(&status, |page| page.0).ok();
-        find(status).or_else(|| find(500)).map_or(&[], |at| &STANDARD[at].1)
+        find(status).or_else(|| find(500)).map_or(&NONE, |at| &STANDARD[at].1)
     }
 }

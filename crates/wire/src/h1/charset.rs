@@ -112,7 +112,7 @@ pub(super) fn copy_target(from: &[u8], to: &mut [u8]) -> usize {
 #[inline]
 fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl Fn(u8) -> bool) -> usize {
     let mut count = 0;
-    for (source, target) in from.as_chunks::<16>().0.iter().zip(to.as_chunks_mut::<16>().0) {
+    while let (Some(source), Some(target)) = (from[count..].first_chunk::<16>(), to[count..].first_chunk_mut::<16>()) {
         *target = *source;
         let both = u128::from_le_bytes(*source);
         let (low, high) = (stops(both as u64), stops((both >> 64) as u64));

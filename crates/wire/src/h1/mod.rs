@@ -3,6 +3,7 @@
 //!
 //! Bytes of a head that was received are never sent on: every line is rebuilt.
 
+mod canonical;
 mod charset;
 mod chunk;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod settle;
 mod spelling;
 mod target;
 
+pub use canonical::{canonical_head, is_canonical_value};
 pub use chunk::{ChunkDecoder, ChunkState, Decoded, LAST_CHUNK, chunk_header};
 pub use encode::{ConnectionLine, Edits, Output, Overflow, encode_request, encode_response, encode_trailers};
 pub use error::{ChunkError, RequestError, ResponseError, Violation};

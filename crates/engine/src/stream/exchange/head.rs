@@ -200,7 +200,7 @@ impl Exchange<'_> {
     }
 
     /// What the rules put in an answer's place, or that there is none.
-    fn replace_answer(&mut self, ending: Box<Ending>) -> End {
+    fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
             // What the system does not let happen quietly happens all the same.
             let _ = self.client.stream.forget(hops);

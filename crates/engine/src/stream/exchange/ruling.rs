@@ -50,7 +50,7 @@ pub(super) enum Ruled {
     /// It goes on.
     Passes,
     /// Something takes its place, or nothing does.
-    Ends(Box<Ending>),
+    Ends(Box<Ending<'static>>),
     /// It is too early to tell.
     Waits,
     /// Its body has not come in time.
@@ -108,7 +108,7 @@ impl Exchange<'_> {
     }
 
     /// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
-    fn expose(&self) -> Option<Box<Ending>> {
+    fn expose(&self) -> Option<Box<Ending<'static>>> {
         let facts = &mut *self.facts.borrow_mut();
         let worker = &self.session.worker;
         let proxy = worker.proxy(facts.backend?);
@@ -184,8 +184,8 @@ impl Exchange<'_> {
         }
     }
 
-    fn end(view: View<'_>, ended: &Final) -> Box<Ending> {
-        Box::new(ending(view, ended))
+    fn end(view: View<'_>, ended: &Final) -> Box<Ending<'static>> {
+        Box::new(ending(view, ended).into_owned())
     }
 
     /// What a rule makes the answer wait for.

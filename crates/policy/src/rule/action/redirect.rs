@@ -1,6 +1,7 @@
 //! `redirect`: what a client is sent to (configuration manual, section 4.2). Must never decide that it is.
 
 use crate::log_format::LogFormat;
+use crate::rule::Reply;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::Context;
 use config::document::Word;
@@ -25,6 +26,8 @@ pub struct Redirect {
     pub ignore_empty: bool,
     /// `set-cookie` and its kin: the value of the field, without its attributes, and whether the cookie is cleared.
     pub cookie: Option<(Text, bool)>,
+    /// What it says, where that is the same for every client.
+    pub written: Option<Reply<'static>>,
 }
 
 /// What the text of a redirect is.
@@ -52,6 +55,14 @@ impl Text {
         Self::Literal(to_bytes(&word.text).into_owned().into())
     }
 
+    /// The text, when it is always the same.
+    pub fn constant(&self) -> Option<&[u8]> {
+        match self {
+            Self::Literal(bytes) => Some(bytes),
+            Self::Format(format) => format.constant(),
+        }
+    }
+
     /// Appends it.
     pub fn render_in(&self, context: &Context<'_>, out: &mut Vec<u8>) {
         match self {
@@ -66,6 +77,9 @@ impl Redirect {
     pub fn is_void(&self, context: &Context<'_>) -> bool {
         if !self.ignore_empty || self.kind != RedirectKind::Location {
             return false;
+        }
+        if let Some(to) = self.to.constant() {
+            return to.is_empty();
         }
         let mut to = Vec::new();
         self.to.render_in(context, &mut to);
@@ -89,6 +103,7 @@ pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, formats: bool) 
         keep_query: false,
         ignore_empty: false,
         cookie: None,
+        written: None,
     };
     while let Some(word) = words.take() {
         let name = word.text.as_str();
@@ -114,7 +129,9 @@ pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, formats: bool) 
     if kind != RedirectKind::Location && !parsing.is_request() {
         return Err(RuleError::new("response only supports redirect type 'location'"));
     }
-    Ok(Redirect { kind, to, ..redirect })
+    redirect = Redirect { kind, to, ..redirect };
+    redirect.written = redirect.written_once();
+    Ok(redirect)
 }
 
 fn code(word: &Word) -> Result<u16, RuleError> {

@@ -2,7 +2,9 @@
 
 use crate::log_format::{LogFormat, Purpose};
 use crate::program::Page;
+use crate::rule::Reply;
 use crate::rule::parse::{Parsing, RuleError, Words};
+use config::document::Word;
 use config::keyword::error_page_fault;
 use config::text::{from_bytes, to_bytes};
 use std::sync::Arc;
@@ -28,7 +30,9 @@ pub enum Body {
     /// Nothing.
     Empty,
     /// A page of a file, fields included (`errorfile`, `errorfiles`).
-    Page(Arc<[u8]>),
+    Page(Arc<Reply<'static>>),
+    /// All of the answer, fields included, and how long its body is: it says the same to every client.
+    Written(Reply<'static>, usize),
     /// `string` and `file`.
     Bytes(Box<[u8]>),
     /// `lf-string` and `lf-file`.
@@ -116,7 +120,7 @@ fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written
                 words.take();
                 let name = words.expect("'hdr' expects <name> and <value> as arguments")?;
                 let format = words.expect("'hdr' expects <name> and <value> as arguments")?;
-                written.fields.push((to_bytes(&name.text).to_ascii_lowercase().into(), parsing.format(format)?));
+                written.fields.push((field_name(name), parsing.format(format)?));
             }
             text => {
                 let Some(name) = BODIES.iter().find(|name| **name == text) else { break };
@@ -130,6 +134,13 @@ fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written
         }
     }
     Ok(())
+}
+
+/// The name of a field, in lower case. What could end its line is a space.
+fn field_name(word: &Word) -> Box<[u8]> {
+    let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
+    let lower = to_bytes(&word.text).to_ascii_lowercase();
+    lower.into_iter().map(|byte| if ends(&byte) { b' ' } else { byte }).collect()
 }
 
 fn body(
@@ -160,7 +171,7 @@ fn body(
             if let Some(fault) = error_page_fault(&content) {
                 return Err(RuleError::at(Some(value), format!("'{path}': {fault}")));
             }
-            Body::Page(content.into())
+            Body::Page(Arc::new(Reply::new(content)))
         }
         "errorfiles" => {
             // The proxy's own page, unless that section has one.
@@ -189,7 +200,7 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
         let unknown = || RuleError::new(format!("unknown http-errors section '{section}'"));
         let pages = parsing.names.error_pages(section).ok_or_else(unknown)?;
         match pages.into_iter().find(|page| page.0 == status) {
-            Some((_, content)) => body = Body::Page(content.into()),
+            Some((_, content)) => body = Body::Page(Arc::new(Reply::new(content))),
             None => parsing.warn(format!(
                 "status '{status}' referenced by an http reply not declared in http-errors section '{section}'."
             )),
@@ -198,7 +209,7 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
     let is_empty = match &body {
         Body::Bytes(bytes) => bytes.is_empty(),
         Body::Format(_) => false,
-        Body::Default | Body::Empty | Body::Page(_) => true,
+        Body::Default | Body::Empty | Body::Page(_) | Body::Written(..) => true,
     };
     if is_page {
         if let Some(kind) = &content_type {
@@ -226,5 +237,5 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
         }));
     }
     let content_type = content_type.map(|kind| to_bytes(&kind).into_owned().into());
-    Ok(Answer { status, content_type, body, fields })
+    Ok(Answer { status, content_type, body, fields }.written())
 }
