@@ -63,7 +63,7 @@ async fn watch(worker: Rc<Worker>, proxy: Arc<Proxy>, server: usize, offset: Dur
             };
             super::conclude(&worker, &proxy, server, Checker::Agent, report);
         }
-        rt::sleep_until(begun + super::spread(&worker, agent.interval)).await;
+        rt::sleep_until(super::next_after(&worker, begun, agent.interval)).await;
     }
 }
 

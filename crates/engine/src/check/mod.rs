@@ -2,6 +2,7 @@
 //! log what that says (configuration manual, section 5.2, "check"). Must never carry a request.
 
 mod agent;
+mod beat;
 mod external;
 mod header;
 mod http;
@@ -96,7 +97,8 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
         }
         // What the result says of the pace counts at once.
         let Some(pause) = interval() else { return };
-        pause_until(&worker, (&proxy, server), begun + spread(&worker, pause), check.pace.fast).await;
+        let next = next_after(&worker, begun, pause);
+        pause_until(&worker, (&proxy, server), next, check.pace.fast).await;
     }
 }
 
@@ -121,6 +123,11 @@ async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regula
     if hurried.await {
         rt::sleep_until((rt::now() + fast).min(regular)).await;
     }
+}
+
+/// When the check behind one that began then is to begin.
+fn next_after(worker: &Worker, begun: Moment, interval: Duration) -> Moment {
+    beat::nearest(begun + spread(worker, interval), interval)
 }
 
 /// `spread-checks`: some per cent more or less.

@@ -47,6 +47,8 @@ pub(super) struct Course<'a> {
     pub(super) input: Buffer,
     /// No more will come.
     pub(super) ended: bool,
+    /// Something was just sent, and nothing watches the stream: others run before an answer is looked for.
+    yields: bool,
     /// The connection is closed in order.
     linger: bool,
     /// Its socket may serve again once it was reset; the family: whether that is IPv6.
@@ -114,6 +116,7 @@ impl<'a> Course<'a> {
             pooling: Pooling::default(),
             input: Buffer::empty(),
             ended: false,
+            yields: false,
             linger: false,
             spare: None,
             head: None,
@@ -294,6 +297,8 @@ impl<'a> Course<'a> {
                 }
             }
         }
+        // A server that is near has answered once the other checks that are due were sent; then epoll is not needed.
+        self.yields = !stream.is_registered();
         self.stream = Some(stream);
         result
     }
@@ -407,6 +412,9 @@ impl<'a> Course<'a> {
 
     /// Receives some more. The first byte ends nothing; no byte is the end.
     pub(super) async fn receive(&mut self) -> Waited<io::Result<()>> {
+        if std::mem::take(&mut self.yields) {
+            rt::yield_now().await;
+        }
         if self.input.room() == 0 {
             self.input.compact();
         }

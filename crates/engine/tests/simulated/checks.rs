@@ -127,6 +127,17 @@ fn most_within(moments: &[u64], stretch: u64) -> usize {
 }
 
 #[test]
+fn what_a_turn_takes_adds_nothing_to_the_interval() {
+    let server = "server s1 10.0.1.1:80 check inter 2s init-state fully-up";
+    listen(server).workers(&[1]).run(|_| async move {
+        let mut servers = Service::at(S1);
+        let moments = arrivals(&mut servers, 201).await;
+        // The first of them was not on the beat yet.
+        assert!((399_990..=400_010).contains(moments.last().unwrap()), "{:?}", moments.last());
+    });
+}
+
+#[test]
 fn checks_never_come_in_bursts() {
     // Two farms of a hundred: a check every ten milliseconds, in the first round and in all later ones.
     let farm = "default-server inter 2s check init-state fully-up\n server-template s 100 10.0.1.1:80";
