@@ -10,6 +10,9 @@ use wire::http::{Fields, Framing, Head};
 use super::run::{Course, Outcome, Waited};
 use super::words;
 
+/// Bytes of room for a request.
+const USUAL: usize = 256;
+
 impl<'a> Course<'a> {
     /// Sends a request.
     pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
@@ -39,7 +42,7 @@ impl<'a> Course<'a> {
             }
             // Neither may hold what would end the line.
             target.retain(|byte| *byte > b' ' && *byte != 0x7f);
-            let mut out = Vec::new();
+            let mut out = Vec::with_capacity(USUAL);
             out.extend_from_slice(&request.method);
             out.push(b' ');
             out.extend_from_slice(&target);

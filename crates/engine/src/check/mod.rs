@@ -82,7 +82,7 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
     let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
     let Some(check) = &server.check else { return };
     let state = &worker.shared.live.proxies[proxy.index];
-    let interval = || state.health(server.index, Checker::Health).map(|health| health.interval(&check.pace));
+    let interval = || state.interval(server.index, Checker::Health, &check.pace);
     while !worker.shared.is_stopping() {
         let (begun, Some(bound)) = (rt::now(), interval()) else { return };
         if state.begin_check(server.index, Checker::Health) {

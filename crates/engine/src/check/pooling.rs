@@ -92,6 +92,9 @@ impl Course<'_> {
 
     /// A request was sent whole, over a connection that it lets the server keep or not.
     pub(super) fn note_request(&mut self, request: &Request, bytes: &[u8]) {
+        if !self.is_shared() {
+            return;
+        }
         let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(bytes, |end| &bytes[..end]);
         let mut options = head.split(|byte| *byte == b'\n').filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;

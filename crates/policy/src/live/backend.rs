@@ -10,7 +10,7 @@ use super::{
     Setting, Standing, Transition,
 };
 use crate::balance::Load;
-use crate::check::{Health, Operation, Report, Symptom};
+use crate::check::{Health, Operation, Pace, Report, Symptom};
 use crate::former::FormerState;
 use crate::program::{Proxy, Server};
 use base::moment::Moment;
@@ -307,6 +307,11 @@ impl ProxyState {
     /// What one of a server's checks says; `None`: it has none of the kind.
     pub fn health(&self, server: usize, checker: Checker) -> Option<Health> {
         self.backend.lock().health(server, checker)
+    }
+
+    /// The time from one of a server's checks to the next; `None`: it has none of the kind.
+    pub fn interval(&self, server: usize, checker: Checker, pace: &Pace) -> Option<Duration> {
+        self.backend.lock().interval(server, checker, pace)
     }
 
     /// How often no server could be used, how long in all since the start, and when that last changed.

@@ -4,10 +4,11 @@
 use super::server::ServerState;
 use super::servers::Servers;
 use super::{Admin, Inherited, Standing, Transition};
-use crate::check::{Health, Operation, Report};
+use crate::check::{Health, Operation, Pace, Report};
 use base::moment::Moment;
 use config::spec::OnError;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// What happened, and whose turn it is now.
 pub(super) type Outcome = (Option<Transition>, Vec<Waker>);
@@ -158,10 +159,19 @@ impl Servers {
 
     /// What one of a server's checks says.
     pub(super) fn health(&self, server: usize, checker: Checker) -> Option<Health> {
+        self.seen(server, checker).cloned()
+    }
+
+    /// The time from one check to the next.
+    pub(super) fn interval(&self, server: usize, checker: Checker, pace: &Pace) -> Option<Duration> {
+        self.seen(server, checker).map(|health| health.interval(pace))
+    }
+
+    fn seen(&self, server: usize, checker: Checker) -> Option<&Health> {
         let state = self.servers.get(server)?;
         match checker {
-            Checker::Health => state.health.as_deref().cloned(),
-            Checker::Agent => state.agent.as_deref().cloned(),
+            Checker::Health => state.health.as_deref(),
+            Checker::Agent => state.agent.as_deref(),
         }
     }
 }
