@@ -190,14 +190,19 @@ pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
 fn harvest(worker: &Worker, timeout: i32) {
     match &worker.driver {
         Driver::Epoll(poller) => {
-            let timeout = if timeout != 0 && worker.remote.prepare_sleep() { timeout } else { 0 };
-            let (began, slept) = (worker.now.get(), (timeout != 0).then(|| worker.driver.now()));
+            let looks_first = timeout != 0 && worker.patience.looks_first();
+            let timeout = if timeout != 0 && !looks_first && worker.remote.prepare_sleep() { timeout } else { 0 };
+            let (began, slept) =
+                (worker.now.get(), if timeout == 0 { worker.patience.take_left() } else { Some(worker.driver.now()) });
             let waited = || {
                 worker.remote.end_sleep();
                 worker.refresh_time();
                 worker.remote.set_usage(usage(began, slept, worker.now.get()));
             };
-            poller.wait(timeout, waited, |key, events| record(worker, key, events));
+            let events = poller.wait(timeout, waited, |key, events| record(worker, key, events));
+            if looks_first && events == 0 {
+                worker.patience.idle(|| worker.driver.now(), sys::thread::give_way);
+            }
         }
         Driver::Sim(driver) => {
             let events = driver.harvest();
@@ -207,8 +212,8 @@ fn harvest(worker: &Worker, timeout: i32) {
     }
 }
 
-/// Of a turn and the wait behind it the part that was no waiting, in percent. `slept`: when the wait began, if it could be
-/// one.
+/// Of a turn and the wait behind it the part that was no waiting, in percent. `slept`: when the wait began, or when the
+/// worker gave way to others, if it did either.
 fn usage(began: Moment, slept: Option<Moment>, woke: Moment) -> u32 {
     let Some(slept) = slept else { return 100 };
     let (busy, whole) = (slept.saturating_since(began), woke.saturating_since(began));

@@ -24,6 +24,7 @@ mod mailbox;
 mod mapped;
 pub mod net;
 mod output;
+mod patience;
 pub mod process;
 pub mod program;
 mod random;

@@ -15,6 +15,7 @@ use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
 use crate::driver::Driver;
 use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::net::{ParkedId, RawPipe, Spares};
+use crate::patience::Patience;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn};
 use crate::source::Sources;
@@ -56,6 +57,7 @@ pub(crate) struct Worker {
     pub(crate) panics: Cell<u32>,
     /// What the program keeps for this worker.
     local: RefCell<Option<Rc<dyn Any>>>,
+    pub(crate) patience: Patience,
     /// What the task that runs may still spend.
     budget: Cell<u32>,
     pub(crate) run_queue_depth: usize,
@@ -103,6 +105,7 @@ impl Worker {
             panic_hook: RefCell::default(),
             panics: Cell::new(0),
             local: RefCell::default(),
+            patience: Patience::default(),
             budget: Cell::new(BUDGET),
             run_queue_depth: parts.run_queue_depth,
             measures: Cell::new(false),

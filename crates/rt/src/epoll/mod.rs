@@ -46,10 +46,11 @@ impl Poller {
         self.remote.unwatch(fd);
     }
 
-    /// Waits up to `timeout` milliseconds (-1: until something happens) and gives every event to `record`.
+    /// Waits up to `timeout` milliseconds (-1: until something happens) and gives every event to `record`; tells how many
+    /// there were.
     #[inline]
-    pub(crate) fn wait(&self, timeout: i32, waited: impl FnOnce(), mut record: impl FnMut(Key, Events)) {
-        let Some(descriptors) = &self.remote.descriptors else { return };
+    pub(crate) fn wait(&self, timeout: i32, waited: impl FnOnce(), mut record: impl FnMut(Key, Events)) -> usize {
+        let Some(descriptors) = &self.remote.descriptors else { return 0 };
         let mut events = self.events.borrow_mut();
         let count = sys::epoll::wait(&descriptors.epoll, &mut events, timeout);
         waited();
@@ -59,6 +60,7 @@ impl Poller {
                 record(Key::from_bits(token), translate(bits));
             }
         }
+        count
     }
 }
 

@@ -485,6 +485,9 @@ impl Listener {
             }
             let accepted = self.shared.socket.accept()?;
             source.read = if accepted.is_some() { Readiness::Ready } else { Readiness::Drained };
+            if accepted.is_some() {
+                worker.patience.note_accepted();
+            }
             if let Some((socket, _)) = accepted.as_ref().filter(|_| self.shared.sets_nodelay) {
                 // One that has been reset meanwhile refuses; reading it will tell.
                 let _ = socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);

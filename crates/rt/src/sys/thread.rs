@@ -15,6 +15,12 @@ pub(crate) fn number() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
+/// Lets whoever waits for this processor run first.
+pub(crate) fn give_way() {
+    // SAFETY: no arguments; it cannot fail.
+    unsafe { libc::sched_yield() };
+}
+
 /// Leaves the table of descriptors to the other threads, and keeps the standard streams only. The kernel finds a
 /// descriptor at less cost where nobody shares the table: one worker beside a watchdog serves as cheaply as one alone.
 pub(crate) fn leave_descriptors() {

@@ -1,0 +1,131 @@
+//! Whether a worker that has nothing left to do lets other programs of its processor run before it sleeps.
+//!
+//! A client on the same processor is interrupted by the worker that its connection wakes. The worker serves that one
+//! connection, often before its request was even sent, and sleeps again: so each connection costs a sleep or two, which
+//! take longer than to serve it. If the worker gives way once instead, the client goes on to begin others, and all of
+//! them are served together.
+//!
+//! Nothing here may give way where that does not pay: on a processor of the worker's own nobody waits for it, and beside
+//! a program that computes the worker would be away for long.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use base::Moment;
+
+/// What giving way may take for each connection that it brings.
+const WORTH_A_CONNECTION: Duration = Duration::from_micros(50);
+/// After so many failures in a row one of 2^14 chances is taken.
+const MOST_FAILURES: u8 = 14;
+
+/// What a worker knows of giving way.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    /// Connections that were accepted since the worker gave way.
+    accepted: Cell<u32>,
+    /// How long the last absence was, until it is judged.
+    away: Cell<Option<Duration>>,
+    /// When it began, until the next look for events.
+    left: Cell<Option<Moment>>,
+    /// Absences in a row that were not worth their length.
+    failures: Cell<u8>,
+    /// Sleeps before which the worker does not give way.
+    left_out: Cell<u32>,
+}
+
+impl Patience {
+    /// Counts an accepted connection.
+    #[inline]
+    pub(crate) fn note_accepted(&self) {
+        self.accepted.set(self.accepted.get().saturating_add(1));
+    }
+
+    /// Whether the worker that is about to sleep should look first whether it has nothing to do, and call
+    /// [`Patience::idle`] then.
+    #[inline]
+    pub(crate) fn looks_first(&self) -> bool {
+        if self.away.get().is_some() {
+            return true;
+        }
+        match self.left_out.get().checked_sub(1) {
+            Some(fewer) => {
+                self.left_out.set(fewer);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// The worker has nothing to do: it gives way, or judges what that has brought. `now` reads the clock.
+    pub(crate) fn idle(&self, now: impl Fn() -> Moment, give_way: impl FnOnce()) {
+        match self.away.take() {
+            Some(away) => self.judge(away),
+            None => {
+                self.accepted.set(0);
+                let left = now();
+                give_way();
+                self.away.set(Some(now().saturating_since(left)));
+                self.left.set(Some(left));
+            }
+        }
+    }
+
+    /// When the worker gave way, if it did since the last look for events: it has not worked since.
+    #[inline]
+    pub(crate) fn take_left(&self) -> Option<Moment> {
+        self.left.take()
+    }
+
+    fn judge(&self, away: Duration) {
+        let paid = away <= WORTH_A_CONNECTION * self.accepted.replace(0);
+        let failures = if paid { 0 } else { (self.failures.get() + 1).min(MOST_FAILURES) };
+        self.failures.set(failures);
+        self.left_out.set((1 << failures) - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICROSECOND: Duration = Duration::from_micros(1);
+
+    /// A worker with nothing to do; where it gives way, `away` and then turns that
+    /// accept so many connections. Tells whether it did.
+    fn try_once(patience: &Patience, away: Duration, brought: u32) -> bool {
+        if !patience.looks_first() {
+            return false;
+        }
+        let clock = Cell::new(Moment::ZERO);
+        patience.idle(|| clock.get(), || clock.set(clock.get() + away));
+        assert_eq!((patience.take_left(), patience.take_left()), (Some(Moment::ZERO), None));
+        for _ in 0..brought {
+            patience.note_accepted();
+            assert!(patience.looks_first(), "there may be more to serve, which is looked for");
+        }
+        patience.idle(|| clock.get(), || panic!("what the absence has brought is judged first"));
+        true
+    }
+
+    #[test]
+    fn giving_way_goes_on_while_it_brings_connections() {
+        let patience = Patience::default();
+        assert!((0..100).all(|_| try_once(&patience, 100 * MICROSECOND, 2)));
+    }
+
+    #[test]
+    fn a_processor_of_its_own_is_hardly_ever_left() {
+        let patience = Patience::default();
+        let left = (0..100_000).filter(|_| try_once(&patience, MICROSECOND, 0)).count();
+        assert_eq!(left, 14 + 5, "sleeps 0, 2, 6, 14 and so on to 16,382, then each 16,384th");
+    }
+
+    #[test]
+    fn an_absence_must_be_worth_its_length() {
+        let patience = Patience::default();
+        assert!(try_once(&patience, 3000 * MICROSECOND, 59));
+        assert!(!try_once(&patience, 3000 * MICROSECOND, 60), "one chance is left out");
+        assert!(try_once(&patience, 3000 * MICROSECOND, 60));
+        assert!(try_once(&patience, 3000 * MICROSECOND, 60), "it has paid");
+    }
+}
