@@ -68,7 +68,11 @@ impl Acl {
     }
 
     /// Whether one of its tests matches.
+    #[inline]
     pub fn evaluate(&self, context: &Context<'_>) -> Verdict {
+        if let [test] = &*self.tests {
+            return test.evaluate(context);
+        }
         let mut found = Verdict::No;
         for test in &self.tests {
             match test.evaluate(context) {
@@ -82,12 +86,13 @@ impl Acl {
 }
 
 impl Test {
+    #[inline]
     fn evaluate(&self, context: &Context<'_>) -> Verdict {
         context.incomplete.set(false);
         let matched = if self.method == Method::Found {
             self.expression.evaluate(context).is_some()
         } else {
-            self.expression.each(context, &mut |value| self.lists.iter().any(|list| list.matches(context, value)))
+            self.expression.each(context, |value| self.lists.iter().any(|list| list.matches(context, value)))
         };
         if !matched && context.incomplete.replace(false) {
             return Verdict::Unknown;

@@ -54,17 +54,11 @@ struct Term {
 impl Condition {
     /// Whether it holds. What is asked for and has not come makes it unknown where it decides.
     pub fn evaluate(&self, context: &Context<'_>) -> Verdict {
-        let mut found = Verdict::No;
-        for group in &self.alternatives {
-            match evaluate_group(group, context) {
-                Verdict::Yes => {
-                    found = Verdict::Yes;
-                    break;
-                }
-                Verdict::Unknown => found = Verdict::Unknown,
-                Verdict::No => {}
-            }
-        }
+        let found = match &*self.alternatives {
+            // Most conditions are one ACL.
+            [group] if group.len() == 1 => group[0].evaluate(context),
+            groups => evaluate_groups(groups, context),
+        };
         if self.unless { found.not() } else { found }
     }
 
@@ -96,11 +90,30 @@ impl Condition {
     }
 }
 
+impl Term {
+    #[inline]
+    fn evaluate(&self, context: &Context<'_>) -> Verdict {
+        let verdict = self.acl.evaluate(context);
+        if self.negated { verdict.not() } else { verdict }
+    }
+}
+
+fn evaluate_groups(groups: &[Box<[Term]>], context: &Context<'_>) -> Verdict {
+    let mut found = Verdict::No;
+    for group in groups {
+        match evaluate_group(group, context) {
+            Verdict::Yes => return Verdict::Yes,
+            Verdict::Unknown => found = Verdict::Unknown,
+            Verdict::No => {}
+        }
+    }
+    found
+}
+
 fn evaluate_group(group: &[Term], context: &Context<'_>) -> Verdict {
     let mut found = Verdict::Yes;
     for term in group {
-        let verdict = term.acl.evaluate(context);
-        match if term.negated { verdict.not() } else { verdict } {
+        match term.evaluate(context) {
             Verdict::No => return Verdict::No,
             Verdict::Unknown => found = Verdict::Unknown,
             Verdict::Yes => {}

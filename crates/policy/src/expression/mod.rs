@@ -347,9 +347,10 @@ impl Expression {
 
     /// Hands every sample to `take` until that says that it has enough (true): a fetch may find several, such as the
     /// values of a header field. True when it had enough.
-    pub fn each<'a>(&'a self, context: &Context<'a>, take: &mut dyn FnMut(Value<'a>) -> bool) -> bool {
+    #[inline]
+    pub fn each<'a>(&'a self, context: &Context<'a>, mut take: impl FnMut(Value<'a>) -> bool) -> bool {
         match self.fetch.each {
-            Some(each) => self.each_of(each, context, take),
+            Some(each) => self.each_of(each, context, &mut take),
             None => self.evaluate(context).is_some_and(take),
         }
     }

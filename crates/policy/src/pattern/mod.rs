@@ -14,6 +14,7 @@ mod numbers;
 mod object;
 mod regex;
 mod set;
+mod single;
 mod string;
 
 pub use entries::Entries;

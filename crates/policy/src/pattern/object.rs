@@ -4,6 +4,7 @@
 
 use super::entries::Entries;
 use super::index::{PatternIndex, Texts};
+use super::single::Single;
 use super::{Hit, Key, Method, PatternSet, Regex};
 use crate::sample::{Context, Value};
 use config::text::from_bytes;
@@ -104,6 +105,8 @@ pub struct Lookup {
     pub base: Arc<View>,
     /// What it held then.
     pub entries: Arc<Entries>,
+    /// The only pattern, where there was just one.
+    single: Option<Single>,
 }
 
 /// What was found in a list.
@@ -126,11 +129,23 @@ impl PartialEq for Lookup {
 }
 
 impl Lookup {
+    /// Into a view of a list.
+    pub fn new(list: usize, view: usize, base: Arc<View>, entries: Arc<Entries>) -> Self {
+        let single = Single::of(&base.set, &entries);
+        Self { list, view, base, entries, single }
+    }
+
     /// Whether a sample matches an entry.
     #[inline]
     pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>) -> bool {
+        let changed = context.live.and_then(|live| live.lists.changed(self.list));
+        if changed.is_none()
+            && let Some(found) = self.single.as_ref().and_then(|single| single.matches(value))
+        {
+            return found;
+        }
         let Some(value) = self.base.set.prepare(context, value) else { return false };
-        match context.live.and_then(|live| live.lists.changed(self.list)) {
+        match changed {
             None => self.find_base(value).is_some(),
             Some(state) => state.read(|change| change.find(self, value).is_some()),
         }
@@ -342,7 +357,7 @@ impl Registry {
         };
         let entries = Arc::clone(&building.entries);
         if let Some(view) = building.views.iter().position(same) {
-            return Ok(Lookup { list, view, base: Arc::clone(&building.views[view]), entries });
+            return Ok(Lookup::new(list, view, Arc::clone(&building.views[view]), entries));
         }
         let mut set = PatternSet::new(method, ignore_case, Key::default());
         set.reserve(entries.len(), &*entries);
@@ -361,7 +376,7 @@ impl Registry {
         }
         let base = Arc::new(View { set, content });
         building.views.push(Arc::clone(&base));
-        Ok(Lookup { list, view: building.views.len() - 1, base, entries })
+        Ok(Lookup::new(list, building.views.len() - 1, base, entries))
     }
 
     /// The finished lists, with the numbers that HAProxy gives them: those that were asked for, else the smallest free

@@ -172,7 +172,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
     let text = to_bytes(call.word(3)).into_owned();
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
-        let lookup = Lookup { list: 0, view, base: base.clone(), entries: list.entries.clone() };
+        let lookup = Lookup::new(0, view, base.clone(), list.entries.clone());
         lend(call.state, |context| get_in(context, &lookup, state, &text, kind, &mut out));
     }
     call.answer.push(out);
