@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use base::moment::ZoneName;
+use base::moment::{WallTime, ZoneName};
 use policy::live::counters::Counters;
 use policy::log_format::Record;
 use policy::sample::{Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
@@ -49,6 +49,10 @@ impl Probes for ProcessProbes<'_> {
 
     fn destination(&self) -> Option<SocketAddr> {
         None
+    }
+
+    fn wall(&self) -> WallTime {
+        rt::wall()
     }
 
     fn random(&self) -> u64 {

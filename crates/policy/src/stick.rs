@@ -2,9 +2,10 @@
 //! never know who asks.
 
 use crate::expression::{Argument, Arguments, Checking};
-use crate::live::table::{EntryMut, EntryView, Table, TableKey};
+use crate::live::table::{EntryMut, EntryView, Table, TableKey, Tracked};
 use crate::program::Layout;
 use crate::sample::{Context, Value};
+use base::moment::Moment;
 use config::spec::DataKind;
 
 /// Elements of the largest array.
@@ -56,11 +57,15 @@ impl Datum {
     #[inline]
     pub fn read(self, entry: &EntryView<'_>, table: &Table) -> Option<u64> {
         let (kind, element) = self.resolve(&table.plan.layout);
-        let found = entry.get(kind, element)?;
-        Some(match kind {
-            DataKind::BytesInRate | DataKind::BytesOutRate => found * u64::from(table.plan.byte_rate_factor),
-            _ => found,
-        })
+        entry.get(kind, element).map(|found| in_units(kind, found, table))
+    }
+
+    /// The same of an entry that is tracked.
+    #[inline]
+    pub fn read_tracked(self, tracked: &Tracked, now: Moment) -> Option<u64> {
+        let table = tracked.table();
+        let (kind, element) = self.resolve(&table.plan.layout);
+        tracked.get(now, kind, element).map(|found| in_units(kind, found, table))
     }
 
     /// Adds to a counter and to its rate; what came out, or the rate where there is no counter. `None`: neither is stored.
@@ -76,6 +81,15 @@ impl Datum {
     pub fn set(self, entry: &mut EntryMut<'_>, table: &Table, value: u64) -> Option<u64> {
         let (kind, element) = self.resolve(&table.plan.layout);
         entry.set(kind, element, value)
+    }
+}
+
+/// A rate of bytes in bytes, anything else as it is.
+#[inline]
+fn in_units(kind: DataKind, found: u64, table: &Table) -> u64 {
+    match kind {
+        DataKind::BytesInRate | DataKind::BytesOutRate => found * u64::from(table.plan.byte_rate_factor),
+        _ => found,
     }
 }
 

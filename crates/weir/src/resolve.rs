@@ -45,6 +45,10 @@ impl Probes for Surroundings {
         None
     }
 
+    fn wall(&self) -> WallTime {
+        wall()
+    }
+
     fn random(&self) -> u64 {
         rt::clock::seed()
     }
@@ -116,10 +120,6 @@ impl Resolver for SystemResolver {
 
     fn probes(&self) -> &dyn Probes {
         &self.surroundings
-    }
-
-    fn wall(&self) -> WallTime {
-        wall()
     }
 
     fn last_address(&mut self, backend: &str, server: &str) -> Option<IpAddr> {

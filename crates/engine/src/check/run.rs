@@ -532,7 +532,6 @@ impl<'a> Course<'a> {
                 arena,
                 limit: shared.program.global.bufsize,
                 now: rt::now(),
-                wall: rt::wall(),
                 probes: &ProcessProbes { worker: self.worker, names, identify: Some(&|| self.unique_id()) },
                 direction: Direction::Response,
                 frontend: None,

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
+use base::moment::WallTime;
 use bumpalo::Bump;
 use policy::live::Live;
 use policy::program::Program;
@@ -19,6 +20,10 @@ impl Probes for NoProbes {
 
     fn destination(&self) -> Option<SocketAddr> {
         None
+    }
+
+    fn wall(&self) -> WallTime {
+        rt::wall()
     }
 
     fn random(&self) -> u64 {
@@ -38,7 +43,6 @@ pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&
         arena,
         limit: program.global.bufsize,
         now: rt::now(),
-        wall: rt::wall(),
         probes: &NoProbes,
         direction: Direction::Request,
         frontend: None,

@@ -1,9 +1,9 @@
 //! What expressions may see of a stream, lent for one evaluation. Must never change a fact.
 
-use std::cell::Cell;
+use std::cell::{Cell, Ref};
 use std::net::{IpAddr, SocketAddr};
 
-use base::moment::ZoneName;
+use base::moment::{WallTime, ZoneName};
 use config::spec::Mode;
 use policy::live::counters::Counters;
 use policy::live::table::Tracked;
@@ -114,7 +114,8 @@ impl<'a> View<'a> {
     }
 
     /// Lends it to an evaluation.
-    pub fn lend<T>(self, with: impl FnOnce(&Context<'_>) -> T) -> T {
+    #[inline]
+    pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
         let (shared, facts) = (&worker.shared, self.facts);
         let program = &shared.program;
@@ -126,7 +127,6 @@ impl<'a> View<'a> {
                 arena,
                 limit: program.global.bufsize,
                 now: rt::now(),
-                wall: rt::wall(),
                 probes: &probes,
                 direction: self.direction,
                 frontend: Some(self.session.frontend),
@@ -159,7 +159,7 @@ impl<'a> View<'a> {
 }
 
 /// What is asked of a stream only when an expression wants it.
-struct StreamProbes<'a>(View<'a>);
+struct StreamProbes<'a>(&'a View<'a>);
 
 impl Probes for StreamProbes<'_> {
     fn source(&self) -> Option<SocketAddr> {
@@ -169,6 +169,10 @@ impl Probes for StreamProbes<'_> {
     fn destination(&self) -> Option<SocketAddr> {
         let session = self.0.session;
         self.0.client.map_or_else(|| session.known_destination(), |client| session.destination(client))
+    }
+
+    fn wall(&self) -> WallTime {
+        rt::wall()
     }
 
     fn random(&self) -> u64 {
@@ -281,8 +285,8 @@ impl Probes for StreamProbes<'_> {
         Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
     }
 
-    fn lend_tracked(&self, number: u8, take: &mut dyn FnMut(&Tracked)) {
-        tracking::lend(self.0.session, self.0.facts, number, take);
+    fn tracked(&self, number: u8) -> Option<Ref<'_, Tracked>> {
+        tracking::find(self.0.session, self.0.facts, number)
     }
 
     fn stream(&self) -> Option<StreamFacts> {

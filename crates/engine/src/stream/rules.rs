@@ -100,8 +100,8 @@ enum Effect {
 }
 
 /// Does it; with `of_stream` until the stream has ended, else until its session has.
-fn perform(view: View<'_>, effect: Effect, of_stream: bool) {
-    let View { session, facts, .. } = view;
+fn perform(view: &View<'_>, effect: Effect, of_stream: bool) {
+    let View { session, facts, .. } = *view;
     match effect {
         Effect::Timeout(kind, period) => facts.order(|orders| orders.timeouts.set(kind, period)),
         Effect::DisableRetry => facts.order(|orders| orders.never_retry = true),
@@ -125,7 +125,7 @@ fn perform(view: View<'_>, effect: Effect, of_stream: bool) {
             filter::limit(facts.filters.as_ref(), place, bytes, period, entry);
         }
         Effect::LogLevel(level) => facts.order(|orders| orders.log_level = Some(level)),
-        Effect::Log(step, profile) => conclude::log_now(view, step, profile),
+        Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
         Effect::Ends(end, address) if end.is_source() => session.change_ends(Some(address), None, of_stream),
         Effect::Ends(_, address) => session.change_ends(None, Some(address), of_stream),
     }
@@ -167,7 +167,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on until somebody else has to do something.
-    fn advance(&mut self, view: View<'_>) -> Step<'r> {
+    fn advance(&mut self, view: &View<'_>) -> Step<'r> {
         loop {
             match view.lend(|context| self.walk(context, view)) {
                 Step::Effect(effect) => perform(view, effect, self.of_stream),
@@ -189,7 +189,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &Context<'_>, view: View<'_>) -> Step<'r> {
+    fn walk(&mut self, context: &Context<'_>, view: &View<'_>) -> Step<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
@@ -233,7 +233,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// What an action asks for. `None`: nothing more, it has been done.
-    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: View<'_>) -> Option<Step<'r>> {
+    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &View<'_>) -> Option<Step<'r>> {
         let effect = match action {
             Action::Edit(edit) => {
                 let text = self.text();
@@ -337,7 +337,7 @@ pub fn run_content<'r>(view: View<'_>, rules: &'r [Rule], progress: &mut Progres
     (course.waits, course.progress) = (true, *progress);
     view.facts.waiting_rule.set(None);
     loop {
-        match course.advance(view) {
+        match course.advance(&view) {
             Step::End => return Content::Passes,
             Step::Final(ending) => return Content::Ended(ending),
             Step::Unknown => {
@@ -373,7 +373,7 @@ pub fn run_connection<'r>(
         let mut course = Course::new(session, rules);
         course.of_stream = false;
         loop {
-            match course.advance(View::connection(session, client, &facts)) {
+            match course.advance(&View::connection(session, client, &facts)) {
                 Step::End | Step::Unknown => break None,
                 Step::Final(ending) => break Some(ending),
                 Step::Expect(expected) => expect(expected),
@@ -398,7 +398,7 @@ pub fn run_request<'r>(
     let mut course = Course::new(session, rules);
     course.progress = *progress;
     loop {
-        match course.advance(View::request(session, client, facts).behind(behind)) {
+        match course.advance(&View::request(session, client, facts).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => {
@@ -432,7 +432,7 @@ pub fn run_response<'r>(
     let mut course = Course::new(session, rules);
     course.progress = *progress;
     loop {
-        match course.advance(View::response(session, client, facts, head).behind(behind)) {
+        match course.advance(&View::response(session, client, facts, head).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => {

@@ -1,6 +1,8 @@
 //! What sessions and streams track in stick tables: when it begins, what is counted meanwhile, when it ends. Must never
 //! wait, and must never decide what becomes of a message.
 
+use std::cell::{Ref, RefCell};
+
 use config::spec::DataKind;
 use policy::live::table::{EntryMut, Pinned, TableKey, Tracked, Tracking};
 use policy::program::Filter;
@@ -22,14 +24,13 @@ pub enum Begun {
 
 /// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
 /// stream has ended, or with `session` until that has.
-pub fn begin(view: View<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
-    let View { session, facts, .. } = view;
+pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
+    let View { session, facts, .. } = *view;
     if is_taken(session, facts, track.number) {
         return Begun::Done;
     }
     let Some(table) = session.worker.tables().get(track.table) else { return Begun::Done };
-    let value = track.key.evaluate(context);
-    let Some(key) = value.and_then(|value| TableKey::of_sample(table.plan.key, context, value)) else {
+    let Some(key) = track.key(context, table.plan.key) else {
         return if context.incomplete.get() { Begun::Later } else { Begun::Done };
     };
     let counted = of_stream && facts.request_counted;
@@ -53,22 +54,18 @@ fn is_taken(session: &Session, facts: &Facts, number: u8) -> bool {
         || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
 }
 
-/// Lends what is tracked under a number: by the stream, or else by its session.
-pub fn lend(session: &Session, facts: &Facts, number: u8, take: &mut dyn FnMut(&Tracked)) {
-    if let Some(tracked) = facts.tracking.borrow().get(number) {
-        return take(tracked);
-    }
-    if let Some(tracking) = session.known_tracking()
-        && let Some(tracked) = tracking.borrow().get(number)
-    {
-        take(tracked);
-    }
+/// What is tracked under a number: by the stream, or else by its session.
+pub fn find<'s>(session: &'s Session, facts: &'s Facts, number: u8) -> Option<Ref<'s, Tracked>> {
+    let find = |tracking: &'s RefCell<Tracking>| Ref::filter_map(tracking.borrow(), |all| all.get(number)).ok();
+    find(&facts.tracking).or_else(|| session.known_tracking().and_then(find))
 }
 
 /// Does what a rule wants with an entry that is tracked.
-pub fn change(view: View<'_>, context: &Context<'_>, change: &StickChange) {
+pub fn change(view: &View<'_>, context: &Context<'_>, change: &StickChange) {
     let Some(amount) = change.amount(context) else { return };
-    lend(view.session, view.facts, change.number, &mut |tracked| change.perform(context, tracked, amount));
+    if let Some(tracked) = find(view.session, view.facts, change.number) {
+        change.perform(context, &tracked, amount);
+    }
 }
 
 /// The entry by which a limit of bandwidth is shared, if it is.
@@ -172,14 +169,11 @@ impl Rest {
 
     /// Of a rate of bytes, so many are one event.
     fn add(&self, entry: &mut EntryMut<'_>, factor: u32) {
-        let factor = u64::from(factor);
         if self.read > 0 {
-            entry.add(DataKind::BytesInCnt, 0, self.read);
-            entry.add(DataKind::BytesInRate, 0, self.read.div_ceil(factor));
+            entry.add_bytes(DataKind::BytesInCnt, DataKind::BytesInRate, self.read, factor);
         }
         if self.written > 0 {
-            entry.add(DataKind::BytesOutCnt, 0, self.written);
-            entry.add(DataKind::BytesOutRate, 0, self.written.div_ceil(factor));
+            entry.add_bytes(DataKind::BytesOutCnt, DataKind::BytesOutRate, self.written, factor);
         }
         if self.error {
             count_error(entry);
@@ -222,10 +216,11 @@ pub fn conclude(session: &Session, facts: &mut Facts) {
         return;
     }
     let rest = rest(facts);
-    facts.tracking.borrow_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
+    facts.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
     settle_session(session, rest);
 }
 
+#[inline]
 fn settle_session(session: &Session, rest: Rest) {
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));

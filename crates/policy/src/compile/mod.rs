@@ -91,11 +91,6 @@ pub trait Resolver {
         &Nothing
     }
 
-    /// The date.
-    fn wall(&self) -> WallTime {
-        WallTime::default()
-    }
-
     /// The address that a server had in the process before this one, as its state file tells it.
     fn last_address(&mut self, backend: &str, server: &str) -> Option<IpAddr> {
         let _ = (backend, server);
@@ -119,6 +114,10 @@ impl Probes for Nothing {
 
     fn destination(&self) -> Option<SocketAddr> {
         None
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::default()
     }
 
     fn random(&self) -> u64 {

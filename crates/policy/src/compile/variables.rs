@@ -7,7 +7,7 @@ use crate::expression::Names as _;
 use crate::rule::{Assigned, expression_text};
 use crate::sample::{Bytes, Context, Direction, Place, Probes, Transaction};
 use crate::variable::{Scope, Store, Stored, Variable, Variables};
-use base::moment::{Moment, WallTime};
+use base::moment::Moment;
 use bumpalo::Bump;
 use config::diagnostic::Form;
 use config::spec::{SetVariableSpec, Spec};
@@ -26,9 +26,8 @@ impl Compiler<'_> {
             let Some((variable, source)) = self.set_variable(spec, line) else { continue };
             let arena = Bump::new();
             let probes = self.resolver.probes();
-            let wall = self.resolver.wall();
             let variables = Variables { process: Some(&store), limits: limits.as_ref(), ..Variables::default() };
-            source.set(&variable, &context(&arena, limit, (wall, probes), variables));
+            source.set(&variable, &context(&arena, limit, probes, variables));
         }
         let Ok(store) = store.into_inner() else { return Vec::new() };
         // A converter may have set others.
@@ -72,19 +71,13 @@ impl Compiler<'_> {
     }
 }
 
-fn context<'a>(
-    arena: &'a Bump,
-    limit: usize,
-    (wall, probes): (WallTime, &'a dyn Probes),
-    variables: Variables<'a>,
-) -> Context<'a> {
+fn context<'a>(arena: &'a Bump, limit: usize, probes: &'a dyn Probes, variables: Variables<'a>) -> Context<'a> {
     Context {
         program: None,
         live: None,
         arena,
         limit,
         now: Moment::ZERO,
-        wall,
         probes,
         direction: Direction::Request,
         frontend: None,

@@ -119,6 +119,10 @@ impl Probes for FixedProbes {
         "203.0.113.9:80".parse().ok()
     }
 
+    fn wall(&self) -> WallTime {
+        WallTime { seconds: 1_700_000_000, nanos: 123_456_789 }
+    }
+
     fn random(&self) -> u64 {
         0x0123_4567_89ab_cdef
     }
@@ -275,7 +279,6 @@ impl Scene {
             arena: &arena,
             limit: 16_384,
             now: Moment::from_nanos(1_000_000_000),
-            wall: WallTime { seconds: 1_700_000_000, nanos: 123_456_789 },
             probes: &probes,
             direction: if self.response.is_some() { Direction::Response } else { Direction::Request },
             frontend: program.map(|_| 0),

@@ -63,12 +63,12 @@ fn check_date(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String>
 }
 
 fn date<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let now = in_unit(context.wall, arguments.int(1));
+    let now = in_unit(context.probes.wall(), arguments.int(1));
     Some(Value::Int(now.saturating_add(arguments.int(0).unwrap_or(0))))
 }
 
 fn date_us<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    Some(Value::Int(i64::from(context.wall.nanos / 1_000)))
+    Some(Value::Int(i64::from(context.probes.wall().nanos / 1_000)))
 }
 
 fn env<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
@@ -136,7 +136,8 @@ fn uuid<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>
     let mut number = (u128::from(first) << 64) | u128::from(second);
     let version = arguments.int(0).unwrap_or(4) as u128;
     if version == 7 {
-        let millis = context.wall.seconds as u128 * 1_000 + u128::from(context.wall.millis());
+        let wall = context.probes.wall();
+        let millis = wall.seconds as u128 * 1_000 + u128::from(wall.millis());
         number = (number & ((1 << 80) - 1)) | ((millis & 0xffff_ffff_ffff) << 80);
     }
     number = (number & !(0xf << 76) & !(0b11 << 62)) | (version << 76) | (0b10 << 62);

@@ -196,10 +196,9 @@ fn number(arguments: &Arguments, at: usize) -> Option<u8> {
 }
 
 /// What is tracked under that number.
-fn tracked<T>(context: &Context<'_>, number: u8, mut with: impl FnMut(&Tracked) -> Option<T>) -> Option<T> {
-    let mut found = None;
-    context.probes.lend_tracked(number, &mut |tracked| found = with(tracked));
-    found
+#[inline]
+fn tracked<T>(context: &Context<'_>, number: u8, with: impl FnOnce(&Tracked) -> Option<T>) -> Option<T> {
+    with(&*context.probes.tracked(number)?)
 }
 
 /// Another table, with the key that is tracked in this one, if it is one there.
@@ -214,7 +213,7 @@ fn elsewhere<'a>(context: &Context<'a>, tracked: &Tracked, table: usize) -> Opti
 fn read<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
     let get = |found: Option<u64>| Some(Value::Int(found? as i64));
     tracked(context, number, |tracked| match table {
-        None => get(tracked.read(context.now, |entry| datum.read(&entry, tracked.table()))),
+        None => get(datum.read_tracked(tracked, context.now)),
         Some(table) => {
             let (other, key) = elsewhere(context, tracked, table)?;
             let key = TableKey::Long(&key);

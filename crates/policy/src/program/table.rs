@@ -2,6 +2,7 @@
 //! Must never hold an entry.
 
 use config::spec::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
+use std::ops::Range;
 use std::time::Duration;
 use xxhash_rust::xxh64::xxh64;
 
@@ -80,8 +81,16 @@ impl StickTable {
     }
 }
 
-/// Says that a kind of data is not there.
-const NOWHERE: u16 = u16::MAX;
+/// Where a kind of data lies in an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Placed {
+    /// Its first word.
+    start: u32,
+    /// None: it is not there.
+    elements: u32,
+    /// Milliseconds, of a rate.
+    period: u32,
+}
 
 /// Where each kind of data lies in an entry, in words of 32 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +98,7 @@ pub struct Layout {
     /// What is stored, in the order of the kinds.
     pub stores: Vec<StoreSpec>,
     /// By kind.
-    places: [u16; DataKind::ALL.len()],
-    /// By kind: its place in `stores`.
-    indices: [u8; DataKind::ALL.len()],
+    places: [Placed; DataKind::ALL.len()],
     /// Words of an entry.
     words: usize,
 }
@@ -107,13 +114,12 @@ impl Layout {
     pub fn new(mut stores: Vec<StoreSpec>) -> Self {
         stores.sort_by_key(|store| store.kind);
         stores.dedup_by_key(|store| store.kind);
-        let mut layout = Self { stores, places: [NOWHERE; 27], indices: [0; 27], words: 0 };
-        for (index, store) in layout.stores.iter().enumerate() {
-            layout.places[store.kind as usize] = u16::try_from(layout.words).unwrap_or(NOWHERE);
-            layout.indices[store.kind as usize] = u8::try_from(index).unwrap_or(0);
-            layout.words += Self::width(store.kind) * store.elements as usize;
+        let (mut places, mut words) = ([Placed::default(); DataKind::ALL.len()], 0);
+        for StoreSpec { kind, elements, period } in stores.iter().copied() {
+            places[kind as usize] = Placed { start: words as u32, elements, period };
+            words += Self::width(kind) * elements as usize;
         }
-        layout
+        Self { stores, places, words }
     }
 
     /// Words of one element.
@@ -131,26 +137,32 @@ impl Layout {
     }
 
     /// Whether entries hold it.
+    #[inline]
     pub fn has(&self, kind: DataKind) -> bool {
-        self.places[kind as usize] != NOWHERE
+        self.places[kind as usize].elements > 0
     }
 
     /// What is said about a kind that is stored.
-    #[inline]
     pub fn store(&self, kind: DataKind) -> Option<&StoreSpec> {
-        if self.has(kind) { self.stores.get(self.indices[kind as usize] as usize) } else { None }
+        self.stores.iter().find(|store| store.kind == kind)
+    }
+
+    /// Where an element lies, and the period of its kind in milliseconds.
+    #[inline]
+    pub fn find(&self, kind: DataKind, element: u32) -> Option<(Range<usize>, u32)> {
+        let placed = &self.places[kind as usize];
+        if element >= placed.elements {
+            return None;
+        }
+        let width = Self::width(kind);
+        let start = placed.start as usize + width * element as usize;
+        Some((start..start + width, placed.period))
     }
 
     /// Where an element lies.
     #[inline]
-    pub fn place(&self, kind: DataKind, element: u32) -> Option<std::ops::Range<usize>> {
-        let store = self.store(kind)?;
-        if element >= store.elements {
-            return None;
-        }
-        let width = Self::width(kind);
-        let start = self.places[kind as usize] as usize + width * element as usize;
-        Some(start..start + width)
+    pub fn place(&self, kind: DataKind, element: u32) -> Option<Range<usize>> {
+        self.find(kind, element).map(|(place, _)| place)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::capture::Captures;
 use crate::live::Live;
 use crate::program::{Program, Proxy, Server};
 use crate::variable::Variables;
-use base::moment::{Moment, WallTime};
+use base::moment::Moment;
 use bumpalo::Bump;
 use std::cell::{Cell, RefCell};
 use wire::http::Head;
@@ -46,8 +46,6 @@ pub struct Context<'a> {
     pub limit: usize,
     /// This moment.
     pub now: Moment,
-    /// The same on the wall clock.
-    pub wall: WallTime,
     /// What is asked only when it is needed.
     pub probes: &'a dyn Probes,
     /// Which way the message goes.

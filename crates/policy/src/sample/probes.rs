@@ -6,6 +6,7 @@ use crate::live::counters::Counters;
 use crate::live::table::Tracked;
 use crate::log_format::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
+use std::cell::Ref;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::proxy_protocol::Header;
@@ -17,6 +18,9 @@ pub trait Probes {
 
     /// Where it connected to, as rules see it now (`dst`).
     fn destination(&self) -> Option<SocketAddr>;
+
+    /// This moment on the wall clock.
+    fn wall(&self) -> WallTime;
 
     /// A random number.
     fn random(&self) -> u64;
@@ -84,8 +88,10 @@ pub trait Probes {
         None
     }
 
-    /// Lends what the stream tracks under that number, or else its session.
-    fn lend_tracked(&self, _number: u8, _take: &mut dyn FnMut(&Tracked)) {}
+    /// What the stream tracks under that number, or else its session.
+    fn tracked(&self, _number: u8) -> Option<Ref<'_, Tracked>> {
+        None
+    }
 
     /// The stream; `None` where there is none yet.
     fn stream(&self) -> Option<StreamFacts> {

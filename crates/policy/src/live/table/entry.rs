@@ -28,13 +28,7 @@ impl<'a> EntryView<'a> {
     /// An element of a kind of data: a number, or the events of the last period. `None`: it is not stored.
     #[inline]
     pub fn get(&self, kind: DataKind, element: u32) -> Option<u64> {
-        let store = self.layout.store(kind)?;
-        let words = &self.words[self.layout.place(kind, element)?];
-        Some(match kind.form() {
-            DataForm::Number | DataForm::Server => words[0].into(),
-            DataForm::Large => large(words),
-            DataForm::Rate => rate::read(words, rate::tick(self.now), store.period).into(),
-        })
+        read(self.layout, self.words, kind, element, rate::tick(self.now))
     }
 
     /// The words of an element, as peers are told them.
@@ -55,8 +49,8 @@ impl EntryMut<'_> {
     /// Adds to an element of a kind of data; what came out. `None`: it is not stored.
     #[inline]
     pub fn add(&mut self, kind: DataKind, element: u32, more: u64) -> Option<u64> {
-        let store = self.layout.store(kind)?;
-        let words = &mut self.words[self.layout.place(kind, element)?];
+        let (place, period) = self.layout.find(kind, element)?;
+        let words = &mut self.words[place];
         let few = u32::try_from(more).unwrap_or(u32::MAX);
         Some(match kind.form() {
             // Counters wrap as HAProxy's do.
@@ -70,17 +64,25 @@ impl EntryMut<'_> {
                 sum
             }
             DataForm::Rate => {
-                rate::add(words, self.now, store.period, few);
-                rate::read(words, self.now, store.period).into()
+                rate::add(words, self.now, period, few);
+                rate::read(words, self.now, period).into()
             }
         })
+    }
+
+    /// Adds bytes to a count of them, and to their rate, of which `factor` bytes are one event.
+    #[inline]
+    pub fn add_bytes(&mut self, count: DataKind, rate: DataKind, bytes: u64, factor: u32) {
+        self.add(count, 0, bytes);
+        // It is one as a rule, and a division takes longer than all the rest.
+        let events = if factor == 1 { bytes } else { bytes.div_ceil(factor.into()) };
+        self.add(rate, 0, events);
     }
 
     /// Adds up to `wanted` events to a rate while a limit leaves `least`; the error: in how many milliseconds it will.
     /// `None`: it is not stored.
     pub fn take(&mut self, kind: DataKind, limit: u32, least: u32, wanted: u32) -> Option<Result<u32, u32>> {
-        let period = self.layout.store(kind)?.period;
-        let place = self.layout.place(kind, 0)?;
+        let (place, period) = self.layout.find(kind, 0)?;
         Some(rate::take(&mut self.words[place], self.now, period, limit, least, wanted))
     }
 
@@ -102,8 +104,8 @@ impl EntryMut<'_> {
 
     /// Makes it that much; what it was. `None`: it is not stored.
     pub fn set(&mut self, kind: DataKind, element: u32, value: u64) -> Option<u64> {
-        let store = self.layout.store(kind)?;
-        let words = &mut self.words[self.layout.place(kind, element)?];
+        let (place, period) = self.layout.find(kind, element)?;
+        let words = &mut self.words[place];
         Some(match kind.form() {
             DataForm::Number | DataForm::Server => std::mem::replace(&mut words[0], value as u32).into(),
             DataForm::Large => {
@@ -112,7 +114,7 @@ impl EntryMut<'_> {
                 before
             }
             DataForm::Rate => {
-                let before = rate::read(words, self.now, store.period);
+                let before = rate::read(words, self.now, period);
                 rate::set(words, self.now, u32::try_from(value).unwrap_or(u32::MAX));
                 before.into()
             }
@@ -121,13 +123,7 @@ impl EntryMut<'_> {
 
     /// An element as it is now.
     pub fn get(&self, kind: DataKind, element: u32) -> Option<u64> {
-        let store = self.layout.store(kind)?;
-        let words = &self.words[self.layout.place(kind, element)?];
-        Some(match kind.form() {
-            DataForm::Number | DataForm::Server => words[0].into(),
-            DataForm::Large => large(words),
-            DataForm::Rate => rate::read(words, self.now, store.period).into(),
-        })
+        read(self.layout, self.words, kind, element, self.now)
     }
 
     /// The words of an element, as peers tell them; as many as it has.
@@ -139,6 +135,18 @@ impl EntryMut<'_> {
             }
         }
     }
+}
+
+/// An element of an entry's words: a number, or the events of the last period. `None`: it is not stored.
+#[inline]
+pub(super) fn read(layout: &Layout, words: &[u32], kind: DataKind, element: u32, now: u32) -> Option<u64> {
+    let (place, period) = layout.find(kind, element)?;
+    let words = &words[place];
+    Some(match kind.form() {
+        DataForm::Number | DataForm::Server => words[0].into(),
+        DataForm::Large => large(words),
+        DataForm::Rate => rate::read(words, now, period).into(),
+    })
 }
 
 /// A number of two words, the lower one first.

@@ -28,7 +28,9 @@ use crate::pattern::Key;
 use crate::program::StickTable;
 use base::moment::Moment;
 use bell::Bell;
+use config::spec::DataKind;
 use shard::Shard;
+use std::hash::BuildHasher;
 use std::sync::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
@@ -100,6 +102,8 @@ pub struct Table {
     /// The servers that its entries name.
     pub servers: ServerNames,
     key: Key,
+    /// How long an entry stays unless it is refreshed, nanoseconds; [`u64::MAX`]: until there is no room.
+    life: u64,
     parts: Box<[Part]>,
     /// Entries, those included that are about to be made.
     used: AtomicU32,
@@ -116,7 +120,8 @@ impl Table {
         let part = || Part(Mutex::new(Shard::new(plan.key, plan.layout.words())));
         let parts = (0..shards).map(|_| part()).collect();
         let (used, updates) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { servers: ServerNames::default(), key, parts, used, updates, bell: Bell::default(), plan }
+        let life = plan.expire.map_or(u64::MAX, |life| u64::try_from(life.as_nanos()).unwrap_or(u64::MAX));
+        Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: Bell::default(), plan }
     }
 
     /// Entries at this moment, those included that are over and were not yet taken out.
@@ -132,7 +137,11 @@ impl Table {
     /// The shard and the hash of a key.
     #[inline]
     fn locate(&self, key: &[u8]) -> (u32, u32) {
-        let hash = self.key.bytes(key);
+        // Addresses of IPv4 and numbers take a product instead of a walk.
+        let hash = match <[u8; 4]>::try_from(key) {
+            Ok(four) => self.key.hash_one(u32::from_ne_bytes(four)),
+            Err(_) => self.key.bytes(key),
+        };
         ((hash >> 32) as u32 & (self.parts.len() as u32 - 1), hash as u32)
     }
 
@@ -145,7 +154,7 @@ impl Table {
     /// When an entry is over that is refreshed now.
     #[inline]
     fn end(&self, now: Moment) -> Moment {
-        self.plan.expire.map_or(Moment::MAX, |life| now.saturating_add(life))
+        Moment::from_nanos(now.as_nanos().saturating_add(self.life))
     }
 
     /// Refreshes an entry, and numbers that where peers are told. Behind it, when no shard is locked any more, [`Table::ring`].
@@ -218,6 +227,7 @@ impl Table {
 
     /// Pins the entry of a key, which is refreshed, or made if there is none, and changes it. `None`: there is no room.
     /// Whoever gets the place has to release it once.
+    #[inline]
     fn pin(&self, key: &TableKey<'_>, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) -> Option<EntryRef> {
         let (at, slot, mut shard) = self.obtain(key.bytes(), now)?;
         self.touch(&mut shard, slot, now);
@@ -246,6 +256,13 @@ impl Table {
         read(self.view(&shard, at.slot, now))
     }
 
+    /// Reads an element of a pinned entry. `None`: it is not stored.
+    #[inline]
+    pub fn get(&self, at: EntryRef, now: Moment, kind: DataKind, element: u32) -> Option<u64> {
+        let shard = self.shard(at.shard);
+        entry::read(&self.plan.layout, shard.words(at.slot), kind, element, rate::tick(now))
+    }
+
     #[inline]
     fn view<'s>(&'s self, shard: &'s Shard, slot: u32, now: Moment) -> EntryView<'s> {
         let (words, key) = shard.parts(slot);
@@ -260,15 +277,27 @@ impl Table {
 
     /// The entry of a key, with the lock of its shard. It is made where there is none and there is room, or where room
     /// can be made.
+    #[inline]
     fn obtain(&self, key: &[u8], now: Moment) -> Option<(u32, u32, MutexGuard<'_, Shard>)> {
         let (at, hash) = self.locate(key);
+        let shard = self.shard(at);
+        match shard.find(hash, key, now) {
+            Some(slot) => Some((at, slot, shard)),
+            None => self.make((at, hash), key, now, shard),
+        }
+    }
+
+    /// The same for a key that has none in the shard which is locked.
+    #[inline(never)]
+    fn make<'t>(
+        &'t self,
+        (at, hash): (u32, u32),
+        key: &[u8],
+        now: Moment,
+        mut shard: MutexGuard<'t, Shard>,
+    ) -> Option<(u32, u32, MutexGuard<'t, Shard>)> {
         // The second time a place is held: the room that was made, which nobody else can take.
         for holds_place in [false, true] {
-            let mut shard = self.shard(at);
-            if let Some(slot) = shard.find(hash, key, now) {
-                self.give_back(usize::from(holds_place));
-                return Some((at, slot, shard));
-            }
             // What was over goes first, the old entry of that very key included.
             let swept = shard.forget(hash, key) + shard.expire(now, self.end(now), SWEPT);
             self.give_back(swept);
@@ -279,6 +308,11 @@ impl Table {
             drop(shard);
             if !self.make_room(at, now) {
                 break;
+            }
+            shard = self.shard(at);
+            if let Some(slot) = shard.find(hash, key, now) {
+                self.give_back(1);
+                return Some((at, slot, shard));
             }
         }
         None

@@ -73,10 +73,11 @@ impl Shard {
         (slot.until > now || slot.trackers & TRACKERS > 0).then_some(at)
     }
 
+    #[inline]
     fn position(&self, hash: u32, key: &[u8]) -> Option<u32> {
         let mut at = *self.buckets.get(self.bucket(hash))?;
-        while at != NONE {
-            let slot = &self.slots[at as usize];
+        // Behind the last one there is none.
+        while let Some(slot) = self.slots.get(at as usize) {
             if slot.hash == hash && self.keys.is(at as usize, key) {
                 return Some(at);
             }
@@ -250,11 +251,17 @@ impl Shard {
         &mut self.words[start..start + self.stride]
     }
 
+    /// The data of an entry.
+    #[inline]
+    pub(super) fn words(&self, at: u32) -> &[u32] {
+        let start = at as usize * self.stride;
+        &self.words[start..start + self.stride]
+    }
+
     /// The data of an entry, and its key.
     #[inline]
     pub(super) fn parts(&self, at: u32) -> (&[u32], &[u8]) {
-        let start = at as usize * self.stride;
-        (&self.words[start..start + self.stride], self.keys.get(at as usize))
+        (self.words(at), self.keys.get(at as usize))
     }
 
     /// Who tracks it, and until when it is there.

@@ -23,6 +23,7 @@ pub struct Tracked {
 impl Tracked {
     /// Tracks the entry of a key, which is made if there is none: a connection is counted, and what `change` adds.
     /// `None`: there is no room for it.
+    #[inline]
     pub fn new(
         table: &TableHandle,
         key: &TableKey<'_>,
@@ -39,6 +40,7 @@ impl Tracked {
     }
 
     /// Its table.
+    #[inline]
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -60,8 +62,20 @@ impl Tracked {
         self.table.read(self.at, now, read)
     }
 
+    /// Reads an element of the entry. `None`: it is not stored.
+    #[inline]
+    pub fn get(&self, now: Moment, kind: DataKind, element: u32) -> Option<u64> {
+        self.table.get(self.at, now, kind, element)
+    }
+
     /// Ends the tracking after a last change; the entry is refreshed.
     pub fn end(mut self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) {
+        self.finish(now, change);
+    }
+
+    /// The same, where it is dropped behind that.
+    #[inline]
+    fn finish(&mut self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) {
         self.over = true;
         let mut shard = self.table.shard(self.at.shard);
         self.table.touch(&mut shard, self.at.slot, now);
@@ -72,14 +86,21 @@ impl Tracked {
         drop(shard);
         self.table.ring();
     }
+
+    /// Ends the tracking, of which nobody has told the end.
+    #[cold]
+    fn abandon(&self) {
+        let mut shard = self.table.shard(self.at.shard);
+        *shard.trackers_mut(self.at.slot) -= 1;
+        self.table.lend(&mut shard, self.at.slot, Moment::ZERO).decrement(DataKind::ConnCur);
+    }
 }
 
 impl Drop for Tracked {
+    #[inline]
     fn drop(&mut self) {
         if !self.over {
-            let mut shard = self.table.shard(self.at.shard);
-            *shard.trackers_mut(self.at.slot) -= 1;
-            self.table.lend(&mut shard, self.at.slot, Moment::ZERO).decrement(DataKind::ConnCur);
+            self.abandon();
         }
     }
 }
@@ -169,10 +190,12 @@ impl Tracking {
     }
 
     /// Ends it all, each after a last change.
+    #[inline]
     pub fn end(&mut self, now: Moment, mut change: impl FnMut(&mut EntryMut<'_>, u32)) {
-        for (_, tracked) in self.0.drain(..) {
+        for (_, tracked) in &mut self.0 {
             let factor = tracked.table.plan.byte_rate_factor;
-            tracked.end(now, |entry| change(entry, factor));
+            tracked.finish(now, |entry| change(entry, factor));
         }
+        self.0.clear();
     }
 }

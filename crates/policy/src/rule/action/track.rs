@@ -2,11 +2,12 @@
 
 use super::{Action, Number, Row, row};
 use crate::expression::Expression;
-use crate::live::table::{Tracked, sample_type};
+use crate::live::table::{TableKey, Tracked, sample_type};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
 use crate::sample::{Context, cast};
 use crate::stick::Datum;
-use config::spec::DataKind;
+use config::spec::{DataKind, TableKeySpec};
+use std::net::SocketAddr;
 
 /// Every action of the family. The number of `track-sc` belongs to its name.
 pub(super) const TABLE: &[Row] = &[
@@ -26,8 +27,24 @@ pub struct Track {
     pub number: u8,
     /// Index of the table.
     pub table: usize,
-    /// The key.
-    pub key: Expression,
+    key: Expression,
+    /// The key is the client's address and nothing else.
+    of_client: bool,
+}
+
+impl Track {
+    /// The key, as a table of that type has it. `None`: there is none.
+    #[inline]
+    pub fn key<'a>(&'a self, context: &Context<'a>, spec: TableKeySpec) -> Option<TableKey<'a>> {
+        if self.of_client
+            && spec == TableKeySpec::Ipv4
+            && let Some(SocketAddr::V4(address)) = context.probes.source()
+        {
+            return Some(TableKey::ipv4(*address.ip()));
+        }
+        let value = self.key.evaluate(context)?;
+        TableKey::of_sample(spec, context, value)
+    }
 }
 
 /// What a change does.
@@ -105,7 +122,8 @@ fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
             format!("Proxy '{proxy}': stick-table '{name}' uses a type incompatible with the '{action}' rule.");
         return Err(RuleError { span: Some(place), ..RuleError::whole(message) });
     }
-    Ok(Action::Track(Box::new(Track { number, table, key })))
+    let of_client = key.is_plain() && key.fetch().name == "src";
+    Ok(Action::Track(Box::new(Track { number, table, key, of_client })))
 }
 
 /// Says which numbers there are.

@@ -18,7 +18,6 @@ pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> 
             arena,
             limit: shared.program.global.bufsize,
             now: rt::now(),
-            wall: rt::wall(),
             probes: &ProcessProbes { worker, names: Names { frontend: "CLI", ..Names::default() }, identify: None },
             direction: Direction::Request,
             frontend: None,
