@@ -169,7 +169,7 @@ impl<'s, 'r> Course<'s, 'r> {
     /// Goes on until somebody else has to do something.
     fn advance(&mut self, view: &View<'_>) -> Step<'r> {
         loop {
-            match view.lend(|context| self.walk(context, view)) {
+            match self.evaluate(view) {
                 Step::Effect(effect) => perform(view, effect, self.of_stream),
                 Step::Final(ending) => {
                     self.note(view.facts);
@@ -177,6 +177,24 @@ impl<'s, 'r> Course<'s, 'r> {
                 }
                 step => return step,
             }
+        }
+    }
+
+    /// Goes on until something else than variables and lists has to change.
+    fn evaluate(&mut self, view: &View<'_>) -> Step<'r> {
+        self.track_clients(view);
+        if self.progress.next == self.rules.len() {
+            return Step::End;
+        }
+        view.lend(|context| self.walk(context, view))
+    }
+
+    /// Goes over rules that track the client's address whatever else is the case: they need no evaluation.
+    fn track_clients(&mut self, view: &View<'_>) {
+        while let Some(Rule { condition: None, action: Action::Track(track), .. }) = self.rules.get(self.progress.next)
+            && tracking::begin_of_client(view, track, self.of_stream)
+        {
+            self.progress.next += 1;
         }
     }
 
@@ -233,6 +251,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// What an action asks for. `None`: nothing more, it has been done.
+    #[inline(never)]
     fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &View<'_>) -> Option<Step<'r>> {
         let effect = match action {
             Action::Edit(edit) => {

@@ -2,9 +2,10 @@
 //! wait, and must never decide what becomes of a message.
 
 use std::cell::{Ref, RefCell};
+use std::net::SocketAddr;
 
-use config::spec::DataKind;
-use policy::live::table::{EntryMut, Pinned, TableKey, Tracked, Tracking};
+use config::spec::{DataKind, TableKeySpec};
+use policy::live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::Filter;
 use policy::rule::{StickChange, Track};
 use policy::sample::{Context, Direction};
@@ -25,16 +26,36 @@ pub enum Begun {
 /// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
 /// stream has ended, or with `session` until that has.
 pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
-    let View { session, facts, .. } = *view;
-    if is_taken(session, facts, track.number) {
+    if begin_of_client(view, track, of_stream) || is_taken(view.session, view.facts, track.number) {
         return Begun::Done;
     }
-    let Some(table) = session.worker.tables().get(track.table) else { return Begun::Done };
-    let Some(key) = track.key(context, table.plan.key) else {
+    let Some(table) = view.session.worker.tables().get(track.table) else { return Begun::Done };
+    let value = track.key.evaluate(context);
+    let Some(key) = value.and_then(|value| TableKey::of_sample(table.plan.key, context, value)) else {
         return if context.incomplete.get() { Begun::Later } else { Begun::Done };
     };
+    add(view, track.number, table, &key, of_stream);
+    Begun::Done
+}
+
+/// The same where the key is the client's address as the table has it, which needs no evaluation. False: it is not.
+pub fn begin_of_client(view: &View<'_>, track: &Track, of_stream: bool) -> bool {
+    let Some(SocketAddr::V4(client)) = view.session.client().filter(|_| track.of_client) else { return false };
+    let Some(table) = view.session.worker.tables().get(track.table) else { return false };
+    if table.plan.key != TableKeySpec::Ipv4 {
+        return false;
+    }
+    if !is_taken(view.session, view.facts, track.number) {
+        add(view, track.number, table, &TableKey::ipv4(*client.ip()), of_stream);
+    }
+    true
+}
+
+/// Tracks the entry of a key under a number that is free.
+fn add(view: &View<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
+    let View { session, facts, .. } = *view;
     let counted = of_stream && facts.request_counted;
-    let tracked = Tracked::new(table, &key, context.now, |entry| {
+    let tracked = Tracked::new(table, key, rt::now(), |entry| {
         if counted {
             count_request(entry);
         }
@@ -44,9 +65,8 @@ pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: b
     });
     if let Some(tracked) = tracked {
         let tracking = if of_stream { &facts.tracking } else { session.tracking() };
-        tracking.borrow_mut().add(track.number, tracked);
+        tracking.borrow_mut().add(number, tracked);
     }
-    Begun::Done
 }
 
 fn is_taken(session: &Session, facts: &Facts, number: u8) -> bool {
@@ -191,11 +211,8 @@ pub fn bytes(session: &Session, facts: &mut Facts) {
     }
     let rest = Rest::bytes(facts);
     if !rest.is_nothing() {
-        let now = rt::now();
-        facts.tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
-        if let Some(tracking) = session.known_tracking() {
-            tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
-        }
+        settle_all(&facts.tracking.borrow(), rest);
+        settle_session(session, rest);
     }
 }
 
@@ -205,8 +222,7 @@ pub fn settle(session: &Session, facts: &mut Facts) {
         return;
     }
     let rest = rest(facts);
-    let now = rt::now();
-    facts.tracking.borrow().each(now, |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+    settle_all(&facts.tracking.borrow(), rest);
     settle_session(session, rest);
 }
 
@@ -223,8 +239,12 @@ pub fn conclude(session: &Session, facts: &mut Facts) {
 #[inline]
 fn settle_session(session: &Session, rest: Rest) {
     if let Some(tracking) = session.known_tracking() {
-        tracking.borrow().each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
+        settle_all(&tracking.borrow(), rest);
     }
+}
+
+fn settle_all(tracking: &Tracking, rest: Rest) {
+    tracking.each(rt::now(), |entry, table| rest.add(entry, table.plan.byte_rate_factor));
 }
 
 fn rest(facts: &mut Facts) -> Rest {

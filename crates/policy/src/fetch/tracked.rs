@@ -211,17 +211,19 @@ fn elsewhere<'a>(context: &Context<'a>, tracked: &Tracked, table: usize) -> Opti
 }
 
 fn read<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datum) -> Option<Value<'a>> {
-    let get = |found: Option<u64>| Some(Value::Int(found? as i64));
-    tracked(context, number, |tracked| match table {
-        None => get(datum.read_tracked(tracked, context.now)),
-        Some(table) => {
-            let (other, key) = elsewhere(context, tracked, table)?;
-            let key = TableKey::Long(&key);
-            match other.find(&key, context.now, |entry| datum.read(&entry, other)) {
-                Some(found) => get(found),
-                None => Some(Value::Int(0)),
-            }
-        }
+    let found = match table {
+        None => tracked(context, number, |tracked| datum.read_tracked(tracked, context.now)),
+        Some(table) => read_elsewhere(context, number, table, datum),
+    };
+    found.map(int)
+}
+
+/// The same of the entry that another table has of the tracked key; nothing where it has none.
+#[inline(never)]
+fn read_elsewhere(context: &Context<'_>, number: u8, table: usize, datum: Datum) -> Option<u64> {
+    tracked(context, number, |tracked| {
+        let (other, key) = elsewhere(context, tracked, table)?;
+        other.find(&TableKey::Long(&key), context.now, |entry| datum.read(&entry, other)).unwrap_or(Some(0))
     })
 }
 

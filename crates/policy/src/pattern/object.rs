@@ -6,6 +6,7 @@ use super::entries::Entries;
 use super::index::{PatternIndex, Texts};
 use super::single::Single;
 use super::{Hit, Key, Method, PatternSet, Regex};
+use crate::live::ListState;
 use crate::sample::{Context, Value};
 use config::text::from_bytes;
 use std::collections::HashMap;
@@ -144,6 +145,11 @@ impl Lookup {
         {
             return found;
         }
+        self.is_found(context, value, changed)
+    }
+
+    #[inline(never)]
+    fn is_found<'a>(&self, context: &Context<'a>, value: Value<'a>, changed: Option<&ListState>) -> bool {
         let Some(value) = self.base.set.prepare(context, value) else { return false };
         match changed {
             None => self.find_base(value).is_some(),

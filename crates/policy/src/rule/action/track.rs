@@ -2,12 +2,11 @@
 
 use super::{Action, Number, Row, row};
 use crate::expression::Expression;
-use crate::live::table::{TableKey, Tracked, sample_type};
+use crate::live::table::{Tracked, sample_type};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
 use crate::sample::{Context, cast};
 use crate::stick::Datum;
-use config::spec::{DataKind, TableKeySpec};
-use std::net::SocketAddr;
+use config::spec::DataKind;
 
 /// Every action of the family. The number of `track-sc` belongs to its name.
 pub(super) const TABLE: &[Row] = &[
@@ -27,24 +26,10 @@ pub struct Track {
     pub number: u8,
     /// Index of the table.
     pub table: usize,
-    key: Expression,
-    /// The key is the client's address and nothing else.
-    of_client: bool,
-}
-
-impl Track {
-    /// The key, as a table of that type has it. `None`: there is none.
-    #[inline]
-    pub fn key<'a>(&'a self, context: &Context<'a>, spec: TableKeySpec) -> Option<TableKey<'a>> {
-        if self.of_client
-            && spec == TableKeySpec::Ipv4
-            && let Some(SocketAddr::V4(address)) = context.probes.source()
-        {
-            return Some(TableKey::ipv4(*address.ip()));
-        }
-        let value = self.key.evaluate(context)?;
-        TableKey::of_sample(spec, context, value)
-    }
+    /// The key.
+    pub key: Expression,
+    /// The key is the client's address (`src`) and nothing else.
+    pub of_client: bool,
 }
 
 /// What a change does.
