@@ -82,10 +82,9 @@ impl<T> Slab<T> {
         self.len += 1;
         let slot = self.free;
         if let Some(entry) = self.entries.get_mut(slot as usize) {
-            if let Place::Free(next) = entry.place {
+            if let Place::Free(next) = std::mem::replace(&mut entry.place, Place::Taken(value)) {
                 self.free = next;
             }
-            entry.place = Place::Taken(value);
             return Key { slot, generation: entry.generation };
         }
         self.append(value)

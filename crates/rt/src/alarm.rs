@@ -29,7 +29,7 @@ impl Alarm {
     pub fn new() -> io::Result<Alarm> {
         let socket = match sim::current_world() {
             Some(world) => Socket::Sim(SimSocket::alarm(&world)),
-            None => Socket::Os(sys::alarm::create()?),
+            None => Socket::Os(sys::alarm::create()?.into()),
         };
         let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
         Ok(Alarm { socket, key, set: Moment::MAX })

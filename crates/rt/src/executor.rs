@@ -269,8 +269,14 @@ fn read_mailbox(worker: &Worker, scratch: &mut Scratch) {
 
 pub(crate) fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
     worker.refill_budget();
-    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(job)) {
-        after_panic(worker, NO_TAG, payload);
+    run_contained(worker, NO_TAG, job);
+}
+
+/// Runs a part of a task whose panic is not the task's: the panic hook gets `tag` then, and the task goes on.
+#[inline]
+pub(crate) fn run_contained(worker: &Worker, tag: u64, part: impl FnOnce()) {
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(part)) {
+        after_panic(worker, tag, payload);
     }
 }
 

@@ -14,6 +14,7 @@
 mod alarm;
 pub mod clock;
 pub mod confine;
+mod counted;
 mod current;
 mod driver;
 mod epoll;
@@ -41,6 +42,7 @@ pub mod watchdog;
 mod worker;
 
 pub use alarm::Alarm;
+pub use counted::Counted;
 pub use executor::{Config, Main, MainFuture, run};
 pub use helpers::Helpers;
 pub use local_time::{local_offset, zone_name};
@@ -54,9 +56,9 @@ pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;
 pub use worker::{
-    buffer, buffer_size, buffers_in_use, bulk_buffer, handle, is_on_worker, large_buffer, large_buffer_size, load,
-    load_of, local, measure_tasks, now, post, random, read_clock, set_local, set_panic_hook, spawn, stop,
-    stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
+    buffer, buffer_size, buffers_in_use, bulk_buffer, contain, handle, is_on_worker, large_buffer, large_buffer_size,
+    load, load_of, local, measure_tasks, now, post, random, read_clock, set_local, set_panic_hook, spawn, spawn_with,
+    stop, stop_spinning, stopping, task_cost, tasks, usage_of, wall, worker, workers,
 };
 
 /// A worker's number within its runtime, from 0.

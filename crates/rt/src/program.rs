@@ -85,7 +85,7 @@ impl Invocation {
         let number = child.id();
         let mut launched = Launched { child: Some(child), end: None };
         running().insert(number);
-        launched.end = Some(Socket::Os(sys::process::open_process(number)?));
+        launched.end = Some(Socket::Os(sys::process::open_process(number)?.into()));
         Ok(launched)
     }
 }

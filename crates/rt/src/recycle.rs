@@ -45,8 +45,19 @@ pub fn boxed_with<A, F: Future>(arguments: A, make: impl FnOnce(A) -> F) -> Recy
 
 /// Boxes a future in recycled memory and forgets its type.
 pub fn boxed_dyn<'a, T>(future: impl Future<Output = T> + 'a) -> Recycled<dyn Future<Output = T> + 'a> {
-    let boxed = mem::ManuallyDrop::new(Recycled::new(future));
-    Recycled { content: boxed.content, owns: PhantomData }
+    Recycled::new(future).forget_type()
+}
+
+impl<F> Recycled<F> {
+    /// The same box for who knows nothing but what the future gives.
+    #[inline]
+    pub fn forget_type<'a, T>(self) -> Recycled<dyn Future<Output = T> + 'a>
+    where
+        F: Future<Output = T> + 'a,
+    {
+        let boxed = mem::ManuallyDrop::new(self);
+        Recycled { content: boxed.content, owns: PhantomData }
+    }
 }
 
 impl<T> Recycled<T> {
@@ -118,7 +129,7 @@ fn class_of(layout: Layout) -> Option<(usize, Layout)> {
     Layout::from_size_align(size, ALIGN).ok().map(|block| (size / STEP - 1, block))
 }
 
-fn allocate(layout: Layout) -> NonNull<u8> {
+pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     let Some((class, block)) = class_of(layout) else { return allocate_fresh(layout) };
     let kept = current::try_with(|worker| worker.bins.take(class)).flatten();
     kept.unwrap_or_else(|| allocate_fresh(block))
@@ -135,7 +146,7 @@ fn at_least_one_byte(layout: Layout) -> Layout {
     if layout.size() > 0 { layout } else { Layout::from_size_align(1, layout.align()).unwrap_or(layout) }
 }
 
-fn release(block: NonNull<u8>, layout: Layout) {
+pub(crate) fn release(block: NonNull<u8>, layout: Layout) {
     let Some((class, layout)) = class_of(layout) else { return release_now(block, layout) };
     let kept = current::try_with(|worker| worker.bins.put(class, block)).unwrap_or(false);
     if !kept {

@@ -145,7 +145,7 @@ pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
         None => {
             handle_signals(signals)?;
             // A second descriptor of the same event, so that dropping the stream ends its watch only.
-            Socket::Os(OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?)
+            Socket::Os(OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?.into())
         }
     };
     let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));

@@ -189,36 +189,45 @@ impl Tasks {
     }
 
     /// Adds a task and queues it.
+    #[inline]
     pub(crate) fn insert(&mut self, class: Class, tag: u64, future: TaskFuture) {
         self.len += 1;
         let number = self.free as usize;
-        if let Some(slot) = self.slots.get_mut(number) {
-            self.free = slot.tag;
-            (slot.tag, slot.class, slot.state, slot.queued, slot.calls) = (tag, class, State::Waiting, false, 0);
-            slot.future = Some(future);
-            let id = TaskId::new(self.worker, slot.generation, number as u32);
-            if let Some(times) = self.times(number) {
+        let id = match self.slots.get_mut(number) {
+            Some(slot) => {
+                self.free = slot.tag;
+                let (generation, future) = (slot.generation, Some(future));
+                *slot = Slot { tag, future, generation, calls: 0, state: State::Waiting, class, queued: true };
+                TaskId::new(self.worker, generation, number as u32)
+            }
+            None => self.append(Slot {
+                tag,
+                future: Some(future),
+                generation: 0,
+                calls: 0,
+                state: State::Waiting,
+                class,
+                queued: true,
+            }),
+        };
+        match class {
+            Class::Normal => self.fresh.push_back(id),
+            Class::Heavy => self.heavy.push_back(id),
+        }
+        if let Some(clock) = &mut self.clock {
+            if let Some(times) = clock.times.get_mut(id.slot()) {
                 *times = Times::default();
             }
-            return self.start(id);
-        }
-        let number = self.slots.len();
-        assert!(number < MOST_TASKS, "a worker has at most 2^24 tasks");
-        let future = Some(future);
-        self.slots.push(Slot { tag, future, generation: 0, calls: 0, state: State::Waiting, class, queued: false });
-        self.start(TaskId::new(self.worker, 0, number as u32));
-    }
-
-    /// Queues a task that has just been added.
-    fn start(&mut self, id: TaskId) {
-        match self.slots.get_mut(id.slot()) {
-            Some(slot) if slot.class == Class::Normal => slot.queued = true,
-            _ => return self.wake(id),
-        }
-        self.fresh.push_back(id);
-        if let Some(clock) = &mut self.clock {
             clock.wake(id.slot());
         }
+    }
+
+    #[cold]
+    fn append(&mut self, slot: Slot) -> TaskId {
+        let number = self.slots.len();
+        assert!(number < MOST_TASKS, "a worker has at most 2^24 tasks");
+        self.slots.push(slot);
+        TaskId::new(self.worker, 0, number as u32)
     }
 
     fn slot(&mut self, id: TaskId) -> Option<&mut Slot> {
@@ -314,10 +323,6 @@ impl Tasks {
         if let Some(times) = clock.times.get_mut(called) {
             times.busy += took;
         }
-    }
-
-    fn times(&mut self, slot: usize) -> Option<&mut Times> {
-        self.clock.as_mut()?.times.get_mut(slot)
     }
 
     /// The task that is out of its slot to be polled, as a number, and its tag. Walks all slots: for emergencies.

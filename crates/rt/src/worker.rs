@@ -17,10 +17,10 @@ use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
 use crate::random::Random;
-use crate::recycle::{Bins, boxed_dyn};
+use crate::recycle::{Bins, boxed_dyn, boxed_with};
 use crate::source::Sources;
 use crate::task::{Class, TaskCost, TaskId, Tasks};
-use crate::{WorkerId, current};
+use crate::{WorkerId, current, executor};
 
 /// Bytes of a [`large_buffer`]: half of a usual second-level cache, and nine of the loopback device's segments.
 const LARGE_BUFFER: usize = 576 * 1024;
@@ -132,8 +132,17 @@ impl Worker {
         }
     }
 
+    #[inline]
     fn wall(&self) -> WallTime {
-        let wall = self.wall.get().unwrap_or_else(|| self.driver.wall());
+        match self.wall.get() {
+            Some(wall) => wall,
+            None => self.read_wall(),
+        }
+    }
+
+    #[cold]
+    fn read_wall(&self) -> WallTime {
+        let wall = self.driver.wall();
         self.wall.set(Some(wall));
         wall
     }
@@ -266,6 +275,25 @@ pub fn buffers_in_use() -> usize {
 pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static) {
     let future = boxed_dyn(future);
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
+}
+
+/// Starts the task that `make` returns, which is written where it stays; else as [`spawn`].
+#[inline]
+pub fn spawn_with<A, F: Future<Output = ()> + 'static>(
+    class: Class,
+    tag: u64,
+    arguments: A,
+    make: impl FnOnce(A) -> F,
+) {
+    let future = boxed_with(arguments, make).forget_type();
+    current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
+}
+
+/// Runs a part of the running task that is about something else: when it panics, the panic hook gets `tag`, and the task
+/// goes on.
+#[inline]
+pub fn contain(tag: u64, part: impl FnOnce()) {
+    current::with(|worker| executor::run_contained(worker, tag, part));
 }
 
 /// Number of tasks that live on this worker.

@@ -183,7 +183,7 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
             Err(error) => failed = Some(error),
         }
     }
-    Ok(Connecting { failed, ..Connecting::of(Socket::Os(fd), established) })
+    Ok(Connecting { failed, ..Connecting::of(Socket::Os(fd.into()), established) })
 }
 
 /// A fresh socket with its options, bound where it is to be.

@@ -70,7 +70,7 @@ impl Datagram {
         }
         let fd = sys::socket::create(family.number(), libc::SOCK_DGRAM)?;
         let together = family != Family::Unix && sys::batch::knows_segments(&fd);
-        let datagram = Datagram::of(Socket::Os(fd));
+        let datagram = Datagram::of(Socket::Os(fd.into()));
         datagram.together.set(together);
         Ok(datagram)
     }
@@ -85,7 +85,7 @@ impl Datagram {
         }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
         sys::socket::bind(&fd, address)?;
-        Ok(Datagram::of(Socket::Os(fd)))
+        Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
     /// The same with options: several processes at one address, buffer sizes, a namespace. A UNIX socket takes the place
@@ -101,7 +101,7 @@ impl Datagram {
             Some(name) => Namespace::open(name)?.run(|| bind_datagram(address, options))??,
             None => bind_datagram(address, options)?,
         };
-        Ok(Datagram::of(Socket::Os(fd)))
+        Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
     /// Takes over a descriptor that the process was started with.
@@ -117,7 +117,7 @@ impl Datagram {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         sys::set_nonblocking(&fd)?;
         sys::set_close_on_exec(&fd, true)?;
-        Ok(Datagram::of(Socket::Os(fd)))
+        Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
     /// Fixes the peer: `send` goes there, and only its datagrams are received.

@@ -169,7 +169,7 @@ impl ListeningSocket {
         }
         // Port 0 becomes the one that the kernel chose; a UNIX socket keeps its final name.
         let address = if address.is_unix() { address.clone() } else { sys::socket::local_address(fd.as_raw_fd())? };
-        Ok(ListeningSocket::new(Socket::Os(fd), address, options))
+        Ok(ListeningSocket::new(Socket::Os(fd.into()), address, options))
     }
 
     /// Takes over a descriptor that the process was started with, or received. One that is bound but does not listen
@@ -201,7 +201,7 @@ impl ListeningSocket {
             }
         }
         let is_shared = AtomicBool::new(true);
-        Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd), address, options) })
+        Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd.into()), address, options) })
     }
 
     /// Goes on with a socket that another process bound and listens on, under the name that is given. Options are set
@@ -213,7 +213,7 @@ impl ListeningSocket {
             let _ = apply_to_streams(&fd, options, inet.is_ipv6());
         }
         listen(&fd, options.backlog, options.no_quick_ack && !address.is_unix())?;
-        Ok(ListeningSocket::new(Socket::Os(fd), address.clone(), options))
+        Ok(ListeningSocket::new(Socket::Os(fd.into()), address.clone(), options))
     }
 
     /// The descriptor, to be passed on; `None` in a simulation.

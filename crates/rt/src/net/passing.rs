@@ -95,7 +95,7 @@ impl ForeignListener {
 /// The kernel's, for want of descriptors.
 pub fn stream_pair() -> io::Result<(OwnedSocket, OwnedSocket)> {
     let (one, other) = sys::passing::pair(libc::SOCK_STREAM)?;
-    Ok((OwnedSocket { socket: Socket::Os(one) }, OwnedSocket { socket: Socket::Os(other) }))
+    Ok((OwnedSocket { socket: Socket::Os(one.into()) }, OwnedSocket { socket: Socket::Os(other.into()) }))
 }
 
 /// A pair of connected ends between two processes; messages keep their bounds and may carry descriptors. Make a
@@ -124,7 +124,7 @@ impl Channel {
         }
         sys::set_nonblocking(&end)?;
         let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
-        Ok(Channel { socket: Socket::Os(end), key })
+        Ok(Channel { socket: Socket::Os(end.into()), key })
     }
 
     /// Sends one message. What the other end has no room for is refused.
@@ -133,7 +133,7 @@ impl Channel {
     /// As for [`send_descriptors`]; `BrokenPipe` when the other end is closed.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         match &self.socket {
-            Socket::Os(fd) => send_descriptors(fd, bytes, descriptors).map(drop),
+            Socket::Os(fd) => send_descriptors(&**fd, bytes, descriptors).map(drop),
             Socket::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }

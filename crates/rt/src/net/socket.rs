@@ -10,10 +10,11 @@ use super::{TcpInfo, tcp_info};
 use crate::net::Address;
 use crate::sim::SimSocket;
 use crate::sys;
+use crate::sys::descriptor::Descriptor;
 
 /// A descriptor of the kernel's, or an endpoint of the simulated network. Dropping it closes it.
 pub(crate) enum Socket {
-    Os(OwnedFd),
+    Os(Descriptor),
     Sim(SimSocket),
 }
 
@@ -23,7 +24,7 @@ impl Socket {
         match self {
             Socket::Os(fd) => {
                 let accepted = sys::socket::accept(fd.as_raw_fd())?;
-                Ok(accepted.map(|(fd, address)| (Socket::Os(fd), address)))
+                Ok(accepted.map(|(fd, address)| (Socket::Os(fd.into()), address)))
             }
             Socket::Sim(socket) => Ok(socket.accept()?.map(|(socket, address)| (Socket::Sim(socket), address))),
         }
@@ -179,7 +180,7 @@ impl OwnedSocket {
     /// Gives the descriptor away; `None`, and the endpoint closed, in a simulation.
     pub fn into_descriptor(self) -> Option<OwnedFd> {
         match self.socket {
-            Socket::Os(fd) => Some(fd),
+            Socket::Os(fd) => Some(fd.into()),
             Socket::Sim(_) => None,
         }
     }
@@ -191,7 +192,7 @@ impl TryFrom<OwnedFd> for OwnedSocket {
 
     fn try_from(fd: OwnedFd) -> io::Result<OwnedSocket> {
         sys::set_nonblocking(&fd)?;
-        Ok(OwnedSocket { socket: Socket::Os(fd) })
+        Ok(OwnedSocket { socket: Socket::Os(fd.into()) })
     }
 }
 

@@ -58,7 +58,7 @@ pub fn reset(stream: Stream, v6: bool) {
             let mut spares = worker.spares.borrow_mut();
             let kept = spares.of(v6);
             if kept.len() < MOST {
-                kept.push(fd);
+                kept.push(fd.into());
             }
         }),
     }

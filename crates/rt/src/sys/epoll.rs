@@ -30,7 +30,10 @@ pub(crate) fn delete(epoll: &OwnedFd, fd: RawFd) {
 /// A wait that a signal interrupts gives none.
 pub(crate) fn wait(epoll: &OwnedFd, events: &mut [libc::epoll_event], timeout: i32) -> usize {
     let most = i32::try_from(events.len()).unwrap_or(i32::MAX);
-    // SAFETY: the pointer and the number describe `events`.
-    let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), most, timeout) };
+    let (epoll, events, no_signals) = (epoll.as_raw_fd(), events.as_mut_ptr(), std::ptr::null::<libc::sigset_t>());
+    // Without the C library's function around it: that prepares for a thread that is cancelled meanwhile. Not every
+    // architecture has the call without a set of signals.
+    // SAFETY: the pointer and the number describe `events`; without a set of signals none is changed.
+    let count = unsafe { libc::syscall(libc::SYS_epoll_pwait, epoll, events, most, timeout, no_signals, 8_usize) };
     usize::try_from(count).unwrap_or(0)
 }

@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod alarm;
 pub(crate) mod batch;
 pub(crate) mod clock;
+pub(crate) mod descriptor;
 pub(crate) mod epoll;
 pub(crate) mod event;
 pub(crate) mod landlock;

@@ -82,6 +82,10 @@ pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::connect(fd, &nowhere, mem::size_of_val(&nowhere) as libc::socklen_t) }).map(drop)
 }
 
+/// No address. The calls of every request are made without the C library's functions around them: those prepare for a
+/// thread that is cancelled meanwhile, which costs two atomic operations each and never happens here.
+const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
+
 /// Takes a connection out of the backlog. Connections that were reset while they waited there are passed over.
 pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
     let mut attempts = 0;
@@ -90,13 +94,13 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
         let mut length = raw.length;
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
-        let result = check(unsafe { libc::accept4(fd, raw.pointer_mut(), &mut length, flags) });
+        let accepted = unsafe { libc::syscall(libc::SYS_accept4, fd, raw.pointer_mut(), &raw mut length, flags) };
         raw.length = length;
-        let error = match result {
+        if accepted >= 0 {
             // SAFETY: the descriptor is fresh and nobody else's.
-            Ok(accepted) => return Ok(Some((unsafe { OwnedFd::from_raw_fd(accepted) }, raw.decode()))),
-            Err(error) => error,
-        };
+            return Ok(Some((unsafe { OwnedFd::from_raw_fd(accepted as RawFd) }, raw.decode())));
+        }
+        let error = io::Error::last_os_error();
         attempts += 1;
         match error.raw_os_error() {
             Some(libc::EAGAIN) => return Ok(None),
@@ -106,10 +110,6 @@ pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
         }
     }
 }
-
-/// No address. The calls of every request are made without the C library's functions around them: those prepare for a
-/// thread that is cancelled meanwhile, which costs two atomic operations each and never happens here.
-const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
 
 /// Receives into `place`; 0 at the end of the stream.
 #[inline]

@@ -49,11 +49,13 @@ fn a_panic_ends_its_task_alone() {
             let _bomb = Bomb;
         });
         rt::spawn(Class::Normal, 15, async { std::panic::panic_any(Bomb) });
+        rt::spawn_with(Class::Normal, 16, "where it was made", |text| async move { panic!("{text}") });
+        rt::contain(17, || panic!("in a part of this task"));
         rt::post(0, Box::new(|| panic!("in a job")));
-        until(|| tags.borrow().len() == 6).await;
+        until(|| tags.borrow().len() == 8).await;
         let mut tags = tags.borrow().clone();
         tags.sort_unstable();
-        assert_eq!(tags, [11, 12, 13, 14, 15, rt::NO_TAG]);
+        assert_eq!(tags, [11, 12, 13, 14, 15, 16, 17, rt::NO_TAG]);
         assert_eq!(rt::tasks(), neighbours);
     });
 }

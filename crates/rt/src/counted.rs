@@ -1,0 +1,103 @@
+//! Values that several hold on one thread, like `Rc`, in memory from the worker's free lists.
+//!
+//! A value must never leave its thread, nor be changed but through cells.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+
+use crate::recycle::{allocate, release};
+
+/// A shared value that goes with the last of its holders. There are no weak ones.
+pub struct Counted<T> {
+    content: NonNull<Content<T>>,
+    owns: PhantomData<Content<T>>,
+}
+
+struct Content<T> {
+    holders: Cell<usize>,
+    value: T,
+}
+
+impl<T> Counted<T> {
+    /// Shares the value that `make` returns, which is written where it stays: a large one is not copied there.
+    #[inline]
+    pub fn new(make: impl FnOnce() -> T) -> Counted<T> {
+        let block = allocate(Layout::new::<Content<T>>()).cast::<Content<T>>();
+        // SAFETY: the block is fresh, and large and aligned enough for the content. A panic in `make` would leak it, no more.
+        unsafe { block.write(Content { holders: Cell::new(1), value: make() }) };
+        Counted { content: block, owns: PhantomData }
+    }
+
+    #[inline]
+    fn content(&self) -> &Content<T> {
+        // SAFETY: the content is alive as long as somebody holds it, and nobody has a `&mut` to it before the last has gone.
+        unsafe { self.content.as_ref() }
+    }
+}
+
+impl<T> Clone for Counted<T> {
+    #[inline]
+    fn clone(&self) -> Counted<T> {
+        let holders = &self.content().holders;
+        assert!(holders.get() < usize::MAX, "a value has fewer than 2^64 holders");
+        holders.set(holders.get() + 1);
+        Counted { content: self.content, owns: PhantomData }
+    }
+}
+
+impl<T> Deref for Counted<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.content().value
+    }
+}
+
+impl<T> Drop for Counted<T> {
+    #[inline]
+    fn drop(&mut self) {
+        /// Gives the memory back even when the value's own `drop` panics.
+        struct Release(NonNull<u8>, Layout);
+        impl Drop for Release {
+            fn drop(&mut self) {
+                release(self.0, self.1);
+            }
+        }
+        let left = self.content().holders.get() - 1;
+        self.content().holders.set(left);
+        if left == 0 {
+            let _release = Release(self.content.cast(), Layout::new::<Content<T>>());
+            // SAFETY: this was the last holder: nobody reaches the content any more.
+            unsafe { ptr::drop_in_place(self.content.as_ptr()) };
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Counted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_value_goes_with_its_last_holder() {
+        let witness = Rc::new(());
+        let one = Counted::new(|| (7, Rc::clone(&witness)));
+        let other = one.clone();
+        assert_eq!((one.0, Rc::strong_count(&witness)), (7, 2));
+        drop(one);
+        assert_eq!((other.0, Rc::strong_count(&witness)), (7, 2));
+        drop(other);
+        assert_eq!(Rc::strong_count(&witness), 1);
+    }
+}
