@@ -246,6 +246,13 @@ impl Networks {
 
     fn find_v4(&self, address: Ipv4Addr, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         let address = u32::from(address);
+        if self.v4.len() == 1 {
+            // What most conditions ask for: one network is compared faster than its hash is computed.
+            let ((network, length), first) = self.v4.iter().next()?;
+            let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
+            let found = if address & mask == *network { self.same.first(*first, alive) } else { None };
+            return found.map(|found| (found, usize::from(*length)));
+        }
         self.v4_lengths.iter().find_map(|length| {
             let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
             let first = self.v4.get(&(address & mask, *length))?;
