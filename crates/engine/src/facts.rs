@@ -248,6 +248,19 @@ impl Facts {
         self.status = -1;
     }
 
+    /// Forgets what rules have noted that run before there is a stream: what they see by a shared reference, so that cells
+    /// alone have changed.
+    pub fn forget_rules(&mut self) {
+        self.orders.set(Orders::default());
+        self.unique_id.take();
+        self.identifying.set(false);
+        self.captures.get_mut().clear();
+        self.variables.get_mut().clear();
+        self.last_rule.set(None);
+        self.waiting_rule.set(None);
+        self.tracking.get_mut().clear();
+    }
+
     /// Forgets the stream and keeps the capacity. The heads stay where they are; a field that is new is missed here by
     /// the compiler.
     pub fn clear(&mut self) {

@@ -58,10 +58,18 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
         }
         let mut taken = 0;
         while taken < batch.size {
-            let Some((slots, admission)) = enter(worker, place, listener, key).await else { return };
+            let (slots, admission) = match worker.shared.live.enter_freely(place.frontend, place.bind) {
+                Some(slots) => (slots, None),
+                None => match enter(worker, place, listener, key).await {
+                    Some((slots, admission)) => (slots, Some(admission)),
+                    None => return,
+                },
+            };
             match listener.try_accept() {
                 Ok(Some(accepted)) => {
-                    admission.confirm();
+                    if let Some(admission) = admission {
+                        admission.confirm();
+                    }
                     exhausted = false;
                     taken += 1;
                     dispatch(worker, place, accepted, slots);
@@ -227,17 +235,17 @@ async fn enter<'a>(
     entry
 }
 
-/// Gives the connection to this worker or to another one that has less to do.
 /// Whether a client uses a port that systems give to their own services only.
 fn is_privileged(client: &Address) -> bool {
     matches!(client, Address::Inet(address) if address.port() < 1024)
 }
 
+/// Gives the connection to this worker or to another one that has less to do.
 fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
     if worker.shared.program.global.reject_privileged_ports && is_privileged(&accepted.1) {
         return;
     }
-    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random());
+    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
         session::start(worker, frontend, bind, accepted, slots);

@@ -12,11 +12,13 @@ use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
 use policy::live::Entry;
+use policy::live::counters::ProxyTallies;
 use policy::live::table::Tracking;
 use policy::program::{Bind, ExpectedHeader, Listening, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
 use policy::sample::ConnectionError;
 use policy::variable::SessionStore;
+use rt::Counted;
 use rt::net::{Address, OwnedSocket, Stream};
 use wire::proxy_protocol::Header;
 
@@ -25,7 +27,7 @@ use crate::handshake;
 use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
-use crate::worker::{SharedFacts, Worker};
+use crate::worker::{Desk, SharedFacts, Worker};
 
 /// The place of a session that has none: a worker has fewer tasks.
 const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
@@ -45,6 +47,8 @@ struct Ends {
 /// What few sessions have.
 #[derive(Default)]
 struct Rare {
+    /// The headers that rules on connections want to come first.
+    expected: Cell<Option<ExpectedHeader>>,
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Header>,
     /// What it tracks in stick tables.
@@ -55,6 +59,8 @@ struct Rare {
 pub struct Session {
     /// Its worker.
     pub worker: Rc<Worker>,
+    /// What is at hand of its frontend.
+    desk: Rc<Desk>,
     /// Index of its frontend.
     pub frontend: usize,
     /// Index of its `bind` line.
@@ -91,7 +97,17 @@ pub struct Session {
 impl Session {
     /// Its frontend.
     pub fn proxy(&self) -> &Proxy {
-        self.worker.proxy(self.frontend)
+        &self.desk.proxy
+    }
+
+    /// Whether its streams may have lines.
+    pub fn is_logged(&self) -> bool {
+        self.desk.logs
+    }
+
+    /// What its worker counts of its frontend.
+    pub fn tallies(&self) -> &ProxyTallies {
+        &self.desk.tallies
     }
 
     /// Whether its streams are requests of HTTP.
@@ -263,10 +279,8 @@ impl Session {
     pub fn begin(&self) -> SharedFacts {
         let facts = self.worker.take_facts();
         let handshake = self.handshake.replace(Moment::MAX);
-        if handshake != Moment::MAX {
-            facts.borrow_mut().timings.handshake = Some(handshake);
-        }
         if let Ok(mut facts) = facts.try_borrow_mut() {
+            facts.timings.handshake = (handshake != Moment::MAX).then_some(handshake);
             facts.cost_before = rt::task_cost();
         }
         self.facts.set(Some(Rc::clone(&facts)));
@@ -283,13 +297,11 @@ impl Session {
     /// Ends the stream: its facts are given back.
     pub fn end(&self, facts: SharedFacts) {
         self.facts.set(None);
-        if let Ok(mut known) = facts.try_borrow_mut()
-            && let Some(filters) = known.filters.take()
-        {
-            stream::filter::end(&filters);
-        }
-        if let Ok(known) = facts.try_borrow() {
-            stream::tracking::end(&mut known.tracking.borrow_mut());
+        if let Ok(mut known) = facts.try_borrow_mut() {
+            if let Some(filters) = known.filters.take() {
+                stream::filter::end(&filters);
+            }
+            stream::tracking::end(known.tracking.get_mut());
         }
         if let Some(mut ends) = self.ends.take() {
             if let Some((client, destination)) = ends.original.take() {
@@ -335,15 +347,16 @@ fn socket_destination(stream: &Stream) -> Option<SocketAddr> {
     Some(before.and_then(|before| before.inet()).unwrap_or(address))
 }
 
-/// Starts the session of an accepted connection on this worker.
+/// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
 pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Entry) {
     let (socket, peer) = accepted;
     let client = match peer {
         Address::Inet(address) => Some(address),
         _ => None,
     };
-    let session = Rc::new(Session {
+    let session = Counted::new(|| Session {
         worker: Rc::clone(worker),
+        desk: Rc::clone(worker.desk(frontend)),
         frontend,
         bind: bind as u32,
         client: Cell::new(client),
@@ -361,16 +374,46 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         upgraded: Cell::new(false),
         slots: Cell::new(Some(slots)),
     });
-    let key = worker.enter(Rc::clone(&session));
+    let key = worker.enter(session.clone());
     session.key.set(key);
     stream::tally::connection(&session);
-    rt::spawn(rt::Class::Normal, key.to_bits(), run_unless_killed(session, socket));
+    let stream = Stream::adopt(socket);
+    if session.proxy().rules.connection.is_empty() {
+        spawn(session, stream);
+    } else {
+        // A panic is that of the session, not of whoever accepts.
+        rt::contain(key.to_bits(), || screen(session, stream));
+    }
+}
+
+/// No header of a balancer in front is expected.
+const NO_HEADER: ExpectedHeader = ExpectedHeader { netscaler: None, proxy: false };
+
+/// Runs the rules on connections, and goes on with a connection that they let pass.
+fn screen(session: Counted<Session>, mut stream: Stream) {
+    match admit(&session, &mut stream, true) {
+        Some(expected) => {
+            if expected.is_some() {
+                session.rare.get_or_init(Box::default).expected.set(Some(expected));
+            }
+            spawn(session, stream);
+        }
+        None => {
+            drop(stream);
+            leave(&session);
+        }
+    }
+}
+
+fn spawn(session: Counted<Session>, stream: Stream) {
+    let tag = session.key.get().to_bits();
+    rt::spawn_with(rt::Class::Normal, tag, (session, stream), |(session, stream)| run_unless_killed(session, stream));
 }
 
 /// Runs a session to its end, or until somebody kills it: everything that it holds is dropped then. The client lies in the
 /// future once: an argument of an asynchronous function would lie there twice.
-fn run_unless_killed(session: Rc<Session>, socket: OwnedSocket) -> impl Future<Output = ()> {
-    let mut client = Client::new(&session, Stream::adopt(socket));
+fn run_unless_killed(session: Counted<Session>, stream: Stream) -> impl Future<Output = ()> {
+    let mut client = Client::new(&session, stream);
     async move {
         let mut ended = rt::unless(|| session.killed.get().is_some(), prepare(&session, &mut client)).await;
         if ended != Some(true) {
@@ -380,8 +423,13 @@ fn run_unless_killed(session: Rc<Session>, socket: OwnedSocket) -> impl Future<O
             ended = rt::unless(|| session.killed.get().is_some(), served).await.map(|()| true);
             drop(client);
         } else {
-            let served = rt::boxed(stream::tcp::serve(Rc::clone(&session), client.stream, client.input));
-            ended = rt::unless(|| session.killed.get().is_some(), served).await.map(|()| true);
+            let served = stream::tcp::serve(&session, &mut client);
+            let served = rt::unless(|| session.killed.get().is_some(), served).await;
+            drop(client);
+            ended = served.is_some().then_some(true);
+            if let Some(Some(facts)) = served {
+                stream::conclude::conclude(&session, facts);
+            }
         }
         if ended.is_none() {
             conclude_killed(&session);
@@ -411,13 +459,7 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
             std::task::Poll::Ready(())
         })
         .await;
-        let mut expected = ExpectedHeader { netscaler: None, proxy: false };
-        if !session.proxy().rules.connection.is_empty() {
-            match admit(session, client, true) {
-                Some(more) => expected = more,
-                None => return false,
-            }
-        }
+        let mut expected = session.rare.get().and_then(|rare| rare.expected.take()).unwrap_or(NO_HEADER);
         if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
             if let Segments::ReducedBy(bytes) = special.socket.segments {
                 // A kernel that refuses leaves the size as it is.
@@ -432,7 +474,7 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
                 None => return false,
             }
         }
-        if !session.proxy().rules.session.is_empty() && admit(session, client, false).is_none() {
+        if !session.proxy().rules.session.is_empty() && admit(session, &mut client.stream, false).is_none() {
             return false;
         }
         stream::tally::session(session);
@@ -442,26 +484,27 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
 }
 
 /// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.
-#[cold]
-fn admit(session: &Session, client: &mut Client, before_session: bool) -> Option<ExpectedHeader> {
+fn admit(session: &Session, client: &mut Stream, before_session: bool) -> Option<ExpectedHeader> {
     let rules = &session.proxy().rules;
     let rules = if before_session { &rules.connection } else { &rules.session };
     if !before_session && rules.iter().any(|rule| matches!(rule.action, Action::SetEnd(..))) {
-        session.keep_ends(&client.stream);
+        session.keep_ends(client);
     }
-    let mut expected = ExpectedHeader { netscaler: None, proxy: false };
-    let bind_magic = session.bind().and_then(|bind| bind.listening.header.netscaler);
-    let ended = run_connection(session, &client.stream, rules, &mut |header| match header {
+    let mut expected = NO_HEADER;
+    let ended = run_connection(session, client, rules, &mut |header| match header {
         Expected::Proxy => expected.proxy = true,
         // Without a number of its own, the address wants 0.
-        Expected::NetScaler => expected.netscaler = Some(bind_magic.unwrap_or(0)),
+        Expected::NetScaler => {
+            let of_address = session.bind().and_then(|bind| bind.listening.header.netscaler);
+            expected.netscaler = Some(of_address.unwrap_or(0));
+        }
     });
     let Some(ended) = ended else { return Some(expected) };
     // What the system does not let happen so happens all the same.
     let _ = match ended {
-        Final::SilentDrop(hops) => client.stream.forget(*hops),
+        Final::SilentDrop(hops) => client.forget(*hops),
         // A reset leaves nothing behind on either side, where an orderly end waits for the client's.
-        _ if before_session => client.stream.set_linger_zero(),
+        _ if before_session => client.set_linger_zero(),
         _ => Ok(()),
     };
     stream::tally::denied(session, before_session);

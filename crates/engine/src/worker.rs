@@ -9,16 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use base::Roster;
-use base::moment::Moment;
+use base::moment::{Moment, WallTime};
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
 use config::spec::{MultiQueue, Spec};
 use conn::link::{Limits, Pool, WorkerLinks};
-use policy::live::counters::{Counters, WorkerTallies};
+use policy::live::counters::{Counters, ProxyTallies, WorkerTallies};
 use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy, Server};
 use policy::sample::ProcessFacts;
+use rt::Counted;
 
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
@@ -224,7 +225,8 @@ impl Shared {
     /// The worker that gets a connection which `this` accepted: itself, or another one of `among` (`None`: of all). It is
     /// counted at once, so that a batch does not all go the same way. `tune.listener.multi-queue` tells how to choose:
     /// the less loaded of this one and one that `random` names, one after the other, or always this one.
-    pub fn reserve(&self, this: usize, among: Option<&[usize]>, random: u64) -> usize {
+    #[inline]
+    pub fn reserve(&self, this: usize, among: Option<&[usize]>, random: impl FnOnce() -> u64) -> usize {
         let workers = among.map_or(self.workers(), <[usize]>::len);
         let named = |place: usize| among.map_or(place, |among| among[place]);
         let chosen = match self.program.global.multi_queue {
@@ -234,7 +236,7 @@ impl Shared {
             MultiQueue::On => {
                 // Any but this one: the last one stands in for it.
                 let last = named(workers - 1);
-                let other = match named((random % (workers as u64 - 1)) as usize) {
+                let other = match named((random() % (workers as u64 - 1)) as usize) {
                     other if other == this => last,
                     other => other,
                 };
@@ -257,6 +259,16 @@ pub type SharedFacts = Rc<RefCell<Facts>>;
 /// A request's place at a server, held by a worker's own handle.
 pub type Slot = ServerSlot<Local>;
 
+/// What sessions of a proxy ask for all the time, without the way through what all workers share.
+pub struct Desk {
+    /// The proxy.
+    pub proxy: Arc<Proxy>,
+    /// What this worker counts of it.
+    pub tallies: Arc<ProxyTallies>,
+    /// Its streams may have lines.
+    pub logs: bool,
+}
+
 /// One worker.
 pub struct Worker {
     /// Its number.
@@ -265,6 +277,10 @@ pub struct Worker {
     pub shared: Arc<Shared>,
     /// Its own handles to the proxies' state, by index.
     states: Roster<Local>,
+    /// What it counts.
+    tallies: Arc<WorkerTallies>,
+    /// What it has at hand of the proxies that were there from the start, by index.
+    desks: Box<[Rc<Desk>]>,
     /// Its own handles to stick tables, by index.
     tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
@@ -273,7 +289,7 @@ pub struct Worker {
     pub logger: Logger,
     /// The sections of name servers that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
-    sessions: RefCell<Slab<Rc<Session>>>,
+    sessions: RefCell<Slab<Counted<Session>>>,
     facts: RefCell<Vec<SharedFacts>>,
     /// Tasks that want to know of a stop.
     watchers: RefCell<Vec<Waker>>,
@@ -295,11 +311,19 @@ impl Worker {
     /// Worker number `id`.
     pub fn new(id: usize, shared: Arc<Shared>, logger: Logger) -> Self {
         let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
+        let tallies = Arc::clone(&shared.counters.workers[id]);
+        let desks = shared.program.proxies.iter().map(|proxy| {
+            let tallies = Arc::clone(&tallies.proxies[proxy.index]);
+            Rc::new(Desk { proxy: Arc::clone(proxy), tallies, logs: logger.is_wanted(proxy.index) })
+        });
+        let desks = desks.collect();
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
             shared,
             states,
+            tallies,
+            desks,
             tables,
             links: WorkerLinks::new(id),
             logger,
@@ -317,6 +341,11 @@ impl Worker {
     /// The proxy with that index.
     pub fn proxy(&self, index: usize) -> &Proxy {
         &self.shared.program.proxies[index]
+    }
+
+    /// What is at hand of the frontend with that index.
+    pub fn desk(&self, frontend: usize) -> &Rc<Desk> {
+        &self.desks[frontend]
     }
 
     /// The state of the proxy with that index, by this worker's own handle.
@@ -346,7 +375,7 @@ impl Worker {
 
     /// What this worker counts.
     pub fn tallies(&self) -> &WorkerTallies {
-        &self.shared.counters.workers[self.id]
+        &self.tallies
     }
 
     /// What expressions are told of the process.
@@ -394,6 +423,20 @@ impl Worker {
         })
     }
 
+    /// Lends facts to rules that run before there is a stream.
+    pub fn with_blank_facts<T>(&self, with: impl FnOnce(&mut Facts) -> T) -> T {
+        let facts = self.take_facts();
+        let result = {
+            let facts = &mut *facts.borrow_mut();
+            let result = with(facts);
+            (facts.timings.start, facts.start_date) = (Moment::default(), WallTime::default());
+            facts.forget_rules();
+            result
+        };
+        self.facts.borrow_mut().push(facts);
+        result
+    }
+
     /// Gives facts back, for the next stream.
     pub fn keep_facts(&self, facts: SharedFacts) {
         self.requests.set(self.requests.get() + 1);
@@ -412,7 +455,7 @@ impl Worker {
     }
 
     /// Enters a session for which a place was reserved; the key tags its task.
-    pub fn enter(&self, session: Rc<Session>) -> Key {
+    pub fn enter(&self, session: Counted<Session>) -> Key {
         self.sessions.borrow_mut().insert(session)
     }
 
@@ -422,22 +465,22 @@ impl Worker {
     }
 
     /// The session with that key.
-    pub fn session(&self, key: Key) -> Option<Rc<Session>> {
+    pub fn session(&self, key: Key) -> Option<Counted<Session>> {
         self.sessions.borrow().get(key).cloned()
     }
 
     /// Some sessions, those behind a key, at most `most`: for a look at all of them in steps.
-    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, Rc<Session>)> {
+    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, Counted<Session>)> {
         let sessions = self.sessions.borrow();
         // Keys of one place differ by its generation; places are in order.
         let place = |key: u64| key & 0xffff_ffff;
         let behind =
             sessions.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
-        behind.take(most).map(|(key, session)| (key, Rc::clone(session))).collect()
+        behind.take(most).map(|(key, session)| (key, session.clone())).collect()
     }
 
     /// A session has ended.
-    pub fn leave(&self, key: Key) -> Option<Rc<Session>> {
+    pub fn leave(&self, key: Key) -> Option<Counted<Session>> {
         let session = self.sessions.borrow_mut().remove(key)?;
         self.shared.leave(self.id);
         self.tell_if_drained();

@@ -25,7 +25,7 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
             tracking::conclude(session, &mut known);
         }
     }
-    if session.worker.logger.is_wanted(session.frontend)
+    if session.is_logged()
         && let Ok(known) = facts.try_borrow()
         && !known.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
@@ -51,10 +51,10 @@ pub fn learn_destination(session: &Session, client: &Stream) {
 /// default format is, once the request is known; others whose formats tell nothing of the stream's end, or with `option
 /// logasap`, once the connection to the server stands (TCP) or the answer's head is there (HTTP).
 pub fn log_step(session: &Session, facts: &SharedFacts, client: Option<&Stream>, origin: Origin) {
-    let (logger, frontend) = (&session.worker.logger, session.frontend);
-    if !logger.is_wanted(frontend) {
+    if !session.is_logged() {
         return;
     }
+    let (logger, frontend) = (&session.worker.logger, session.frontend);
     // A later line may have nobody to ask.
     if let Some(client) = client {
         learn_destination(session, client);
@@ -84,10 +84,10 @@ fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
 /// A rule wants a line now, by its own profile if it has one (`do-log`).
 pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
     let View { session, facts, client, .. } = view;
-    let (logger, frontend) = (&session.worker.logger, session.frontend);
-    if !logger.is_wanted(frontend) {
+    if !session.is_logged() {
         return;
     }
+    let (logger, frontend) = (&session.worker.logger, session.frontend);
     let level = match facts.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,

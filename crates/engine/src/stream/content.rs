@@ -36,44 +36,47 @@ fn cut(stream: &mut Stream, ended: &Final) {
 ///
 /// # Errors
 /// How the session has ended.
-pub async fn request(
-    session: &Session,
-    client: &mut Stream,
-    input: &mut Buffer,
-    timer: &mut rt::Timer,
-    facts: &SharedFacts,
-    proxy: &Proxy,
-) -> Result<bool, Outcome> {
+pub fn request<'a>(
+    session: &'a Session,
+    client: &'a mut Stream,
+    input: &'a mut Buffer,
+    timer: &'a mut rt::Timer,
+    facts: &'a SharedFacts,
+    proxy: &'a Proxy,
+) -> impl Future<Output = Result<bool, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + proxy.rules.request_delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
     let mut inspection = Inspection::new(session, facts, &proxy.rules.request_content);
     let mut wait = Wait { deadline, most, ended: false };
-    let ended = std::future::poll_fn(|cx| {
+    std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
-        loop {
+        let ended = loop {
             if let Some(ended) = inspection.decide(cx, client, input.data(), wait.is_over()) {
-                return Poll::Ready(Ok(ended));
+                break Ok(ended);
             }
-            if !wait.receive(cx, client, input) && inspection.poll_time(cx, timer, &wait)?.is_pending() {
-                return Poll::Pending;
+            if !wait.receive(cx, client, input) {
+                match inspection.poll_time(cx, timer, &wait) {
+                    Ok(Poll::Ready(())) => {}
+                    Ok(Poll::Pending) => return Poll::Pending,
+                    Err(outcome) => break Err(outcome),
+                }
             }
+        };
+        if input.is_empty() {
+            // Who has sent nothing holds no buffer.
+            *input = Buffer::empty();
         }
+        Poll::Ready(match ended? {
+            None => Ok(false),
+            Some(Final::SwitchMode) => Ok(true),
+            Some(ended) => {
+                cut(client, ended);
+                facts.borrow_mut().denied = true;
+                Err(Outcome::new(Cause::Proxy, Phase::Request))
+            }
+        })
     })
-    .await;
-    if input.is_empty() {
-        // Who has sent nothing holds no buffer.
-        *input = Buffer::empty();
-    }
-    match ended? {
-        None => Ok(false),
-        Some(Final::SwitchMode) => Ok(true),
-        Some(ended) => {
-            cut(client, ended);
-            facts.borrow_mut().denied = true;
-            Err(Outcome::new(Cause::Proxy, Phase::Request))
-        }
-    }
 }
 
 /// The same on a request of HTTP, whose head is there.
@@ -157,7 +160,7 @@ impl<'s> Inspection<'s> {
                 }
                 self.asked = None;
             }
-            match run_content(view, self.rules, &mut self.progress) {
+            match run_content(&view, self.rules, &mut self.progress) {
                 Content::Passes => return Some(None),
                 Content::Ended(ended) => return Some(Some(ended)),
                 Content::Undecided => return None,
@@ -224,7 +227,7 @@ pub async fn response(
             let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
             let known = facts.borrow();
             let view = View { bytes, direction: Direction::Response, ..View::request(session, client, &known) };
-            match run_content(view, &proxy.rules.response_content, &mut Progress::default()) {
+            match run_content(&view, &proxy.rules.response_content, &mut Progress::default()) {
                 Content::Passes => return Poll::Ready(Ok(None)),
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
                 // Names are asked for on behalf of requests alone.

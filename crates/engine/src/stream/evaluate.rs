@@ -159,9 +159,9 @@ impl<'a> View<'a> {
 }
 
 /// What is asked of a stream only when an expression wants it.
-struct StreamProbes<'a>(&'a View<'a>);
+struct StreamProbes<'v, 'a>(&'v View<'a>);
 
-impl Probes for StreamProbes<'_> {
+impl Probes for StreamProbes<'_, '_> {
     fn source(&self) -> Option<SocketAddr> {
         self.0.session.client()
     }
@@ -315,7 +315,7 @@ impl Probes for StreamProbes<'_> {
     }
 }
 
-impl StreamProbes<'_> {
+impl StreamProbes<'_, '_> {
     /// Where the client really connected to.
     fn original_destination(&self) -> Option<SocketAddr> {
         self.0.session.original_destination(self.0.client)

@@ -62,11 +62,6 @@ impl Client {
         }
     }
 
-    /// One whose stream began in TCP mode; `input` is what it has sent so far.
-    pub fn upgraded(session: &Session, stream: Stream, input: Buffer) -> Self {
-        Self { input, begun: true, ..Self::new(session, stream) }
-    }
-
     /// The facts of the next request, and whether its stream began in TCP mode.
     pub fn begin(&mut self, session: &Session) -> (SharedFacts, bool) {
         match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
@@ -77,10 +72,10 @@ impl Client {
 }
 
 /// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
-pub async fn serve_upgraded(session: &Session, stream: Stream, input: Buffer) {
+pub async fn serve_upgraded(session: &Session, client: &mut Client) {
     session.upgrade();
-    let mut client = Client::upgraded(session, stream, input);
-    serve(session, &mut client).await;
+    client.begun = true;
+    serve(session, client).await;
     if client.begun
         && let Some(facts) = session.current()
     {

@@ -351,12 +351,12 @@ pub enum Content<'r> {
 
 /// Runs the rules on bytes, or on a request before those of HTTP, from where they are: from the start, or behind the name
 /// that was asked for last.
-pub fn run_content<'r>(view: View<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
+pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = Course::new(view.session, rules);
     (course.waits, course.progress) = (true, *progress);
     view.facts.waiting_rule.set(None);
     loop {
-        match course.advance(&view) {
+        match course.advance(view) {
             Step::End => return Content::Passes,
             Step::Final(ending) => return Content::Ended(ending),
             Step::Unknown => {
@@ -382,17 +382,13 @@ pub fn run_connection<'r>(
     rules: &'r [Rule],
     expect: &mut dyn FnMut(Expected),
 ) -> Option<&'r Final> {
-    let facts = session.worker.take_facts();
-    {
-        let facts = &mut *facts.borrow_mut();
+    session.worker.with_blank_facts(|facts| {
         (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date);
-    }
-    let ended = {
-        let facts = facts.borrow();
+        let view = View::connection(session, client, facts);
         let mut course = Course::new(session, rules);
         course.of_stream = false;
         loop {
-            match course.advance(&View::connection(session, client, &facts)) {
+            match course.advance(&view) {
                 Step::End | Step::Unknown => break None,
                 Step::Final(ending) => break Some(ending),
                 Step::Expect(expected) => expect(expected),
@@ -400,9 +396,7 @@ pub fn run_connection<'r>(
                 Step::Edit(_) | Step::Wait(_) | Step::Effect(_) => {}
             }
         }
-    };
-    session.worker.keep_facts(facts);
-    ended
+    })
 }
 
 /// Runs `http-request` rules from where they are. `behind` is what has come behind the head.

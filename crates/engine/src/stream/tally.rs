@@ -12,11 +12,11 @@ use crate::worker::Worker;
 
 impl Worker {
     fn all(&self) -> impl Iterator<Item = &WorkerTallies> {
-        self.shared.counters.workers.iter()
+        self.shared.counters.workers.iter().map(|tallies| &**tallies)
     }
 
     fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyTallies> {
-        self.all().map(move |worker| &worker.proxies[index])
+        self.all().map(move |worker| &*worker.proxies[index])
     }
 
     fn add(&self, tally: &Tally, find: impl Fn(&WorkerTallies) -> &Tally, rate: impl Fn(&Tally) -> &Rate) {
@@ -27,15 +27,15 @@ impl Worker {
 /// A connection was accepted.
 pub fn connection(session: &Session) {
     let worker = &session.worker;
-    let (tallies, now, index) = (worker.tallies(), rt::now(), session.frontend);
-    let process = &tallies.process;
+    let (tallies, now, index) = (session.tallies(), rt::now(), session.frontend);
+    let process = &worker.tallies().process;
     process.connections.increment();
     process.connection_rate.add(now, 1, || worker.all().map(|worker| &worker.process.connection_rate));
-    let front = &tallies.proxies[index].front;
+    let front = &tallies.front;
     front.connections.increment();
     front.most_sessions.note(u64::from(worker.shared.live.proxies[index].feconn()));
     front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
-    if let Some(bind) = tallies.proxies[index].binds.get(session.bind_index()) {
+    if let Some(bind) = tallies.binds.get(session.bind_index()) {
         bind.connections.increment();
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
@@ -48,7 +48,7 @@ pub fn connection(session: &Session) {
 
 /// A rule has refused a connection, or the session that it was to become.
 pub fn denied(session: &Session, before_session: bool) {
-    let proxy = &session.worker.tallies().proxies[session.frontend];
+    let proxy = session.tallies();
     for tally in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
         (if before_session { &tally.denied_connections } else { &tally.denied_sessions }).increment();
     }
@@ -57,19 +57,19 @@ pub fn denied(session: &Session, before_session: bool) {
 /// A connection begins its session: what its address asks for before that has gone well.
 pub fn session(session: &Session) {
     let worker = &session.worker;
-    let (tallies, now, index) = (worker.tallies(), rt::now(), session.frontend);
-    tallies.process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
-    let front = &tallies.proxies[index].front;
+    let (tallies, now, index) = (session.tallies(), rt::now(), session.frontend);
+    worker.tallies().process.session_rate.add(now, 1, || worker.all().map(|worker| &worker.process.session_rate));
+    let front = &tallies.front;
     front.sessions.increment();
     front.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.session_rate));
-    if let Some(bind) = tallies.proxies[index].binds.get(session.bind_index()) {
+    if let Some(bind) = tallies.binds.get(session.bind_index()) {
         bind.sessions.increment();
     }
 }
 
 /// A session has ended.
 pub fn session_ended(session: &Session) {
-    if let Some(bind) = session.worker.tallies().proxies[session.frontend].binds.get(session.bind_index()) {
+    if let Some(bind) = session.tallies().binds.get(session.bind_index()) {
         bind.ended.increment();
     }
 }
@@ -83,15 +83,14 @@ pub fn request(session: &Session) {
 /// The same of a stream that began in TCP mode: the process has counted it.
 pub fn upgraded(session: &Session) {
     let worker = &session.worker;
-    let (tallies, index) = (worker.tallies(), session.frontend);
-    let front = &tallies.proxies[index].front;
+    let (front, index) = (&session.tallies().front, session.frontend);
     front.requests.increment();
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
 }
 
 /// A monitoring request was answered.
 pub fn monitored(session: &Session) {
-    let front = &session.worker.tallies().proxies[session.frontend].front;
+    let front = &session.tallies().front;
     front.intercepted.increment();
     front.answers[2].increment();
 }
@@ -193,8 +192,7 @@ struct Parties<'a> {
 impl<'a> Parties<'a> {
     fn of(session: &'a Session, facts: &Facts) -> Self {
         let worker = &session.worker;
-        let tallies = worker.tallies();
-        let proxy = &tallies.proxies[session.frontend];
+        let (tallies, proxy) = (worker.tallies(), session.tallies());
         let server = facts.backend.zip(facts.server).and_then(|(backend, server)| {
             worker.proxy(backend).backend.as_ref()?.servers.get(server).map(|server| &tallies.servers[server.serial])
         });

@@ -1,6 +1,5 @@
 //! TCP sessions and tunnels: bytes both ways until both sides have closed. Must never look at the bytes.
 
-use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::View;
+use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::{conclude, content, filter, http, kernel, persistence, sticking, tally};
 use crate::worker::SharedFacts;
@@ -76,12 +76,48 @@ impl Limits {
 enum Way {
     /// To a server, and its end.
     Carried,
-    /// Over to HTTP; this has come by then.
-    Upgraded(Buffer),
+    /// Over to HTTP.
+    Upgraded,
 }
 
-/// Serves a client that came in TCP mode until its connection ends. `early` has come already.
-pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
+/// Serves a client that came in TCP mode until its connection ends; what it has sent so far is its input. The stream is
+/// given back that is to be concluded once the connection is closed.
+#[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
+pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = Option<SharedFacts>> + 'a {
+    async move {
+        let facts = begin(session, client);
+        let inspected = if session.proxy().rules.request_content.is_empty() {
+            Ok(false)
+        } else {
+            inspect(session, client, &facts, session.proxy()).await
+        };
+        let ended = match inspected {
+            Ok(true) => Ok(Way::Upgraded),
+            Ok(false) => {
+                let arguments = (session, &mut *client, &facts);
+                rt::boxed_with(arguments, |(session, client, facts)| connect_and_carry(session, client, facts)).await
+            }
+            Err(outcome) => Err(outcome),
+        };
+        let outcome = match ended {
+            Ok(Way::Upgraded) => {
+                rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
+                return None;
+            }
+            Ok(Way::Carried) => Outcome::default(),
+            Err(outcome) => outcome,
+        };
+        {
+            let facts = &mut *facts.borrow_mut();
+            facts.outcome = outcome;
+            kernel::part_from_client(session, facts, &client.stream);
+        }
+        Some(facts)
+    }
+}
+
+/// Begins the stream of a session in TCP mode.
+fn begin(session: &Session, client: &Client) -> SharedFacts {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
@@ -89,31 +125,31 @@ pub async fn serve(session: Rc<Session>, mut client: Stream, early: Buffer) {
         facts.timings.start = session.accepted;
         facts.status = 0;
         facts.start_date = session.accept_date;
-        kernel::meet_client(facts, &client);
+        kernel::meet_client(facts, &client.stream);
     }
-    tally::tcp(&session);
-    filter::begin(&session, &facts);
-    conclude::log_step(&session, &facts, Some(&client), Origin::Accept);
-    let mut timer = rt::Timer::new();
-    let ended = connect_and_carry(&session, &mut client, early, &mut timer, &facts).await;
-    drop(timer);
-    let outcome = match ended {
-        Ok(Way::Upgraded(input)) => return rt::boxed(http::serve_upgraded(&session, client, input)).await,
-        Ok(Way::Carried) => Outcome::default(),
-        Err(outcome) => outcome,
-    };
-    {
-        let facts = &mut *facts.borrow_mut();
-        facts.outcome = outcome;
-        kernel::part_from_client(&session, facts, &client);
-    }
-    drop(client);
-    conclude::conclude(&session, facts);
+    tally::tcp(session);
+    filter::begin(session, &facts);
+    conclude::log_step(session, &facts, Some(&client.stream), Origin::Accept);
+    facts
+}
+
+/// Runs the rules of `proxy` on what the client sends. True: the session goes on in HTTP mode.
+fn inspect<'a>(
+    session: &'a Session,
+    client: &'a mut Client,
+    facts: &'a SharedFacts,
+    proxy: &'a Proxy,
+) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
+    rt::boxed_with((session, client, facts, proxy), |(session, client, facts, proxy)| {
+        let Client { stream, input, timer, .. } = client;
+        content::request(session, stream, input, timer, facts, proxy)
+    })
 }
 
 /// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
 /// is waited for.
-fn recognise(session: &Session, backend: &Proxy, client: &mut Stream, early: &mut Buffer) -> Option<u32> {
+fn recognise(session: &Session, backend: &Proxy, client: &mut Client) -> Option<u32> {
+    let Client { stream: client, input: early, .. } = client;
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
     if reads {
@@ -138,26 +174,16 @@ fn switch(session: &Session, client: &Stream, facts: &SharedFacts, own: &Fronten
     view.lend(|context| own.switch(context))
 }
 
-async fn connect_and_carry(
-    session: &Session,
-    client: &mut Stream,
-    mut early: Buffer,
-    timer: &mut rt::Timer,
-    facts: &SharedFacts,
-) -> Result<Way, Outcome> {
+async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
     let frontend = session.proxy();
-    if !frontend.rules.request_content.is_empty()
-        && rt::boxed(content::request(session, client, &mut early, timer, facts, frontend)).await?
-    {
-        return Ok(Way::Upgraded(early));
-    }
-    let target = frontend.frontend.as_ref().and_then(|own| switch(session, client, facts, own, early.data()));
+    let target =
+        frontend.frontend.as_ref().and_then(|own| switch(session, &client.stream, facts, own, client.input.data()));
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
     facts.borrow_mut().backend = Some(backend.index);
     if backend.mode == Mode::Http {
-        return Ok(Way::Upgraded(early));
+        return Ok(Way::Upgraded);
     }
     if backend.index != frontend.index {
         facts.borrow().order(Orders::leave_backend);
@@ -165,24 +191,25 @@ async fn connect_and_carry(
     tally::backend(&session.worker, backend);
     filter::choose(session, facts, backend);
     if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
-        rt::boxed(content::request(session, client, &mut early, timer, facts, backend)).await?;
+        inspect(session, client, facts, backend).await?;
     }
     let hash = match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
-        None => recognise(session, backend, client, &mut early),
+        None => recognise(session, backend, client),
         Some((own, key)) => {
             let known = facts.borrow();
-            let bytes = Bytes { data: early.data(), complete: true, announced: None };
-            connect::hash_of_key(View { bytes, ..View::request(session, client, &known) }, own, key)
+            let bytes = Bytes { data: client.input.data(), complete: true, announced: None };
+            connect::hash_of_key(View { bytes, ..View::request(session, &client.stream, &known) }, own, key)
         }
     };
-    let bound = persistence::bind_session(session, client, facts, backend, &early);
+    let Client { stream: client, input: early, timer, .. } = client;
+    let bound = persistence::bind_session(session, client, facts, backend, early);
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,
         facts,
         proxy: backend,
         client,
-        early: Some(&mut early),
+        early: Some(&mut *early),
         body: None,
         timer,
         private: &mut private,
@@ -203,7 +230,7 @@ async fn connect_and_carry(
     };
     conclude::log_step(session, facts, None, Origin::Connect);
     sticking::remember(session, &facts.borrow());
-    let outcome = match Duplex::new(early, Buffer::empty(), Buffer::empty()) {
+    let outcome = match Duplex::new(std::mem::replace(early, Buffer::empty()), Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
                 duplex.up.splice();

@@ -172,7 +172,7 @@ fn connslots<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Valu
 
 fn rate<'a>(context: &Context<'a>, of: impl Fn(&WorkerTallies) -> Option<&Rate>) -> Option<Value<'a>> {
     let counters = context.probes.counters()?;
-    Some(Value::Int(Rate::read(context.now, counters.workers.iter().filter_map(of)) as i64))
+    Some(Value::Int(Rate::read(context.now, counters.workers.iter().filter_map(|worker| of(worker))) as i64))
 }
 
 pub(super) fn server_rate<'a>(context: &Context<'a>, serial: usize) -> Option<Value<'a>> {

@@ -116,7 +116,8 @@ impl Live {
     /// The state of another backend, which comes at the place that its index says. To be called by one thread at a time;
     /// false: there is no room.
     pub fn add_backend(&self, proxy: &Proxy) -> bool {
-        self.proxies.push(|_| Arc::new(ProxyState::new(proxy))) == Ok(proxy.index) && self.added.add(proxy)
+        self.proxies.push(|_| Arc::new(ProxyState::new(proxy, &self.process))) == Ok(proxy.index)
+            && self.added.add(proxy)
     }
 
     /// A backend is removed: nobody finds it any more.

@@ -5,7 +5,7 @@
 use super::{ProcessState, ProxyState};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// A count with a bound and the workers that wait for it to fall. Aligned so that no two of them share a cache line.
@@ -51,6 +51,12 @@ impl Gate {
         }
     }
 
+    /// Enters where nobody waits and there is room.
+    #[inline]
+    pub(super) fn enter_freely(&self) -> Option<Inside<'_>> {
+        (self.waiting.load(SeqCst) == 0 && self.enter()).then(|| Inside(self))
+    }
+
     fn has_room(&self) -> bool {
         self.inside() < self.bound()
     }
@@ -62,10 +68,10 @@ impl Gate {
 
     /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release counts down before it looks at
     /// `waiting`: whichever comes second sees the other, so no wake-up is lost.
-    fn enter_or_park(&self, key: u64, waker: &Waker) -> bool {
+    pub(super) fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
         // With nobody parked there is nothing to forget.
-        if self.waiting.load(SeqCst) == 0 && self.enter() {
-            return true;
+        if let Some(inside) = self.enter_freely() {
+            return Some(inside);
         }
         let mut parked = self.parked();
         match parked.iter_mut().find(|entry| entry.0 == key) {
@@ -78,7 +84,7 @@ impl Gate {
             parked.retain(|entry| entry.0 != key);
             self.waiting.store(parked.len() as u32, SeqCst);
         }
-        entered
+        entered.then(|| Inside(self))
     }
 
     /// Forgets `key`. If it had been woken already, the wake-up goes on to the next.
@@ -100,10 +106,11 @@ impl Gate {
         }
     }
 
-    fn leave(&self) {
+    #[inline]
+    pub(super) fn leave(&self) {
         let before = self.inside.fetch_sub(1, SeqCst);
         // After the bound was lowered there may be no room yet.
-        if before <= self.bound() {
+        if self.waiting.load(SeqCst) != 0 && before <= self.bound() {
             self.wake_one();
         }
     }
@@ -131,36 +138,21 @@ impl Gate {
     }
 }
 
-/// One connection counted in the process. Dropping it gives the place back.
+/// One connection counted at a gate. Dropping it gives the place back.
 #[derive(Debug)]
-pub struct ProcessSlot(Arc<ProcessState>);
+#[must_use]
+pub struct Inside<'a>(&'a Gate);
 
-/// One connection counted in a frontend. Dropping it gives the place back.
-#[derive(Debug)]
-pub struct FrontendSlot(Arc<ProxyState>);
-
-/// One connection counted at a listening address; nothing at one without a `maxconn` of its own. Dropping it gives the
-/// place back.
-#[derive(Debug)]
-pub struct BindSlot(Option<(Arc<ProxyState>, usize)>);
-
-impl Drop for ProcessSlot {
-    fn drop(&mut self) {
-        self.0.gate.leave();
+impl Inside<'_> {
+    /// Somebody else holds the place from now on, and calls [`Gate::leave`] at its end.
+    pub(super) fn hand_over(self) {
+        std::mem::forget(self);
     }
 }
 
-impl Drop for FrontendSlot {
+impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        self.0.frontend.leave();
-    }
-}
-
-impl Drop for BindSlot {
-    fn drop(&mut self) {
-        if let Some(gate) = self.0.as_ref().and_then(|(state, bind)| state.bind_gate(*bind)) {
-            gate.leave();
-        }
+        self.0.leave();
     }
 }
 
@@ -176,15 +168,15 @@ impl ProcessState {
     }
 
     /// Counts one connection in, if there is room.
-    pub fn try_enter(self: &Arc<Self>) -> Option<ProcessSlot> {
-        self.gate.enter().then(|| ProcessSlot(Arc::clone(self)))
+    pub fn try_enter(&self) -> Option<Inside<'_>> {
+        self.gate.enter().then(|| Inside(&self.gate))
     }
 
     /// Counts one connection in, or parks: `waker` is woken once when there is room. A second call with the same `key`
     /// replaces the waker. After a wake-up, try again. Who may have parked must come in here and not by
     /// [`ProcessState::try_enter`], which leaves the parked waker behind to swallow another worker's wake-up.
-    pub fn enter_or_park(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<ProcessSlot> {
-        self.gate.enter_or_park(key, waker).then(|| ProcessSlot(Arc::clone(self)))
+    pub fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
+        self.gate.enter_or_park(key, waker)
     }
 
     /// For who will not come back: forgets what was parked under `key`, and passes on a wake-up that was on its way.
@@ -205,13 +197,13 @@ impl ProxyState {
     }
 
     /// Counts one connection in, if the frontend has room.
-    pub fn try_enter_frontend(self: &Arc<Self>) -> Option<FrontendSlot> {
-        self.frontend.enter().then(|| FrontendSlot(Arc::clone(self)))
+    pub fn try_enter_frontend(&self) -> Option<Inside<'_>> {
+        self.frontend.enter().then(|| Inside(&self.frontend))
     }
 
     /// Counts one connection in, or parks: see [`ProcessState::enter_or_park`].
-    pub fn enter_frontend_or_park(self: &Arc<Self>, key: u64, waker: &Waker) -> Option<FrontendSlot> {
-        self.frontend.enter_or_park(key, waker).then(|| FrontendSlot(Arc::clone(self)))
+    pub fn enter_frontend_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
+        self.frontend.enter_or_park(key, waker)
     }
 
     /// See [`ProcessState::unpark`].
@@ -220,15 +212,17 @@ impl ProxyState {
     }
 
     /// Counts one connection in at the listening address `bind`, or parks: see [`ProcessState::enter_or_park`]. An
-    /// address without a `maxconn` of its own always has room and counts nothing.
-    pub fn enter_bind_or_park(self: &Arc<Self>, bind: usize, key: u64, waker: &Waker) -> Option<BindSlot> {
+    /// address without a `maxconn` of its own always has room and counts nothing: `None` inside.
+    pub fn enter_bind_or_park(&self, bind: usize, key: u64, waker: &Waker) -> Option<Option<Inside<'_>>> {
         match self.bind_gate(bind) {
-            Some(gate) => gate.enter_or_park(key, waker).then(|| BindSlot(Some((Arc::clone(self), bind)))),
-            None => Some(BindSlot(None)),
+            Some(gate) => gate.enter_or_park(key, waker).map(Some),
+            None => Some(None),
         }
     }
 
-    fn bind_gate(&self, bind: usize) -> Option<&Gate> {
+    /// The gate of a listening address that has a `maxconn` of its own.
+    #[inline]
+    pub(super) fn bind_gate(&self, bind: usize) -> Option<&Gate> {
         self.binds.get(bind).and_then(Option::as_ref)
     }
 

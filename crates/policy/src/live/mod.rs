@@ -31,7 +31,7 @@ pub use added::AddedNames;
 pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
 pub use cookies::{Change as CookieChange, LiveCookies};
 pub use entrance::Entry;
-pub use gate::{BindSlot, FrontendSlot, Gate, ProcessSlot};
+pub use gate::{Gate, Inside};
 pub use hedging::{HedgeCounts, Hedged};
 pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
@@ -76,9 +76,10 @@ impl Live {
     /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
     pub fn new(program: &Program, random: u64) -> Self {
         let limits = program.global.variables.limits();
+        let process = Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates));
         let live = Self {
-            process: Arc::new(ProcessState::new(program.global.maxconn, &program.global.rates)),
-            proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy))).collect(),
+            proxies: program.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy, &process))).collect(),
+            process,
             added: AddedNames::default(),
             variables: first_variables(program, limits.as_ref()),
             variable_limits: limits,
@@ -154,6 +155,8 @@ impl ProcessState {
 /// One proxy's live state.
 #[derive(Debug)]
 pub struct ProxyState {
+    /// The process's connections: whoever is in the frontend is in the process.
+    process: Arc<ProcessState>,
     /// Neither disabled nor unpublished.
     publication: added::Publication,
     frontend: Gate,
@@ -174,9 +177,10 @@ pub struct ProxyState {
 }
 
 impl ProxyState {
-    fn new(proxy: &Proxy) -> Self {
+    fn new(proxy: &Proxy, process: &Arc<ProcessState>) -> Self {
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         Self {
+            process: Arc::clone(process),
             publication: added::Publication::new(proxy),
             frontend: Gate::new(proxy.frontend.as_ref().map_or(0, |frontend| frontend.maxconn)),
             sessions_a_second: Throttle::new(proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second)),

@@ -79,6 +79,7 @@ impl Throttle {
     }
 
     /// Events a second; 0: any number.
+    #[inline]
     pub fn limit(&self) -> u32 {
         self.limit.load(Relaxed)
     }
@@ -171,6 +172,12 @@ impl ProxyState {
 }
 
 impl Live {
+    /// What bounds the rate of connections of a frontend: its own bound and those of the process.
+    #[inline]
+    pub(super) fn throttles<'a>(&'a self, frontend: &'a ProxyState) -> [&'a Throttle; 3] {
+        [&frontend.sessions_a_second, &self.process.connections_a_second, &self.process.sessions_a_second]
+    }
+
     /// Asks whether the rates let proxy `frontend` accept a connection now. A connection is a session as soon as it is
     /// accepted, so both bounds of the process count alike.
     ///
@@ -183,10 +190,9 @@ impl Live {
         key: u64,
         waker: &Waker,
     ) -> Result<Admission<'_>, Option<Moment>> {
-        let own = self.proxies.get(frontend).map(|state| &state.sessions_a_second);
-        let process = [&self.process.connections_a_second, &self.process.sessions_a_second];
         let mut admission = Admission { throttles: [None; 3] };
-        for (place, throttle) in admission.throttles.iter_mut().zip(own.into_iter().chain(process)) {
+        let throttles = self.proxies.get(frontend).map(|state| self.throttles(state));
+        for (place, throttle) in admission.throttles.iter_mut().zip(throttles.into_iter().flatten()) {
             let limit = throttle.limit();
             if limit > 0 {
                 throttle.reserve(limit, now, key, waker)?;

@@ -28,7 +28,7 @@ impl Exchange<'_> {
                 let known = self.facts.borrow();
                 let bytes = Bytes { data: self.input.data(), complete, announced: None };
                 let view = View::response(session, Some(&self.client.stream), &known, &known.response);
-                run_content(View { bytes, ..view }, &rules.response_content, &mut Progress::default())
+                run_content(&View { bytes, ..view }, &rules.response_content, &mut Progress::default())
             };
             match ended {
                 Content::Passes => break,

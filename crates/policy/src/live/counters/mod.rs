@@ -11,6 +11,7 @@ pub use rate::Rate;
 
 use crate::program::Program;
 use base::{Moment, Roster};
+use std::sync::Arc;
 
 /// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
 #[derive(Debug, Default)]
@@ -145,7 +146,7 @@ pub struct WorkerTallies {
     /// Of the process.
     pub process: ProcessTally,
     /// Of each proxy, by index.
-    pub proxies: Roster<ProxyTallies>,
+    pub proxies: Roster<Arc<ProxyTallies>>,
     /// Of each server, by serial.
     pub servers: Roster<Tally>,
 }
@@ -153,10 +154,9 @@ pub struct WorkerTallies {
 impl WorkerTallies {
     fn new(program: &Program) -> Self {
         let tallies = |count: usize| (0..count).map(|_| Tally::default()).collect();
-        let proxies = program.proxies.iter().map(|proxy| ProxyTallies {
-            front: Tally::default(),
-            back: Tally::default(),
-            binds: tallies(proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len())),
+        let proxies = program.proxies.iter().map(|proxy| {
+            let binds = tallies(proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len()));
+            Arc::new(ProxyTallies { front: Tally::default(), back: Tally::default(), binds })
         });
         Self {
             process: ProcessTally::default(),
@@ -187,13 +187,13 @@ impl WorkerTallies {
 #[derive(Debug)]
 pub struct Counters {
     /// Of each worker.
-    pub workers: Box<[WorkerTallies]>,
+    pub workers: Box<[Arc<WorkerTallies>]>,
 }
 
 impl Counters {
     /// Nothing yet.
     pub fn new(program: &Program, workers: usize) -> Self {
-        Self { workers: (0..workers).map(|_| WorkerTallies::new(program)).collect() }
+        Self { workers: (0..workers).map(|_| Arc::new(WorkerTallies::new(program))).collect() }
     }
 
     /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
@@ -204,12 +204,12 @@ impl Counters {
     /// One more backend, likewise.
     pub fn add_backend(&self, index: usize) -> bool {
         let tallies = || ProxyTallies { front: Tally::default(), back: Tally::default(), binds: Box::default() };
-        self.workers.iter().all(|worker| worker.proxies.push(|_| tallies()) == Ok(index))
+        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(tallies())) == Ok(index))
     }
 
     /// One thing's tallies, one of each worker.
     pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
-        Sum(self.workers.iter().map(find).collect())
+        Sum(self.workers.iter().map(|worker| find(worker)).collect())
     }
 }
 

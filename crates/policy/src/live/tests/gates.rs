@@ -56,7 +56,7 @@ fn a_worker_that_will_not_come_back_passes_its_wake_up_on() {
 #[test]
 fn a_raised_bound_wakes_as_many_as_find_room_and_a_lowered_one_nobody() {
     let process = process(2);
-    let mut held: Vec<ProcessSlot> = (0..2).map(|_| process.try_enter().unwrap()).collect();
+    let mut held: Vec<Inside<'_>> = (0..2).map(|_| process.try_enter().unwrap()).collect();
     let bells = [Bell::new(), Bell::new(), Bell::new()];
     for (key, (_, waker)) in (0..).zip(&bells) {
         assert!(process.enter_or_park(key, waker).is_none());
@@ -119,6 +119,29 @@ fn an_entry_is_counted_everywhere_or_nowhere() {
     drop((first, other, more));
     assert_eq!(counts(), (0, 0));
     assert!(live.enter_or_park(7, 0, 1, Waker::noop()).is_none(), "there is no such frontend");
+}
+
+#[test]
+fn the_usual_way_in_is_for_where_nobody_waits_and_no_rate_is_bounded() {
+    let live = live(3, 2);
+    let counts = || (live.proxies[0].feconn(), live.process.actconn());
+    let first = live.enter_freely(0, 0).unwrap();
+    assert!(live.enter_freely(0, 0).is_none(), "the address is full");
+    let second = live.enter_freely(0, 1).unwrap();
+    assert!(live.enter_freely(0, 1).is_none(), "the frontend is full");
+    assert_eq!(counts(), (2, 2));
+    let (bell, waker) = Bell::new();
+    assert!(live.enter_or_park(0, 1, 1, &waker).is_none());
+    drop(first);
+    assert_eq!((counts(), bell.rings()), ((1, 1), 1));
+    assert!(live.enter_or_park(0, 0, 1, &waker).is_some());
+    let throttle = live.proxies[0].session_throttle();
+    throttle.set_limit(1000);
+    assert!(live.enter_freely(0, 0).is_none(), "somebody has to count");
+    throttle.set_limit(0);
+    assert!(live.enter_freely(0, 0).is_some() && live.enter_freely(7, 0).is_none());
+    drop(second);
+    assert_eq!(counts(), (0, 0));
 }
 
 #[test]
