@@ -47,7 +47,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return rt::boxed(missed(session, client, facts, missing)).await;
     }
-    if let Err(over) = ruling::rule(session, client, &facts, proxy).await {
+    if !proxy.rules.http_request.is_empty()
+        && let Err(over) = ruling::rule(session, client, &facts, proxy).await
+    {
         return ruling::end(session, client, facts, over).await;
     }
     let chosen = facts.borrow().backend;
@@ -87,6 +89,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(missed(session, client, facts, missing)).await;
     }
     if backend_proxy.index != proxy.index
+        && !backend_proxy.rules.http_request.is_empty()
         && let Err(over) = ruling::rule(session, client, &facts, backend_proxy).await
     {
         return ruling::end(session, client, facts, over).await;

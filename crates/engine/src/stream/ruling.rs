@@ -59,9 +59,6 @@ fn rules_of<'r>(
     proxy: &'r Proxy,
     mut progress: Progress,
 ) -> Option<Ruled<'r>> {
-    if proxy.rules.http_request.is_empty() {
-        return None;
-    }
     let facts = &mut *facts.borrow_mut();
     let behind = client.input.data();
     match rules::run_request(session, &client.stream, facts, behind, &proxy.rules.http_request, &mut progress) {

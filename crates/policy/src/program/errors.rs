@@ -22,9 +22,16 @@ pub struct ErrorPages {
     pages: Vec<(u16, Page)>,
 }
 
-/// HAProxy's, by status.
-static STANDARD: LazyLock<Vec<(u16, Reply<'static>)>> =
-    LazyLock::new(|| PAGES.iter().map(|page| (page.status, Reply::new(page.message()))).collect());
+/// HAProxy's: each at the place of its status.
+static STANDARD: LazyLock<Vec<Option<Reply<'static>>>> = LazyLock::new(|| {
+    let mut pages = Vec::new();
+    for page in PAGES {
+        let place = usize::from(page.status);
+        pages.resize(place + 1, None);
+        pages[place] = Some(Reply::new(page.message()));
+    }
+    pages
+});
 
 impl ErrorPages {
     /// No pages at all.
@@ -42,6 +49,9 @@ impl ErrorPages {
 
     /// The proxy's own page for a status; a status that no proxy can have a page for gets the one of 500.
     pub fn own(&self, status: u16) -> Option<&Page> {
+        if self.pages.is_empty() {
+            return None;
+        }
         let status = if wire::http::error_pages::page(status).is_some() { status } else { 500 };
         self.pages.binary_search_by_key(&status, |page| page.0).ok().map(|at| &self.pages[at].1)
     }
@@ -57,7 +67,7 @@ impl ErrorPages {
     /// HAProxy's page for a status; a status without one gets that of 500.
     pub fn standard(status: u16) -> &'static Reply<'static> {
         static NONE: Reply<'static> = Reply { text: Cow::Borrowed(b""), head: None };
-        let find = |status: u16| STANDARD.binary_search_by_key(&status, |page| page.0).ok();
-        find(status).or_else(|| find(500)).map_or(&NONE, |at| &STANDARD[at].1)
+        let find = |status: u16| STANDARD.get(usize::from(status)).and_then(Option::as_ref);
+        find(status).or_else(|| find(500)).unwrap_or(&NONE)
     }
 }
