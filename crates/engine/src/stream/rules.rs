@@ -491,7 +491,7 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
 
 /// The log tells the request's line as it came.
 fn keep_line(facts: &Facts, edit: &Edit) {
-    if edit.is_about_the_line() {
+    if edit.is_about_the_line(&facts.request) {
         let line = || (facts.request.method().into(), facts.request.target().into());
         facts.captures.borrow_mut().line.get_or_insert_with(line);
     }

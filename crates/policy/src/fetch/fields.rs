@@ -27,7 +27,7 @@ pub fn each_field<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(
 }
 
 /// Where the next comma is that no quotes enclose.
-fn comma(value: &[u8]) -> Option<usize> {
+pub fn comma(value: &[u8]) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
     value.iter().position(|byte| {
         match byte {

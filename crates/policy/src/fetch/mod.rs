@@ -33,7 +33,7 @@ mod waiting;
 mod written;
 
 pub(crate) use constant::to_variable;
-pub(crate) use fields::each_value;
+pub(crate) use fields::{comma, each_value};
 pub use trial::{Trial, trials};
 pub(crate) use waiting::reason as waiting_reason;
 

@@ -4,6 +4,7 @@
 use super::binary::{Reader, Truncated};
 use super::normalize::{Malformed, Normalizer};
 use crate::expression::Expression;
+use crate::fetch::comma;
 use crate::log_format::LogFormat;
 use crate::pattern::{Method, Places, Regex};
 use wire::http::{Head, PART, target};
@@ -109,8 +110,19 @@ impl Edit {
         }
     }
 
-    /// Whether it changes method or target.
-    pub fn is_about_the_line(&self) -> bool {
+    /// Whether it may change method or target: a target that names a host follows the Host field.
+    pub fn is_about_the_line(&self, head: &Head) -> bool {
+        let of_host = match self {
+            Self::AddHeader(name, _)
+            | Self::SetHeader(name, _)
+            | Self::ReplaceHeader(name, _)
+            | Self::ReplaceValue(name, _) => **name == *b"host",
+            Self::AddFields(..) | Self::SetFields(..) => true,
+            _ => false,
+        };
+        if of_host {
+            return head.target().first() != Some(&b'/');
+        }
         matches!(
             self,
             Self::SetMethod(_)
@@ -132,10 +144,7 @@ impl Edit {
     pub fn apply(&self, head: &mut Head, text: &[u8], room: usize) -> Result<(), Unfit> {
         match self {
             Self::AddHeader(name, _) => append(head, name, text, room)?,
-            Self::SetHeader(name, _) => {
-                head.remove_all(name);
-                append(head, name, text, room)?;
-            }
+            Self::SetHeader(name, _) => set(head, name, text, room)?,
             Self::DeleteHeader(wanted) => {
                 head.fields.retain(|name, _| !wanted.matches(name));
             }
@@ -143,7 +152,7 @@ impl Edit {
                 replacement.replace(value, text, out);
             })?,
             Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
-                for (index, part) in value.split(|byte| *byte == b',').enumerate() {
+                for (index, part) in split(value).enumerate() {
                     if index > 0 {
                         out.extend_from_slice(b",");
                     }
@@ -158,7 +167,10 @@ impl Edit {
                 check(head, head.method().len(), text.len(), room)?;
                 head.set_method(text);
             }
-            Self::SetUri(_) => set_target(head, text, room)?,
+            Self::SetUri(_) => {
+                set_target(head, text, room)?;
+                follow_target(head, room)?;
+            }
             Self::SetPath(_) => set_parts(head, Some(text), None, room)?,
             Self::SetPathAndQuery(_) => set_path_and_query(head, text, room)?,
             Self::SetQuery(_) => set_parts(head, None, Some(text), room)?,
@@ -177,7 +189,10 @@ impl Edit {
             }
             Self::ReplaceUri(replacement) => {
                 let new = replacement.replaced(head.target(), text, room);
-                set_target(head, &new, room)?;
+                if new != head.target() {
+                    set_target(head, &new, room)?;
+                    follow_target(head, room)?;
+                }
             }
             Self::NormalizeUri(normalizer) => {
                 let target = head.target();
@@ -187,10 +202,7 @@ impl Edit {
                 }
             }
             Self::AddFields(_, prefix) => each_field(text, prefix, |name, value| append(head, name, value, room))?,
-            Self::SetFields(_, prefix) => each_field(text, prefix, |name, value| {
-                head.remove_all(name);
-                append(head, name, value, room)
-            })?,
+            Self::SetFields(_, prefix) => each_field(text, prefix, |name, value| set(head, name, value, room))?,
             Self::DeleteFields(_, method) => {
                 let mut reader = Reader::new(text);
                 loop {
@@ -274,7 +286,51 @@ fn check(head: &Head, removed: usize, added: usize, room: usize) -> Result<(), U
 fn append(head: &mut Head, name: &[u8], value: &[u8], room: usize) -> Result<(), Unfit> {
     check(head, 0, name.len() + value.len() + PART, room)?;
     head.append(name, value);
+    if name == b"host" { follow_host(head, value, room) } else { Ok(()) }
+}
+
+fn set(head: &mut Head, name: &[u8], value: &[u8], room: usize) -> Result<(), Unfit> {
+    head.remove_all(name);
+    append(head, name, value, room)
+}
+
+/// A target that names a host names the one that Host names now: its next reader may heed either of both.
+fn follow_host(head: &mut Head, host: &[u8], room: usize) -> Result<(), Unfit> {
+    let target = head.target();
+    let (start, end, port) = if head.known_method() == wire::http::Method::Connect {
+        // A tunnel leads to a port, whether or not Host tells one.
+        let port = target::port(target).filter(|_| target::port(host).is_none());
+        (0, target.len(), port.unwrap_or_default())
+    } else {
+        let Some((start, end)) = target::host(target) else { return Ok(()) };
+        (start, end, &b""[..])
+    };
+    let mut new = Vec::with_capacity(target.len() + host.len());
+    for part in [&target[..start], host, port, &target[end..]] {
+        new.extend_from_slice(part);
+    }
+    if new == target || host.is_empty() { Ok(()) } else { set_target(head, &new, room) }
+}
+
+/// The other way round: Host names what a new target names.
+fn follow_target(head: &mut Head, room: usize) -> Result<(), Unfit> {
+    let target = head.target();
+    let Some(host) = target::host(target).map(|(start, end)| target[start..end].to_vec()) else { return Ok(()) };
+    let Some(old) = head.host().filter(|old| *old != host) else { return Ok(()) };
+    check(head, old.len(), host.len(), room)?;
+    head.replace(b"host", &host);
     Ok(())
+}
+
+/// The parts of a value between commas; commas within quotes do not count.
+fn split(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let whole = rest?;
+        let end = comma(whole);
+        rest = end.map(|end| &whole[end + 1..]);
+        Some(&whole[..end.unwrap_or(whole.len())])
+    })
 }
 
 fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> {
@@ -318,6 +374,9 @@ fn replace(
         if out != value {
             check(head, value.len(), out.len(), room)?;
             head.fields.set_value(index, &out);
+            if name == b"host" {
+                follow_host(head, &out, room)?;
+            }
         }
     }
     Ok(())

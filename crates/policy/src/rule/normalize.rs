@@ -157,6 +157,8 @@ fn sort_query(query: &[u8], out: &mut Vec<u8>) {
     let (query, fragment) = query.split_at(end);
     if let Some(parameters) = query.strip_prefix(b"?") {
         out.push(b'?');
+        // Behind the last separator there is no parameter.
+        let parameters = parameters.strip_suffix(b"&").unwrap_or(parameters);
         let mut parameters: Vec<&[u8]> = parameters.split(|byte| *byte == b'&').collect();
         parameters.sort_by_key(|parameter| parameter.split(|byte| *byte == b'=').next().unwrap_or_default());
         for (index, parameter) in parameters.iter().enumerate() {
@@ -263,6 +265,8 @@ mod tests {
             ("/?", Some("/?")),
             ("/?b&a", Some("/?a&b")),
             ("/?&b&&a", Some("/?&&a&b")),
+            ("/?b&", Some("/?b")),
+            ("/?b&&", Some("/?&b")),
             ("/x", Some("/x")),
         ];
         check(Normalizer::SortQuery, &rows);

@@ -27,6 +27,22 @@ pub fn behind_authority(target: &[u8]) -> Option<usize> {
     Some(memchr::memchr3(b'/', b'?', b'#', &target[start..]).map_or(target.len(), |at| start + at))
 }
 
+/// Where a target names a host, and perhaps a port behind it: from where to where, without user names. `None`: it names
+/// none.
+pub fn host(target: &[u8]) -> Option<(usize, usize)> {
+    let start = authority(target)?;
+    let end = behind_authority(target)?;
+    let user = memchr::memrchr(b'@', &target[start..end]).map_or(0, |at| at + 1);
+    (start + user < end).then_some((start + user, end))
+}
+
+/// The port at the end of an authority, its colon included: ":80" of "host:80" and of "[::1]:80".
+pub fn port(authority: &[u8]) -> Option<&[u8]> {
+    let colon = memchr::memrchr(b':', authority)?;
+    let digits = &authority[colon + 1..];
+    (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(&authority[colon..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +69,32 @@ mod tests {
                 (*from_path, *rest),
                 "{target}"
             );
+        }
+    }
+
+    #[test]
+    fn hosts_stand_between_user_names_and_paths() {
+        let rows = [
+            ("http://h/a@b", Some("h")),
+            ("http://u:p@h:80?x", Some("h:80")),
+            ("ftp://[::1]:8080", Some("[::1]:8080")),
+            ("http://u@/a", None),
+            ("http:///a", None),
+            ("/a://b/c", None),
+            ("*", None),
+            ("h:80", None),
+        ];
+        for (target, expected) in rows {
+            assert_eq!(host(target.as_bytes()).map(|(start, end)| &target[start..end]), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn ports_are_numbers_at_the_end() {
+        let rows =
+            [("h:80", Some(":80")), ("[::1]:8", Some(":8")), ("[::1]", None), ("h", None), ("h:", None), ("h:x", None)];
+        for (authority, expected) in rows {
+            assert_eq!(port(authority.as_bytes()), expected.map(str::as_bytes), "{authority}");
         }
     }
 }
