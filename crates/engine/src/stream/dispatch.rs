@@ -102,7 +102,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     if let Some(filters) = &filters {
         filter::request_head(filters, &facts);
     }
-    let close_server = closes_server(proxy, backend_proxy) || is_outdated_coding(&facts.borrow().request);
+    let close_server = closes_server(proxy, backend_proxy) || asks_for_a_last_one(&facts.borrow().request);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
     let hash = match &backend.hash_key {
@@ -471,9 +471,10 @@ fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
 }
 
-/// A chunked body in HTTP/1.0, which has no such thing: nothing may follow on that connection (RFC 9112, section 6.1).
-fn is_outdated_coding(request: &Head) -> bool {
-    request.version() == Version::Http10 && request.framing == Framing::Chunked
+/// Whether a request is the last one on its connection to a server: a rule says so (`set-header connection close`), or it
+/// has a chunked body in HTTP/1.0, which has no such thing (RFC 9112, section 6.1).
+fn asks_for_a_last_one(request: &Head) -> bool {
+    request.asks_to_close() || request.version() == Version::Http10 && request.framing == Framing::Chunked
 }
 
 fn terms(

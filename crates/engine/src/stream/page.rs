@@ -150,7 +150,8 @@ fn compose_with(
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
     let body = &page[consumed..];
     edit(&mut head);
-    let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose;
+    let closes = head.connection.close || head.asks_to_close();
+    let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose && !closes;
     let connection = match (keep, request.version(), head.version()) {
         (true, Version::Http10, _) => ConnectionLine::KeepAlive,
         (false, _, Version::Http11) => ConnectionLine::Close,

@@ -234,7 +234,8 @@ impl Exchange<'_> {
             Framing::Chunked => modern && facts.response.version() == Version::Http11,
             Framing::None | Framing::Length(_) => true,
         } || bare;
-        self.keep_client &= delimited && !tunnel && !self.session.is_leaving();
+        let closes = facts.response.asks_to_close();
+        self.keep_client &= delimited && !tunnel && !closes && !self.session.is_leaving();
         let kept = match facts.response.version() {
             Version::Http11 => !facts.response.connection.close,
             Version::Http10 => facts.response.connection.keep_alive && !facts.response.connection.close,

@@ -120,7 +120,13 @@ fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written
                 words.take();
                 let name = words.expect("'hdr' expects <name> and <value> as arguments")?;
                 let format = words.expect("'hdr' expects <name> and <value> as arguments")?;
-                written.fields.push((field_name(name), parsing.format(format)?));
+                let (text, format) = (field_name(name), parsing.format(format)?);
+                // The body says what these are.
+                if matches!(&*text, b"content-length" | b"content-type" | b"transfer-encoding") {
+                    parsing.warn(format!("header '{}' always ignored by the http reply.", name.text));
+                } else {
+                    written.fields.push((text, format));
+                }
             }
             text => {
                 let Some(name) = BODIES.iter().find(|name| **name == text) else { break };
@@ -174,7 +180,6 @@ fn body(
             Body::Page(Arc::new(Reply::new(content)))
         }
         "errorfiles" => {
-            // The proxy's own page, unless that section has one.
             written.section = Some(path.clone());
             Body::Default
         }
@@ -201,9 +206,12 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
         let pages = parsing.names.error_pages(section).ok_or_else(unknown)?;
         match pages.into_iter().find(|page| page.0 == status) {
             Some((_, content)) => body = Body::Page(Arc::new(Reply::new(content))),
-            None => parsing.warn(format!(
-                "status '{status}' referenced by an http reply not declared in http-errors section '{section}'."
-            )),
+            None => {
+                body = Body::Empty;
+                parsing.warn(format!(
+                    "status '{status}' referenced by an http reply not declared in http-errors section '{section}'."
+                ));
+            }
         }
     }
     let is_empty = match &body {
