@@ -264,16 +264,16 @@ fn origin_form(target: &[u8]) -> &[u8] {
 async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
     let mut body = Flow::idle();
     let body = dispatch::start_body(client, &facts, false, Trailers::Pass, &mut body).is_ok().then_some(body);
-    let answer = {
+    let (status, answer) = {
         let facts = facts.borrow();
         let (proxy, request) = (session.proxy(), &facts.request);
         let view = View::request(session, &client.stream, &facts);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         let status = if fails { 503 } else { 200 };
-        page::answer(session, view, status, keeps_client(session, request) && body.is_some())
+        (status, page::answer(session, view, status, keeps_client(session, request) && body.is_some()))
     };
-    tally::monitored(session);
+    tally::monitored(session, status);
     session.end(facts);
     let sent = send_page(session, client, &answer.bytes, false).await;
     if let Some(body) = body.filter(|_| sent && answer.keep)

@@ -41,6 +41,7 @@ pub async fn screen(
     if proxy.http.restrict_names != RestrictNames::Preserve
         && !restrict_names(proxy.http.restrict_names, &mut facts.borrow_mut().request)
     {
+        facts.borrow_mut().denied = true;
         return Err(Missing { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
     }
     let waits = proxy.http.buffer_request || balances_by_body(proxy, &facts.borrow().request);

@@ -88,11 +88,11 @@ pub fn upgraded(session: &Session) {
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
 }
 
-/// A monitoring request was answered.
-pub fn monitored(session: &Session) {
+/// A monitoring request was answered with that status.
+pub fn monitored(session: &Session, status: u16) {
     let front = &session.tallies().front;
     front.intercepted.increment();
-    front.answers[2].increment();
+    front.answers[usize::from(status) / 100].increment();
 }
 
 /// A session in TCP mode is a request of the process.
@@ -269,7 +269,8 @@ pub fn stream(session: &Session, facts: &mut Facts) {
     let parties = Parties::of(session, facts);
     add_bytes(session, &parties, facts);
     if facts.outcome.cause != Cause::Normal {
-        outcome(&parties, facts);
+        let in_frontend = facts.backend.is_none_or(|backend| backend == session.frontend);
+        outcome(&parties, facts, in_frontend);
     }
     if facts.status != 0 {
         answer(&parties, facts);
@@ -285,37 +286,41 @@ pub fn failed_rewrite(session: &Session, facts: &Facts) {
     Parties::of(session, facts).each(|tally| tally.failed_rewrites.increment());
 }
 
-/// The class of the answer; a server is counted only for what came from it.
+/// The class of the answer; a server is counted for what came from it, whatever rules made of that.
 #[inline]
 fn answer(parties: &Parties<'_>, facts: &Facts) {
-    let class = match facts.status {
-        100..600 => facts.status as usize / 100,
+    let class_of = |status: i32| match status {
+        100..600 => status as usize / 100,
         _ => 0,
     };
+    let class = class_of(facts.status);
     parties.front.answers[class].increment();
     if let Some(back) = parties.back {
         back.answers[class].increment();
     }
     if let (Some(server), Some(_)) = (parties.server, facts.timings.response) {
+        let class = facts.server_status.map_or(class, |status| class_of(i32::from(status)));
         server.answers[class].increment();
     }
 }
 
-/// Who was at fault.
+/// Who was at fault. `in_frontend`: no other proxy had the request.
 #[cold]
-fn outcome(parties: &Parties<'_>, facts: &Facts) {
+fn outcome(parties: &Parties<'_>, facts: &Facts, in_frontend: bool) {
     let (cause, phase) = (facts.outcome.cause, facts.outcome.phase);
     match (cause, phase) {
         (Cause::Normal, _) => {}
         (Cause::Internal, _) => parties.each(|tally| tally.internal_errors.increment()),
         _ if facts.failed => parties.each(|tally| tally.internal_errors.increment()),
-        (_, Phase::Request) if facts.denied => {
+        (_, Phase::Request | Phase::Tarpit) if facts.denied => {
             let back = parties.back.filter(|_| facts.has_request);
             for tally in [Some(parties.front), parties.bind, back].into_iter().flatten() {
                 tally.denied_requests.increment();
             }
         }
         (_, _) if facts.denied => parties.each(|tally| tally.denied_responses.increment()),
+        // A rule has answered: that is no error.
+        (Cause::Local, Phase::Request) => parties.front.intercepted.add(u64::from(in_frontend)),
         (_, Phase::Request) => {
             for tally in [Some(parties.front), parties.bind].into_iter().flatten() {
                 tally.request_errors.increment();

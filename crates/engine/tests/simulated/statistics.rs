@@ -130,6 +130,44 @@ fn failures_are_counted_where_they_belong() {
 }
 
 #[test]
+fn what_rules_answer_is_no_error_and_what_they_refuse_is_denied() {
+    let body = "timeout tarpit 1s\nmonitor-uri /ill\nmonitor fail if TRUE\n\
+                option http-restrict-req-hdr-names reject\nhttp-request return status 200 if { path /return }\n\
+                http-request redirect location / if { path /redirect }\nhttp-request auth if { path /auth }\n\
+                http-request tarpit if { path /tarpit }\nhttp-response deny\nserver s1 10.0.1.1:80";
+    listen(body).global(SOCKET).workers(&[1]).seeds(0..1).run(|_| async move {
+        let mut s1 = Service::at(S1);
+        for path in ["return", "redirect", "auth", "ill", "tarpit"] {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            client.receive_head().await.unwrap();
+        }
+        let mut named = Peer::connect(WEIR).await;
+        named.send("GET / HTTP/1.1\r\nHost: a\r\nX_A: 1\r\n\r\n").await;
+        assert!(named.receive_head().await.unwrap().starts_with("HTTP/1.1 403 "));
+        let mut denied = Peer::connect(WEIR).await;
+        denied.send(GET).await;
+        let mut server = s1.accept().await;
+        server.expect(GET_AT_SERVER).await;
+        server.send(OK).await;
+        assert!(denied.receive_head().await.unwrap().starts_with("HTTP/1.1 502 "));
+        expect(&[
+            ("FRONTEND", "intercepted", "4"),
+            ("FRONTEND", "hrsp_2xx", "1"),
+            ("FRONTEND", "ereq", "0"),
+            ("FRONTEND", "dreq", "2"),
+            ("FRONTEND", "dresp", "1"),
+            ("FRONTEND", "hrsp_5xx", "3"),
+            ("BACKEND", "hrsp_5xx", "1"),
+            ("s1", "dresp", "1"),
+            ("s1", "hrsp_2xx", "1"),
+            ("s1", "hrsp_5xx", "0"),
+        ])
+        .await;
+    });
+}
+
+#[test]
 fn requests_that_wait_in_vain_and_answers_that_are_none_are_counted() {
     let body = "option socket-stats\nmonitor-uri /alive\nmaxconn 2\nbalance uri\ntimeout queue 2s\n\
                 retries 1\nretry-on empty-response\nserver s1 10.0.1.1:80 maxconn 1";
