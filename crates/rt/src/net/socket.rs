@@ -135,6 +135,8 @@ impl Socket {
     /// Makes closing tell the peer nothing: the kernel forgets the connection (`TCP_REPAIR`), and where it may not, sends a
     /// reset that the first router drops. With a number of `hops`: a reset that lives so long.
     pub(crate) fn forget(&self, hops: Option<u8>) -> io::Result<()> {
+        // What the peer has sent is acknowledged first: it would be sent again, and that be answered with a reset.
+        let _ = self.set_option(libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
         if hops.is_none() && self.set_option(libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
             return Ok(());
         }

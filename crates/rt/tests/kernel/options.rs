@@ -95,6 +95,31 @@ fn closing_resets_where_the_listener_says_so() {
     });
 }
 
+/// What was sent and is not acknowledged would be sent again, and a reset would answer that.
+#[test]
+fn whoever_is_forgotten_has_his_bytes_acknowledged() {
+    on_one_worker(|| async {
+        let options = BindOptions { no_quick_ack: true, ..BindOptions::default() };
+        let socket = Arc::new(ListeningSocket::bind(&any_port(), &options).unwrap());
+        let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
+        let mut client = connect(socket.local_address()).await;
+        let (server, _) = listener.accept().await.unwrap();
+        let mut server = Stream::adopt(server);
+        write_all(&mut client, b"hello").await.unwrap();
+        let mut buffer = rt::buffer();
+        read_exactly(&mut server, &mut buffer, 5).await;
+        server.forget(None).unwrap();
+        if option(&server.descriptor().unwrap(), libc::SOL_SOCKET, libc::SO_LINGER) != 0 {
+            return eprintln!("SKIPPED: connections cannot be forgotten without the right to administer the network");
+        }
+        drop(server);
+        while client.tcp_info().unwrap().unacked > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(option(&client.descriptor().unwrap(), libc::SOL_SOCKET, libc::SO_ERROR), 0, "the client was told");
+    });
+}
+
 #[test]
 fn the_kernel_tells_of_a_connection() {
     on_one_worker(|| async {
