@@ -17,7 +17,10 @@ pub const TABLE: &[Fetch] = &[
         Type::Bool,
         Places::REQUEST,
         "Whether name and password are those of a user of the list.",
-        |context, arguments| Some(Value::Bool(user(context, arguments).is_some())),
+        |context, arguments| {
+            basic(context)?;
+            Some(Value::Bool(user(context, arguments).is_some()))
+        },
     ),
     Fetch::new(
         "http_auth_group",
