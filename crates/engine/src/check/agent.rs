@@ -176,7 +176,9 @@ impl<'a> Question<'a> {
             }
             match self.within(|cx| stream.poll_read(cx, &mut input)).await {
                 Waited::Done(Ok(0)) if input.is_empty() => return Err((CheckStatus::L7Response, String::new())),
-                Waited::Done(Ok(0)) => return Ok(input.data().to_vec()),
+                Waited::Done(Ok(0)) => {
+                    return Err((CheckStatus::Checked, "Ignoring incomplete line from agent".to_owned()));
+                }
                 Waited::Done(Ok(_)) => {}
                 Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),

@@ -7,7 +7,8 @@ use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
-use super::run::{Course, Outcome, Waited};
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
 use super::words;
 
 /// Bytes of room for a request.
@@ -18,6 +19,7 @@ impl<'a> Course<'a> {
     pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
         let bytes = self.request(request);
         self.head = None;
+        self.asked_head = *request.method == *b"HEAD";
         self.write(&bytes, request.comment.as_deref()).await?;
         self.note_request(request, &bytes);
         Ok(())
@@ -154,7 +156,7 @@ impl<'a> Course<'a> {
         let mut head = Head::default();
         loop {
             if !self.input.is_empty() {
-                let context = RequestContext::default();
+                let context = RequestContext { head: self.asked_head, ..RequestContext::default() };
                 match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut head) {
                     Ok(Parse::Complete { consumed }) => {
                         self.input.consume(consumed);
@@ -194,6 +196,10 @@ impl<'a> Course<'a> {
             self.pooling.body = Some(complete && first);
             body.truncate(most);
             complete |= self.ended || body.len() >= most;
+            if body.is_empty() && complete {
+                let text = "HTTP content check could not find a response body";
+                return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+            }
             if !body.is_empty() || complete {
                 match self.lend(&body, |context| expect.look(&body, complete, context)) {
                     Finding::Fulfilled => return Ok(()),

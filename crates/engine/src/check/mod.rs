@@ -6,6 +6,7 @@ mod beat;
 mod external;
 mod header;
 mod http;
+mod outcome;
 mod pooling;
 mod run;
 mod targets;
@@ -84,7 +85,8 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
     let state = &worker.shared.live.proxies[proxy.index];
     let interval = || state.interval(server.index, Checker::Health, &check.pace);
     while !worker.shared.is_stopping() {
-        let (begun, Some(bound)) = (rt::now(), interval()) else { return };
+        // However soon the next check is to come.
+        let (begun, bound) = (rt::now(), check.pace.steady);
         if state.begin_check(server.index, Checker::Health) {
             let report = match script(&proxy, server).and_then(|script| script.program.as_deref()) {
                 Some(program) => Box::pin(external::check(&worker, (&proxy, server), program, bound)).await,
@@ -141,7 +143,8 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 }
 
 /// Tells everybody what a check found.
-fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: Report) {
+fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
+    report.info = words::shortened(report.info);
     let state = &worker.shared.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
         // It may have moved.
@@ -231,7 +234,7 @@ pub(crate) fn reason(report: &Report) -> String {
         text.push_str(&format!(", code: {code}"));
     }
     if !report.info.is_empty() {
-        text.push_str(&format!(", info: \"{}\"", report.info));
+        text.push_str(&format!(", info: \"{}\"", words::encoded(&report.info)));
     }
     // Traffic takes no time of its own.
     if report.status != CheckStatus::Analyzed {

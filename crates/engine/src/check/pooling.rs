@@ -10,7 +10,8 @@ use rt::net::Stream;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing};
 
-use super::run::{Course, Outcome};
+use super::outcome::Outcome;
+use super::run::Course;
 
 /// What is known of the connection of a check besides its stream.
 #[derive(Default)]

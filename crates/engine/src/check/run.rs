@@ -23,6 +23,7 @@ use rt::net::{Address, ConnectOptions, Stream};
 use std::future::Future as _;
 use wire::http::Head;
 
+use super::outcome::Outcome;
 use super::pooling::Pooling;
 use super::words;
 use crate::probes::{Names, ProcessProbes};
@@ -53,40 +54,25 @@ pub(super) struct Course<'a> {
     linger: bool,
     /// Its socket may serve again once it was reset; the family: whether that is IPv6.
     pub(super) spare: Option<bool>,
+    /// The last request was a HEAD: its answer has no body.
+    pub(super) asked_head: bool,
     /// The answer's head, once it is complete.
     pub(super) head: Option<Head>,
     variables: RefCell<Store>,
     /// Variables of the scope `sess`: a check is a session of its own.
     session: SessionStore,
-    /// The last comment of the script: steps that fail are told with it.
+    /// The comment in front of the step under way: a step that fails is told with it.
     comment: Option<&'a str>,
     /// The number of the step under way, from 1; 0 is the connection that no step opened.
     step: usize,
     /// The last thing that was waited for has come.
-    fulfilled: Option<&'a Expect>,
+    pub(super) fulfilled: Option<&'a Expect>,
     /// What an answer of a known protocol said: the application's code, and words.
-    said: Option<(i64, String)>,
+    pub(super) said: Option<(i64, String)>,
     /// How the check is named (`unique-id-format`), once that was asked for.
     identity: OnceCell<Box<[u8]>>,
     /// It is being named.
     identifying: Cell<bool>,
-}
-
-/// How a check ends.
-pub(super) struct Outcome {
-    /// How.
-    pub status: CheckStatus,
-    /// The application's code.
-    pub code: Option<i64>,
-    /// More, for people.
-    pub info: String,
-}
-
-impl Outcome {
-    /// Without a code.
-    pub(super) fn new(status: CheckStatus, info: String) -> Self {
-        Self { status, code: None, info }
-    }
 }
 
 /// What waiting came to.
@@ -119,6 +105,7 @@ impl<'a> Course<'a> {
             yields: false,
             linger: false,
             spare: None,
+            asked_head: false,
             head: None,
             variables: RefCell::default(),
             session: SessionStore::default(),
@@ -149,14 +136,17 @@ impl<'a> Course<'a> {
     async fn steps(&mut self) -> Result<(), Outcome> {
         let check = self.check;
         if !check.connects_by_itself() {
-            self.connect(&Connect { default: true, ..Connect::default() }, true).await?;
+            self.connect(&Connect { default: true, ..Connect::default() }).await?;
         }
         for (index, step) in check.steps.iter().enumerate() {
             self.step = index + 1;
             match step {
-                Step::Comment(comment) => self.comment = Some(comment),
+                Step::Comment(comment) => {
+                    self.comment = Some(comment);
+                    continue;
+                }
                 Step::Variable(action) => self.set_variable(action),
-                Step::Connect(connect) => self.connect(connect, connect.implicit).await?,
+                Step::Connect(connect) => self.connect(connect).await?,
                 Step::Send(payload) => self.send(payload).await?,
                 Step::Request(request) => self.send_request(request).await?,
                 Step::Expect(expect) => {
@@ -168,12 +158,14 @@ impl<'a> Course<'a> {
                     self.fulfilled = Some(expect);
                 }
             }
+            // It is about what stands right behind it.
+            self.comment = None;
         }
         Ok(())
     }
 
     /// Opens a connection in place of the one that is there.
-    async fn connect(&mut self, connect: &Connect, implicit: bool) -> Result<(), Outcome> {
+    async fn connect(&mut self, connect: &Connect) -> Result<(), Outcome> {
         self.close();
         self.linger = connect.linger;
         self.fulfilled = None;
@@ -182,8 +174,7 @@ impl<'a> Course<'a> {
             return Ok(());
         }
         let fails = |course: &Self, reason: String| {
-            let info = if implicit { reason } else { words::at_connect(course, connect, &reason) };
-            Outcome::new(CheckStatus::L4Connection, info)
+            Outcome::new(CheckStatus::L4Connection, words::at_connect(course, connect, &reason))
         };
         let Some(destination) = self.destination(connect) else {
             return Err(fails(self, "no address to connect to".to_owned()));
@@ -201,10 +192,7 @@ impl<'a> Course<'a> {
             Ok(connecting) => connecting,
             Err(error) => return Err(fails(self, words::of_refusal(&error))),
         };
-        let expired = |course: &Self| {
-            let info = if implicit { String::new() } else { words::at_connect(course, connect, "") };
-            Outcome::new(CheckStatus::L4Timeout, info)
-        };
+        let expired = |course: &Self| Outcome::new(CheckStatus::L4Timeout, words::at_connect(course, connect, ""));
         let stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => stream,
             Waited::Done(Err(error)) => return Err(fails(self, words::of_system(&error))),
@@ -269,8 +257,11 @@ impl<'a> Course<'a> {
     }
 
     async fn send(&mut self, payload: &Payload) -> Result<(), Outcome> {
-        let bytes = self.lend(&[], |context| payload.content.render(context));
-        self.write(&bytes, payload.comment.as_deref()).await
+        let comment = payload.comment.as_deref();
+        match self.lend(&[], |context| payload.content.try_render(context)) {
+            Some(bytes) => self.write(&bytes, comment).await,
+            None => Err(words::unsendable(self, comment)),
+        }
     }
 
     /// Sends all of it. What was received before is done with.
@@ -286,13 +277,12 @@ impl<'a> Course<'a> {
             match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
                 Waited::Done(Ok(written)) => sent += written,
                 Waited::Done(Err(error)) => {
-                    result = Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    let info = words::of_system(&error) + &words::at_send(self, comment);
+                    result = Err(Outcome::new(CheckStatus::SocketError, info));
                     break;
                 }
                 Waited::Expired => {
-                    let comment = comment.or(self.comment).map(|text| format!(" comment: '{text}'"));
-                    let info = format!(" at step {} of tcp-check (send){}", self.step, comment.unwrap_or_default());
-                    result = Err(Outcome::new(CheckStatus::L7Timeout, info));
+                    result = Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment)));
                     break;
                 }
             }
@@ -309,6 +299,10 @@ impl<'a> Course<'a> {
         loop {
             let full = self.input.len() >= self.worker.shared.program.global.bufsize;
             if !self.input.is_empty() {
+                if matches!(&expect.wanted, Wanted::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
+                {
+                    return Err(words::unreadable());
+                }
                 let complete = self.ended || full;
                 let finding = self.lend(self.input.data(), |cx| expect.look(self.input.data(), complete, cx));
                 match finding {
@@ -322,7 +316,8 @@ impl<'a> Course<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    let info = words::of_system(&error) + &words::at_expect(self, expect);
+                    return Err(Outcome::new(CheckStatus::SocketError, info));
                 }
                 Waited::Expired => {
                     return Err(Outcome::new(expect.timeout, words::at_expect(self, expect)));
@@ -361,53 +356,6 @@ impl<'a> Course<'a> {
                 Waited::Expired => return Err(Outcome::new(expect.timeout, String::new())),
             }
         }
-    }
-
-    /// What an `expect` that was not fulfilled makes of the check; `info` where it says nothing itself.
-    pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
-        let status = expect.error_status();
-        let info = match &expect.on_error {
-            Some(format) => self.rendered(format),
-            None => info,
-        };
-        Outcome { status, code: self.code(expect, status), info }
-    }
-
-    /// How a check ends whose last step is done.
-    fn success(&self) -> Outcome {
-        let Some(expect) = self.fulfilled else {
-            return Outcome::new(CheckStatus::L4Ok, String::new());
-        };
-        if let Some((code, info)) = &self.said {
-            let code = expect.ok.is_application().then_some(*code);
-            return Outcome { status: expect.ok, code, info: words::printable(info.as_bytes()) };
-        }
-        let head = self.head.as_ref();
-        let status = match head {
-            Some(head) if self.wants_no_more(head) => CheckStatus::L7Conditional,
-            _ => expect.ok,
-        };
-        let info = expect.on_success.as_ref().map_or_else(String::new, |format| self.rendered(format));
-        Outcome { status, code: self.code(expect, status), info }
-    }
-
-    /// The application's code: the one that the rule says, else the status of the answer.
-    fn code(&self, expect: &Expect, status: CheckStatus) -> Option<i64> {
-        if let Some(expression) = &expect.code {
-            let value = self.lend(self.input.data(), |context| match expression.evaluate(context)? {
-                Value::Int(code) => Some(code),
-                other => std::str::from_utf8(context.as_text(other)?).ok()?.parse().ok(),
-            });
-            return value;
-        }
-        let of_answer = self.head.as_ref().map_or(0, |head| i64::from(head.status()));
-        status.is_application().then_some(of_answer)
-    }
-
-    fn rendered(&self, format: &policy::log_format::LogFormat) -> String {
-        let mut out = Vec::new();
-        self.lend(self.input.data(), |context| format.render_in(context, &mut out));
-        words::printable(&out)
     }
 
     /// Receives some more. The first byte ends nothing; no byte is the end.

@@ -2,12 +2,13 @@
 
 use std::io;
 
-use policy::check::{Connect, Expect, Port, Wanted};
+use policy::check::{CheckStatus, Connect, Content, Expect, Port, Wanted};
 
+use super::outcome::Outcome;
 use super::run::Course;
 
-/// Bytes of an answer's reason or of a format that are shown at most.
-const SHOWN: usize = 120;
+/// Bytes that are said about a check at most.
+const SHOWN: usize = 127;
 
 /// `ECONNREFUSED returned by OS (Connection refused)`.
 pub(super) fn of_system(error: &io::Error) -> String {
@@ -43,34 +44,49 @@ pub(super) fn of_refusal(error: &io::Error) -> String {
     format!("General socket error ({})", text.split(" (os error").next().unwrap_or_default())
 }
 
-/// What failed in a step that opens a connection.
+/// What failed where a connection was to be opened.
 pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -> String {
+    if !course.check.is_tcp {
+        return reason.to_owned();
+    }
+    if course.step() == 0 {
+        return format!("{reason} at initial connection step of tcp-check");
+    }
     let port = match connect.port {
         Some(Port::Fixed(port)) => format!(" port {port}"),
         Some(Port::Evaluated(_)) => " port (expr)".to_owned(),
         None => String::new(),
     };
-    let kind = if course.check.is_http { "http-check" } else { "tcp-check" };
     let comment = course.comment_of(connect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!("{reason} at step {} of {kind} (connect{port}){comment}", course.step())
+    format!("{reason} at step {} of tcp-check (connect{port}){comment}", course.step())
 }
 
-/// What did not come in time.
+/// Where something is waited for.
 pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
-    if course.check.is_http {
+    if !course.check.is_tcp {
         return String::new();
     }
     let what = match &expect.wanted {
         Wanted::Bytes { bytes, binary: false } => format!("expect string '{}'", printable(bytes)),
-        Wanted::Bytes { .. } => "expect binary".to_owned(),
+        Wanted::Bytes { bytes, .. } => format!("expect binary '{}'", hexadecimal(bytes)),
         Wanted::Pattern { binary: false, .. } => "expect regex".to_owned(),
         Wanted::Pattern { .. } => "expect binary regex".to_owned(),
+        Wanted::Format(Content::Hex(_)) => "expect log-format binary".to_owned(),
         _ => "expect log-format string".to_owned(),
     };
     let comment = course.comment_of(expect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
     format!(" at step {} of tcp-check ({what}){comment}", course.step())
+}
+
+/// Where something is sent.
+pub(super) fn at_send(course: &Course<'_>, comment: Option<&str>) -> String {
+    if !course.check.is_tcp {
+        return String::new();
+    }
+    let comment = course.comment_of(comment).map_or_else(String::new, |text| format!(" comment: '{text}'"));
+    format!(" at step {} of tcp-check (send){comment}", course.step())
 }
 
 /// What came is not what was waited for.
@@ -81,6 +97,7 @@ pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
         Wanted::Bytes { .. } => "(binary)".to_owned(),
         Wanted::Pattern { binary: false, .. } => "(regex)".to_owned(),
         Wanted::Pattern { .. } => "(binary regex)".to_owned(),
+        Wanted::Format(Content::Hex(_)) => "(log-format binary)".to_owned(),
         _ => "(log-format string)".to_owned(),
     };
     with_comment(course, expect, format!("TCPCHK {verb} {what} at step {}", course.step()))
@@ -99,10 +116,48 @@ pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -
     }
 }
 
-/// Bytes from outside as a line of a log may show them.
+/// What a format makes no bytes for: digits that are none.
+pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome {
+    let text = format!("tcp-check send : failed to build log-format string at step {}", course.step());
+    let info = match course.comment_of(comment) {
+        Some(comment) => format!("{text} comment: '{comment}'"),
+        None => text,
+    };
+    Outcome::new(CheckStatus::L7Response, info)
+}
+
+/// The same of what should be waited for.
+pub(super) fn unreadable() -> Outcome {
+    let info = "Failed to parse hexastring resulting of eval of a log-format string";
+    Outcome::new(CheckStatus::L7Response, info.to_owned())
+}
+
+/// As much of it as is told.
+pub(super) fn shortened(mut text: String) -> String {
+    let end = (0..=SHOWN.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.truncate(end);
+    text
+}
+
+/// Bytes from outside as messages show them; what a line cannot hold is written by its number in a log.
 pub(super) fn printable(bytes: &[u8]) -> String {
-    let shown = bytes.iter().take(SHOWN);
-    shown.map(|byte| if (0x20..0x7f).contains(byte) && *byte != b'"' { char::from(*byte) } else { '?' }).collect()
+    String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()
+}
+
+/// The same for a line of a log: `<0D>`.
+pub(super) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if !matches!(byte, b'"' | b'<' | b'>') => out.push(char::from(byte)),
+            _ => out.push_str(&format!("<{byte:02X}>")),
+        }
+    }
+    out
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 #[cfg(test)]

@@ -199,6 +199,45 @@ fn a_check_that_takes_too_long_has_failed() {
 }
 
 #[test]
+fn a_check_may_take_the_time_between_two_of_them_however_soon_the_next_one_is_to_come() {
+    let servers =
+        "option httpchk\n server s1 10.0.1.1:80 check inter 2s downinter 1s rise 1 fall 1 init-state fully-down";
+    listen(servers).run(|world| async move {
+        let mut servers = Service::at(S1);
+        let mut server = servers.accept().await;
+        server.expect(CHECK).await;
+        sleep(1_500).await;
+        server.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        server.expect_end().await;
+        let up = "Server l/s1 is UP, reason: Layer7 check passed, code: 200, check duration: -. 1 active and 0 backup \
+                  servers online. 0 sessions requeued, 0 total in queue.";
+        tells(&world, &[up]).await;
+    });
+}
+
+#[test]
+fn an_answer_without_a_body_holds_no_text() {
+    for (method, status) in [("HEAD", "200 OK"), ("GET", "204 No Content"), ("GET", "304 Not Modified")] {
+        let servers = format!(
+            "option httpchk {method} /\n http-check expect string OK\n option log-health-checks\n \
+             server s1 10.0.1.1:80 check inter 2s fall 2 init-state fully-up"
+        );
+        listen(&servers).run(move |world| async move {
+            let mut servers = Service::at(S1);
+            let mut server = servers.accept().await;
+            server.expect(format!("{method} / HTTP/1.0\r\n\r\n")).await;
+            let length = if method == "HEAD" { "Content-Length: 2\r\n" } else { "" };
+            server.send(format!("HTTP/1.1 {status}\r\n{length}\r\n")).await;
+            server.expect_end().await;
+            let lines = world.lines(2).await;
+            let said = "reason: Layer7 invalid response, info: \"HTTP content check could not find a response body\"";
+            assert!(lines.iter().any(|line| line.contains(said)), "{method} {status}: {lines:?}");
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
 fn who_waits_for_a_server_that_goes_down_goes_to_another_one() {
     let servers = "timeout server 60s\n option httpchk\n balance roundrobin\n server s1 10.0.1.1:80 check inter 1s maxconn 1 fall 2 init-state fully-up\n \
                    server s2 10.0.1.2:80 disabled";
@@ -259,6 +298,10 @@ fn an_agent_changes_what_its_server_gets() {
         agent(&mut agents, "up 50%").await;
         agent(&mut agents, "drain").await;
         agent(&mut agents, "maint").await;
+        // A line without its end says nothing.
+        let mut cut = agents.accept().await;
+        cut.send("drain").await;
+        cut.close();
         // In maintenance it is asked on: nobody else could end that.
         agent(&mut agents, "ready,maxconn:5").await;
         let left = "0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";

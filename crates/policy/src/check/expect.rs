@@ -130,12 +130,8 @@ impl Expect {
             Wanted::Format(content) => Some(content.render(context)),
             _ => None,
         };
-        // A text that is longer than what is asked for at least cannot be there before its last byte.
-        let least = match (&text, self.at_least) {
-            (Some(text), Some(least)) => least.min(text.len()),
-            (Some(text), None) => text.len(),
-            (None, least) => least.unwrap_or(0),
-        };
+        // A text cannot be there before its last byte.
+        let least = self.at_least.unwrap_or(0).max(text.as_ref().map_or(0, Vec::len));
         if received.len() < least && !complete {
             return Finding::Wait;
         }
@@ -205,8 +201,13 @@ impl TextMatch {
 }
 
 impl Content {
-    /// The bytes. Digits that make no bytes end them.
+    /// The bytes; none where digits make no bytes.
     pub fn render(&self, context: &Context<'_>) -> Vec<u8> {
+        self.try_render(context).unwrap_or_default()
+    }
+
+    /// The bytes. `None`: what should be hexadecimal digits of bytes is something else.
+    pub fn try_render(&self, context: &Context<'_>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match self {
             Self::Bytes(bytes) => out.extend_from_slice(bytes),
@@ -214,14 +215,13 @@ impl Content {
             Self::Hex(format) => {
                 let mut digits = Vec::new();
                 format.render_in(context, &mut digits);
-                let pairs = digits.chunks_exact(2).map_while(|pair| {
-                    let digit = |byte: u8| char::from(byte).to_digit(16);
-                    Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
-                });
-                out.extend(pairs);
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                for pair in digits.chunks(2) {
+                    out.push((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8);
+                }
             }
         }
-        out
+        Some(out)
     }
 }
 

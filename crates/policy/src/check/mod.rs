@@ -35,6 +35,8 @@ pub struct Check {
     pub steps: Box<[Step]>,
     /// They speak HTTP.
     pub is_http: bool,
+    /// They are rules of `option tcp-check`: what is said about them names them.
+    pub is_tcp: bool,
     /// `http-check disable-on-404`.
     pub disable_on_404: bool,
     /// `http-check send-state`.
@@ -153,8 +155,6 @@ pub struct Connect {
     pub linger: bool,
     /// As the server's line says where nothing else is said.
     pub default: bool,
-    /// No line of the configuration says so: messages do not name it.
-    pub implicit: bool,
     /// What is said if it fails.
     pub comment: Option<Box<str>>,
 }

@@ -90,7 +90,11 @@ pub(crate) fn implicit_steps(mut steps: Vec<Step>, line: Request, written: Optio
         None => {
             let connect = steps.iter().position(|step| matches!(step, Step::Connect(_)));
             let expects = steps.iter().position(|step| matches!(step, Step::Expect(_)));
-            let at = connect.map(|at| at + 1).or(expects).unwrap_or(steps.len());
+            let mut at = connect.map(|at| at + 1).or(expects).unwrap_or(steps.len());
+            // A comment is about the rule behind it.
+            while connect.is_none() && at > 0 && matches!(steps[at - 1], Step::Comment(_)) {
+                at -= 1;
+            }
             steps.insert(at, Step::Request(line));
         }
     }

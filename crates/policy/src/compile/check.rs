@@ -98,6 +98,7 @@ impl Compiler<'_> {
         Check {
             steps: steps.into(),
             is_http,
+            is_tcp,
             disable_on_404: rules.disable_on_404,
             send_state: rules.send_state,
             log: written.check.log,

@@ -107,7 +107,7 @@ impl Answer {
 pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
     let send = |bytes: Vec<u8>| Step::Send(Payload { content: Content::Bytes(bytes.into()), comment: None });
     // They are left in order, not by a reset: servers may take that for an attack.
-    let connect = || Step::Connect(Connect { default: true, linger: true, implicit: true, ..Connect::default() });
+    let connect = || Step::Connect(Connect { default: true, linger: true, ..Connect::default() });
     match check {
         ProtocolCheck::Redis => vec![connect(), send(b"*1\r\n$4\r\nPING\r\n".to_vec()), Answer::Redis.step()],
         ProtocolCheck::Smtp { hello, domain } => vec![

@@ -47,14 +47,14 @@ pub(super) const COLUMNS: &[Column] = &[
         "MOPV",
         "Short description of the latest health check report for this server (see also check_desc)",
         Where::both(S),
-        |o| o.of_check(|health| Value::text(health.last().info.clone())),
+        |o| o.of_check(|health| Value::text(on_one_line(&health.last().info))),
     ),
     column(
         "last_agt",
         "MOPV",
         "Short description of the latest agent check report for this server (see also agent_desc)",
         Where::both(S),
-        |o| o.of_agent(|agent| Value::text(agent.last().info.clone())),
+        |o| o.of_agent(|agent| Value::text(on_one_line(&agent.last().info))),
     ),
     column(
         "qtime",
@@ -325,3 +325,8 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     column("srid", "MCPV", "Server id revision, to prevent server id reuse mixups", Where::both(S), |_| Value::U32(0)),
 ];
+
+/// A text from outside as a column may hold it.
+fn on_one_line(text: &str) -> String {
+    text.replace('\r', "").replace('\n', " ")
+}

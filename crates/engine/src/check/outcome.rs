@@ -1,0 +1,81 @@
+//! How a check ends: by its last step, or by one that failed. Must never wait for anything.
+
+use policy::check::{CheckStatus, Expect, Step};
+use policy::sample::Value;
+
+use super::run::Course;
+use super::words;
+
+/// How a check ends.
+pub(super) struct Outcome {
+    /// How.
+    pub status: CheckStatus,
+    /// The application's code.
+    pub code: Option<i64>,
+    /// More, for people.
+    pub info: String,
+}
+
+impl Outcome {
+    /// Without a code.
+    pub(super) fn new(status: CheckStatus, info: String) -> Self {
+        Self { status, code: None, info }
+    }
+}
+
+impl Course<'_> {
+    /// What an `expect` that was not fulfilled makes of the check; `info` where it says nothing itself.
+    pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
+        let status = expect.error_status();
+        let info = match &expect.on_error {
+            Some(format) => words::with_comment(self, expect, self.rendered(format)),
+            None => info,
+        };
+        Outcome { status, code: self.code(expect, status), info }
+    }
+
+    /// How a check ends whose last step is done.
+    pub(super) fn success(&self) -> Outcome {
+        let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
+        let named = || if self.check.is_tcp { "(tcp-check)".to_owned() } else { String::new() };
+        let expect = match (self.check.steps.iter().rev().find(acts), self.fulfilled) {
+            (Some(Step::Expect(_)), Some(expect)) => expect,
+            (Some(Step::Connect(_)), _) => return Outcome::new(CheckStatus::L4Ok, named()),
+            (Some(_), _) if self.check.is_tcp => {
+                return Outcome { status: CheckStatus::L7Ok, code: Some(0), info: named() };
+            }
+            (_, Some(expect)) => expect,
+            _ => return Outcome::new(CheckStatus::L4Ok, String::new()),
+        };
+        if let Some((code, info)) = &self.said {
+            let code = expect.ok.is_application().then_some(*code);
+            return Outcome { status: expect.ok, code, info: words::printable(info.as_bytes()) };
+        }
+        let head = self.head.as_ref();
+        let status = match head {
+            Some(head) if self.wants_no_more(head) => CheckStatus::L7Conditional,
+            _ => expect.ok,
+        };
+        let info = expect.on_success.as_ref().map_or_else(named, |format| self.rendered(format));
+        Outcome { status, code: self.code(expect, status), info }
+    }
+
+    /// The application's code: the one that the rule says, else the status of the answer.
+    fn code(&self, expect: &Expect, status: CheckStatus) -> Option<i64> {
+        if let Some(expression) = &expect.code {
+            let value = self.lend(self.input.data(), |context| match expression.evaluate(context)? {
+                Value::Int(code) => Some(code),
+                other => std::str::from_utf8(context.as_text(other)?).ok()?.parse().ok(),
+            });
+            return value;
+        }
+        let of_answer = self.head.as_ref().map_or(0, |head| i64::from(head.status()));
+        status.is_application().then_some(of_answer)
+    }
+
+    fn rendered(&self, format: &policy::log_format::LogFormat) -> String {
+        let mut out = Vec::new();
+        self.lend(self.input.data(), |context| format.render_in(context, &mut out));
+        words::printable(&out)
+    }
+}
