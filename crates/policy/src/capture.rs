@@ -122,10 +122,12 @@ fn fill(slots: &[Slot], kept: &mut Vec<Kept>, head: &Head) {
 
 /// The first cookie whose name begins like that, as `name=value`.
 fn cookie<'h>(head: &'h Head, field: &[u8], name: &[u8]) -> Option<&'h [u8]> {
-    // An answer sets one cookie a field; what follows it are attributes.
-    let most = if field == b"cookie" { usize::MAX } else { 1 };
+    // An answer sets one cookie a field; what follows it are attributes. Between those of a request commas may stand, too.
+    let of_request = field == b"cookie";
+    let most = if of_request { usize::MAX } else { 1 };
+    let ends = |byte: &u8| *byte == b';' || (of_request && *byte == b',');
     let fields = head.fields().filter(|(known, _)| known.eq_ignore_ascii_case(field));
-    let cookies = fields.flat_map(|(_, value)| value.split(|byte| *byte == b';').take(most));
+    let cookies = fields.flat_map(|(_, value)| value.split(ends).take(most));
     // What is looked for may end with the equal sign.
     cookies.map(<[u8]>::trim_ascii).find(|found| found.starts_with(name))
 }
@@ -160,10 +162,14 @@ mod tests {
 
     #[test]
     fn cookies_are_found_by_what_their_names_begin_with() {
-        let head = head(&[("cookie", "A=1; SESSION=abc; SESS=0"), ("cookie", "B=2")]);
-        for (name, expected) in
-            [("SESS", Some("SESSION=abc")), ("SESS=", Some("SESS=0")), ("B", Some("B=2")), ("C", None)]
-        {
+        let head = head(&[("cookie", "A=1; SESSION=abc; SESS=0"), ("cookie", "B=2, D=3")]);
+        for (name, expected) in [
+            ("SESS", Some("SESSION=abc")),
+            ("SESS=", Some("SESS=0")),
+            ("B", Some("B=2")),
+            ("D", Some("D=3")),
+            ("C", None),
+        ] {
             assert_eq!(cookie(&head, b"cookie", name.as_bytes()), expected.map(str::as_bytes), "{name}");
         }
     }

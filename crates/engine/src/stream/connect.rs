@@ -117,7 +117,7 @@ impl Request<'_> {
             Some(slot) => slot,
             None => match self.choose(self.exclude) {
                 Assignment::Slot(slot) => {
-                    self.count_server(&slot, true);
+                    self.count_server(&slot, self.binding(self.exclude).is_none());
                     slot
                 }
                 other => return Err(Begun::Assigned(other)),
@@ -272,21 +272,27 @@ impl Request<'_> {
         }
     }
 
-    fn count_queued(&self, ticket: &QueueTicket<Local>) {
+    fn count_queued(&self, ticket: &QueueTicket<Local>, balanced: bool) {
         let state = self.session.worker.state(self.proxy.index);
         let server = ticket.server();
         self.facts.borrow_mut().persistence.meet(server);
         let (waiting, at_server) = state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = state.counts(None).beconn;
-        tally::queued(&self.session.worker, self.proxy, server.map(|server| (server, at_server)), waiting, sessions);
+        let server = (server.map(|server| (server, at_server)), balanced);
+        tally::queued(&self.session.worker, self.proxy, server, waiting, sessions);
+    }
+
+    /// The server that it has to be, which the balance does not choose then.
+    fn binding(&self, exclude: Option<usize>) -> Option<Bound> {
+        self.bound.filter(|bound| exclude.is_none() || bound.stays)
     }
 
     /// What the choice of a server depends on.
     pub(super) fn context(&self, exclude: Option<usize>) -> PickContext {
         // Whoever failed there once goes where there is room.
         let prefer = self.prefer.filter(|_| exclude.is_none());
-        let bound = self.bound.filter(|bound| exclude.is_none() || bound.stays);
+        let bound = self.binding(exclude);
         let orders = self.facts.borrow().orders.get();
         PickContext {
             hash: self.hash,
@@ -308,16 +314,21 @@ impl Request<'_> {
     /// Gets a slot of the server that was chosen, waiting in the queue where all are taken.
     async fn settle(&mut self, mut assignment: Assignment<Local>, exclude: Option<usize>) -> Result<Slot, Refusal> {
         if matches!(assignment, Assignment::QueueFull) && self.may_leave() {
-            self.bound = None;
+            let left = self.bound.take().map(|bound| bound.server);
+            let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
+            if let Some(left) = left.zip(servers).and_then(|(left, servers)| servers.get(left)) {
+                self.count(left, Step::Redispatch);
+                self.facts.borrow_mut().redispatched = true;
+            }
             assignment = self.choose(exclude);
         }
         match assignment {
             Assignment::Slot(slot) => {
-                self.count_server(&slot, true);
+                self.count_server(&slot, self.binding(exclude).is_none());
                 Ok(slot)
             }
             Assignment::Queued(ticket) => {
-                self.count_queued(&ticket);
+                self.count_queued(&ticket, self.binding(exclude).is_none());
                 self.wait_in_queue(ticket).await
             }
             Assignment::Unavailable => {

@@ -122,9 +122,15 @@ pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Counts, 
     back.note_session(rt::now());
 }
 
-/// A request waits: so many do now, in the queue of the backend and of the server that the balance chose; `sessions` are
-/// all of the backend's, those that wait included.
-pub fn queued(worker: &Worker, proxy: &Proxy, server: Option<(&Server, u32)>, waiting: u32, sessions: u32) {
+/// A request waits: so many do now, in the queue of the backend and of a server; `sessions` are all of the backend's, those
+/// that wait included. `balanced`: the balance chose the server.
+pub fn queued(
+    worker: &Worker,
+    proxy: &Proxy,
+    (server, balanced): (Option<(&Server, u32)>, bool),
+    waiting: u32,
+    sessions: u32,
+) {
     let tallies = worker.tallies();
     let back = &tallies.proxies[proxy.index].back;
     back.most_queued.note(u64::from(waiting));
@@ -132,8 +138,10 @@ pub fn queued(worker: &Worker, proxy: &Proxy, server: Option<(&Server, u32)>, wa
     if let Some((server, waiting)) = server {
         let tally = &tallies.servers[server.serial];
         tally.most_queued.note(u64::from(waiting));
-        tally.balanced.increment();
-        back.balanced.increment();
+        if balanced {
+            tally.balanced.increment();
+            back.balanced.increment();
+        }
     }
 }
 

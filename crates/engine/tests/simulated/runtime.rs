@@ -54,7 +54,7 @@ fn lines_are_answered_as_haproxy_answers_them() {
             "set timeout cli 5s;set timeout cli;set timeout foo 5\n",
             "\nExpects an integer value.\n\n'set timeout' only supports 'cli'.\n\n",
         ),
-        ("wait foo;wait 10ms;show cli level\n", "Invalid duration.\n\nDone.\n\nadmin\n\n"),
+        ("wait foo;wait 0;wait 10ms;show cli level\n", "Invalid duration.\n\nInvalid duration.\n\nDone.\n\nadmin\n\n"),
         ("show env nothing\n", "Variable not found\n\n"),
         ("get weight l/s1;set weight l/s1 5;get weight l/s1\n", "1 (initial 1)\n\n\n5 (initial 1)\n\n"),
         (

@@ -91,7 +91,7 @@ impl Cookie {
         // The delimiter in front of what is read; 0: there is none.
         let (mut before, mut at) = (0, 0);
         let mut hidden: Option<usize> = None;
-        let mut keeps = false;
+        let (mut keeps, mut hid) = (false, false);
         loop {
             let list = fields.value_if(index, FIELD).unwrap_or_default();
             let mut pair = Pair::at(list, at);
@@ -103,6 +103,7 @@ impl Cookie {
                 let prefix = self.judge(value, state, now, lookup);
                 if hides {
                     hidden.get_or_insert(before);
+                    hid = true;
                 } else {
                     fields.splice_value(index, pair.value..pair.value + prefix, b"");
                     pair.end -= prefix;
@@ -124,7 +125,8 @@ impl Cookie {
             Some(from) => cut_tail(fields, index, from),
             None => {}
         }
-        false
+        // Delimiters alone are nothing.
+        hid && fields.value_if(index, FIELD).is_some_and(|left| left.trim_ascii().is_empty())
     }
 
     /// Judges one value. Returns how long a prefix is that goes.
@@ -138,10 +140,13 @@ impl Cookie {
                 state.presented = late;
                 return 0;
             }
-        } else if self.mode == Some(CookieMode::Prefix)
-            && let Some(end) = value.iter().position(|byte| *byte == b'~')
-        {
-            (id, prefix) = (&value[..end], end + 1);
+        } else if self.mode == Some(CookieMode::Prefix) {
+            if let Some(end) = value.iter().position(|byte| *byte == b'~') {
+                (id, prefix) = (&value[..end], end + 1);
+            }
+        } else {
+            // Another proxy may have dated it.
+            id = value.split(|byte| *byte == b'|').next().unwrap_or_default();
         }
         match state.server {
             Some(server) if lookup.is_usable(server) => return prefix,

@@ -121,6 +121,22 @@ fn requests_lose_what_servers_must_not_see() {
 }
 
 #[test]
+fn nothing_is_left_of_a_field_that_held_nothing_else() {
+    for list in ["SRV=b", "SRV=b;", "; SRV=b; ", "SRV=b; SRV=a;"] {
+        let mut head = head(&[("cookie", list), ("x-a", "1")]);
+        cookie("insert indirect").read(&mut head, NOW, false, &Servers);
+        assert_eq!(head.fields().count(), 1, "{list}");
+    }
+}
+
+#[test]
+fn dates_of_others_do_not_hide_a_server() {
+    for (options, letter) in [("rewrite", 'V'), ("", 'V'), ("prefix", 'I')] {
+        assert_eq!(request(options, "SRV=b|awLZ5|awLZ5").1, letter, "{options}");
+    }
+}
+
+#[test]
 fn prefixes_are_cut_off() {
     for (list, left, letter, server) in [
         ("SRV=a~v", "SRV=v", 'V', Some(0)),

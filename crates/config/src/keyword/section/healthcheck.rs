@@ -5,7 +5,7 @@ use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
 use crate::keyword::{check_method, is_name_character};
 use crate::span::Spanned;
-use crate::spec::{CheckSpec, HealthcheckSpec, RuleLineSpec};
+use crate::spec::{CheckMethod, CheckSpec, HealthcheckSpec, ProtocolCheck, RuleLineSpec};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
@@ -48,7 +48,15 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
         _ => check_method::read(line, context.around, &mut context.report),
     };
     match method {
-        Some(method) => section.check.method = method,
+        Some(method) => {
+            let others = [("http-check", !section.check.http.is_empty()), ("tcp-check", !section.check.tcp.is_empty())];
+            let used = rules(&method);
+            if let Some((kind, _)) = others.iter().find(|(kind, written)| *written && used != Some(*kind)) {
+                let message = format!("cannot set '{}' type with '{kind}' rules", line.text(1));
+                return context.report.alert(line.span(1), message);
+            }
+            section.check.method = method;
+        }
         // What is wrong with one of these has been said.
         None if KNOWN.contains(&line.text(1)) => {}
         None => {
@@ -70,6 +78,39 @@ const KNOWN: [&str; 9] = [
     "ldap-check",
     "spop-check",
 ];
+
+/// The rules that make the steps of such a check; `None`: it has its own.
+fn rules(method: &CheckMethod) -> Option<&'static str> {
+    match method {
+        CheckMethod::Tcp => Some("tcp-check"),
+        CheckMethod::Http(_) => Some("http-check"),
+        _ => None,
+    }
+}
+
+/// Rules of a kind have no place in a check that has a type already and goes another way. False: that has been said.
+fn fits(context: &mut SectionContext<'_>, line: &Line) -> bool {
+    let Some(section) = context.content.healthchecks.last().filter(|section| section.typed) else { return true };
+    let name = match &section.check.method {
+        method if rules(method) == Some(line.text(0)) => return true,
+        CheckMethod::Tcp => "TCP",
+        CheckMethod::Http(_) => "HTTP",
+        CheckMethod::Protocol(check) => match check {
+            ProtocolCheck::Redis => "REDIS",
+            ProtocolCheck::Smtp { .. } => "SMTP",
+            ProtocolCheck::Postgres { .. } => "PGSQL",
+            ProtocolCheck::Ldap => "LDAP",
+            ProtocolCheck::Mysql { .. } => "MYSQL",
+            ProtocolCheck::SslHello => "SSL3",
+            ProtocolCheck::Spop => "SPOP",
+        },
+        // A type that is none: that has been said.
+        _ => return true,
+    };
+    let message = format!("unable to configure '{}' rule for '{name}' healthcheck", line.text(0));
+    context.report.alert(line.span(0), message);
+    false
+}
 
 /// Steps that a script may have; what they say is read where the script is compiled.
 const STEPS: [&str; 10] = [
@@ -97,6 +138,9 @@ fn rule(context: &mut SectionContext<'_>, line: &Line) -> Option<RuleLineSpec> {
 }
 
 fn http(context: &mut SectionContext<'_>, line: &Line) {
+    if !fits(context, line) {
+        return;
+    }
     let flag = line.text(1).to_owned();
     if matches!(flag.as_str(), "disable-on-404" | "send-state") {
         if !context.report.too_many(line, 2, "http-check")
@@ -114,6 +158,9 @@ fn http(context: &mut SectionContext<'_>, line: &Line) {
 }
 
 fn tcp(context: &mut SectionContext<'_>, line: &Line) {
+    if !fits(context, line) {
+        return;
+    }
     let rule = rule(context, line);
     if let Some(section) = context.content.healthchecks.last_mut() {
         section.check.tcp.extend(rule);

@@ -1,7 +1,7 @@
 //! A server that the runtime API adds (management manual, section 9.3, "add server"): the options that it may have, and
 //! what its words say. Must never look a server up.
 
-use super::{FAMILIES, ServerContext, finish, origin, parse_address, read_options, rows, tell};
+use super::{FAMILIES, ServerContext, checks, finish, origin, parse_address, read_options, rows, tell};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
 use crate::environment::Environment;
@@ -146,6 +146,7 @@ pub fn read(spec: &Spec, backend: &str, name: &str, words: &[String]) -> Result<
         let mut draft = started.map_err(|(_, message)| message)?.unwrap_or_default();
         let mut server = ServerContext::new(&mut draft, Some(name), &environment);
         let unread = read_options(&mut server, &line, origin::behind(&line, 3));
+        checks::finish(&mut server, line.words[2].span);
         let problems = server.problems;
         tell(&mut report, &head, "", problems, &unread);
         let span = line.words[2].span;
@@ -204,6 +205,8 @@ mod tests {
             ("127.0.0.1:1 enabled", "'enabled' option is not accepted for dynamic server"),
             ("127.0.0.1:1 resolvers x", "'resolvers' option is not accepted for dynamic server"),
             ("127.0.0.1:1 check inter 0", "invalid value 0 for argument 'inter' of server s.."),
+            ("127.0.0.1:1 check track b/t", "unable to enable checks and tracking at the same time!"),
+            ("127.0.0.1:1 agent-check", "server s does not have agent port. Agent check has been disabled."),
             ("127.0.0.1:1 check port", "'port' expects a port number as argument.."),
             ("127.0.0.1:1 ssl", "'ssl' is not supported yet by Weir."),
         ];

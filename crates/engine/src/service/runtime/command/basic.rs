@@ -186,6 +186,7 @@ fn wait<'a, S: Served>(call: &'a mut Call<'_, S>) -> Pending<'a> {
         ("-h", _) | (_, "-h") => Err(wait_help(call.state)),
         ("", _) => Err("Expects a duration in milliseconds.".to_owned()),
         (written, condition) => match units::milliseconds(written) {
+            Ok(time) if time.value == 0 => Err("Invalid duration.".to_owned()),
             Err(_) => Err("Invalid duration.".to_owned()),
             Ok(_) if !condition.is_empty() && call.state.condition(condition, call.word(3)).is_none() => {
                 Err(wait_help(call.state))
