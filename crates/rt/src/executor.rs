@@ -288,11 +288,18 @@ fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
 /// Runs the tasks that are queued now, up to the turn's bounds, and then those that were started: a connection that was
 /// accepted in this turn is served in it, without another look for events. Tasks that these wake run in the next turn.
 fn run_tasks(worker: &Worker) {
-    let (normal, heavy) = worker.tasks.borrow().queued();
+    let (normal, heavy, background) = worker.tasks.borrow().queued();
     let normal = normal.min(worker.run_queue_depth);
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
-    for (queue, count) in [(Queue::Normal, normal), (Queue::Heavy, heavy), (Queue::Fresh, worker.run_queue_depth)] {
+    // Whoever comes while many of these are due waits for a few of them and not for all.
+    let background = background.min(4 + normal / 4);
+    for (queue, count) in [
+        (Queue::Normal, normal),
+        (Queue::Heavy, heavy),
+        (Queue::Background, background),
+        (Queue::Fresh, worker.run_queue_depth),
+    ] {
         for _ in 0..count {
             let next = worker.tasks.borrow_mut().take_next(queue);
             match next {

@@ -22,6 +22,8 @@ pub enum Class {
     Normal,
     /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
     Heavy,
+    /// What nobody waits for, short but much at once (checks): a few tasks a turn, or a fifth of those that run in it.
+    Background,
 }
 
 /// The tag that the panic hook gets for a job that was posted: such a job has no task.
@@ -123,6 +125,8 @@ pub(crate) enum Queue {
     Normal,
     /// Woken or started, of the heavy class.
     Heavy,
+    /// Woken or started, of the background class.
+    Background,
     /// Started, of the normal class.
     Fresh,
 }
@@ -167,6 +171,7 @@ pub(crate) struct Tasks {
     len: usize,
     normal: VecDeque<TaskId>,
     heavy: VecDeque<TaskId>,
+    background: VecDeque<TaskId>,
     /// Normal tasks that were started and have not run yet.
     fresh: VecDeque<TaskId>,
     /// The slot of the task that was called last.
@@ -181,7 +186,19 @@ impl Tasks {
         let (normal, heavy, fresh) =
             (VecDeque::with_capacity(1024), VecDeque::with_capacity(64), VecDeque::with_capacity(64));
         let slots = Vec::with_capacity(1024);
-        Tasks { worker, slots, free: NO_SLOT, len: 0, normal, heavy, fresh, called: usize::MAX, clock: None }
+        let background = VecDeque::new();
+        Tasks {
+            worker,
+            slots,
+            free: NO_SLOT,
+            len: 0,
+            normal,
+            heavy,
+            background,
+            fresh,
+            called: usize::MAX,
+            clock: None,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -245,6 +262,7 @@ impl Tasks {
         match slot.class {
             Class::Normal => self.normal.push_back(id),
             Class::Heavy => self.heavy.push_back(id),
+            Class::Background => self.background.push_back(id),
         }
         if let Some(clock) = &mut self.clock {
             clock.wake(id.slot());
@@ -253,14 +271,14 @@ impl Tasks {
 
     /// Number of queued tasks of each class, ended ones among them, without those that have just been started.
     #[inline]
-    pub(crate) fn queued(&self) -> (usize, usize) {
-        (self.normal.len(), self.heavy.len())
+    pub(crate) fn queued(&self) -> (usize, usize, usize) {
+        (self.normal.len(), self.heavy.len(), self.background.len())
     }
 
     /// Whether no task is queued.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.normal.is_empty() && self.fresh.is_empty() && self.heavy.is_empty()
+        self.normal.is_empty() && self.fresh.is_empty() && self.heavy.is_empty() && self.background.is_empty()
     }
 
     /// Takes the next task of a queue out of its slot, to be polled. The outer `None`: the queue is empty; the inner one:
@@ -270,9 +288,11 @@ impl Tasks {
         let id = match queue {
             Queue::Normal => self.normal.pop_front()?,
             Queue::Heavy => self.heavy.pop_front()?,
+            Queue::Background => self.background.pop_front()?,
             Queue::Fresh => self.fresh.pop_front()?,
         };
-        if let Some(next) = self.normal.front().and_then(|next| self.slots.get(next.slot()))
+        let rest = if queue == Queue::Background { &self.background } else { &self.normal };
+        if let Some(next) = rest.front().and_then(|next| self.slots.get(next.slot()))
             && let Some(future) = &next.future
         {
             // It is far away where there are many, and this task takes longer than its way.

@@ -35,7 +35,7 @@ pub(super) fn start(worker: &Rc<Worker>) {
             // So that they are not all asked at once.
             let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
             let (worker, proxy, server) = (Rc::clone(worker), Arc::clone(proxy), server.index);
-            rt::spawn(rt::Class::Normal, rt::NO_TAG, watch(worker, proxy, server, offset));
+            rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, proxy, server, offset));
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn start(worker: &Rc<Worker>) {
 /// Begins to ask the agent of a server that was added.
 pub(super) fn add(worker: &Rc<Worker>, proxy: &Arc<Proxy>, server: usize) {
     let task = watch(Rc::clone(worker), Arc::clone(proxy), server, Duration::ZERO);
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
+    rt::spawn(rt::Class::Background, rt::NO_TAG, task);
 }
 
 /// Asks the agent of a server until the process stops, or the server is removed.

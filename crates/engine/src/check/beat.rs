@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use base::moment::Moment;
 
-/// The longest beat, in milliseconds. The checks of one beat run in one turn, and requests wait for them: a beat's share of
-/// what the checks cost the worker.
+/// The longest beat, in milliseconds.
 const LONGEST: u64 = 8;
 
 /// Beats that an interval has at least.

@@ -51,7 +51,7 @@ pub fn start(worker: &Rc<Worker>) {
             if server.serial % workers == worker.id {
                 let offset = span.mul_f64(place as f64 / count as f64);
                 let task = watch(Rc::clone(worker), proxy, server.index, offset);
-                rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
+                rt::spawn(rt::Class::Background, rt::NO_TAG, task);
             }
         }
     }
@@ -67,7 +67,7 @@ pub(crate) fn add(shared: &Shared, proxy: usize, server: &Server) {
     let job = move |worker: &Rc<Worker>| {
         if has_check {
             let task = watch(Rc::clone(worker), proxy, place, Duration::ZERO);
-            rt::spawn(rt::Class::Normal, rt::NO_TAG, task);
+            rt::spawn(rt::Class::Background, rt::NO_TAG, task);
         }
         if has_agent {
             agent::add(worker, &worker.shared.program.proxies[proxy], place);
