@@ -25,6 +25,8 @@ pub struct ConnectingSpec {
     pub fast_open: bool,
     /// `pool-low-conn`: idle connections up to which threads leave each other's alone.
     pub pool_low_conn: u32,
+    /// `pool-conn-name`.
+    pub pool_conn_name: Option<Spanned<String>>,
     /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.
     pub max_reuse: Option<u32>,
     /// `redir`: what stands in front of the request's target.

@@ -473,7 +473,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     field(out, "pool_purge_delay", pool_purge_delay, &5000);
     changed!(out, connecting, ConnectingSpec::default(), ConnectingSpec {
         source, socks4, namespace, user_timeout, md5_password, congestion_control, fast_open, pool_low_conn, max_reuse,
-        redirect, initial_address, resolving,
+        pool_conn_name, redirect, initial_address, resolving,
     } but { proxy_header });
     changed!(out, &connecting.proxy_header, ProxyHeaderSpec::default(), ProxyHeaderSpec {
         v1, v2, checksum, unique_id, fields,

@@ -13,6 +13,7 @@ use config::spec::{LogLevel, Mode};
 use conn::identity::{Identity, Particulars};
 use conn::link::Link;
 use conn::ports::{SourcePort, SourcePorts};
+use policy::expression::Expression;
 use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
 use policy::sample::{ConnectionError, LinkFacts};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
@@ -96,8 +97,19 @@ impl Request<'_> {
         let shared = &self.session.worker.shared;
         let generation = shared.pool.generation(server.serial);
         let orders = self.facts.borrow().orders.get();
+        let mut name = Vec::new();
+        let is_named = server.connecting.name.as_ref().is_some_and(|named| self.evaluate_name(named, &mut name));
         if !server.connecting.varies && !orders.marks_server() {
-            return Ok(Plan { generation, ..Plan::default() });
+            if !is_named {
+                return Ok(Plan { generation, ..Plan::default() });
+            }
+            // As the name of a check's connection.
+            let mut bytes = rt::buffer();
+            if !(bytes.push(b"n") && bytes.push(&name)) {
+                return Err(HeaderTooLong);
+            }
+            let header_at = bytes.len();
+            return Ok(Plan { bytes: Some(bytes), header_at, generation, ..Plan::default() });
         }
         let address = shared.outgoing.address(server);
         let mut bytes = rt::buffer();
@@ -110,7 +122,8 @@ impl Request<'_> {
             && bytes.push(&told.len().to_be_bytes())
             && bytes.push(told.as_bytes())
             && orders.server_mark.is_none_or(|mark| bytes.push(b"m") && bytes.push(&mark.to_be_bytes()))
-            && orders.server_class.is_none_or(|class| bytes.push(&[b'c', class]));
+            && orders.server_class.is_none_or(|class| bytes.push(&[b'c', class]))
+            && (!is_named || (bytes.push(b"n") && bytes.push(&name.len().to_be_bytes()) && bytes.push(&name)));
         let header_at = bytes.len();
         let written = match &server.connecting.header {
             Some(header) => self.write_header(header, &mut bytes),
@@ -120,6 +133,15 @@ impl Request<'_> {
             return Err(HeaderTooLong);
         }
         Ok(Plan { destination, source, bytes: Some(bytes), header_at, generation })
+    }
+
+    /// `pool-conn-name`: what the connection of this request is called. False: nothing.
+    fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
+        let facts = self.facts.borrow();
+        View::request(self.session, self.client, &facts).lend(|context| {
+            let text = named.evaluate(context).and_then(|value| context.as_text(value));
+            text.map(|text| name.extend_from_slice(text)).is_some()
+        })
     }
 
     /// The address that a server's wildcards and offsets stand for.

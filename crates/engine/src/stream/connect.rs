@@ -129,6 +129,7 @@ impl Request<'_> {
             && self.exclude.is_none()
             && server.redirect.is_none()
             && !server.connecting.varies
+            && server.connecting.name.is_none()
             && !self.facts.borrow().orders.get().marks_server()
             && let Some(link) = self.idle_link(backend, server, Identity::COMMON)
         {

@@ -47,6 +47,51 @@ fn always_one_link_serves_everybody() {
     });
 }
 
+/// One request for a host, by a client that goes.
+async fn ask_for(host: &str) {
+    let mut client = Peer::connect(WEIR).await;
+    client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+    client.expect(OK_AT_CLIENT).await;
+    client.close();
+    sleep(1).await;
+}
+
+#[test]
+fn links_with_names_serve_requests_of_that_name() {
+    // What each request asks for, and how many links there are behind it.
+    let rows = [("a", 1), ("a", 1), ("b", 2), ("a", 2), ("b", 2), ("", 3), ("", 3), ("a", 3)];
+    // The second one's port is the client's, which makes connections differ as well.
+    for address in ["10.0.1.1:80", "10.0.1.1:+0"] {
+        let server = format!("http-reuse always\n server s1 {address} pool-conn-name req.hdr(host) pool-low-conn 9");
+        listen(&server).workers(&[1]).run(move |world| async move {
+            let opened = serve_ok(&world.scope, S1);
+            for (host, links) in rows {
+                ask_for(host).await;
+                assert_eq!(opened.get(), links, "{host} {address}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_check_may_have_the_name_of_requests() {
+    for (name, links) in [("a", 1), ("b", 2)] {
+        let server = format!(
+            "option httpchk\n http-check send meth GET uri / ver HTTP/1.1 hdr Host x hdr Connection keep-alive\n http-reuse \
+             always\n server s1 10.0.1.1:80 pool-conn-name str({name}) check inter 1s init-state fully-up check-reuse-pool \
+             check-pool-conn-name a"
+        );
+        listen(&server).workers(&[1]).run(move |world| async move {
+            let opened = serve_ok(&world.scope, S1);
+            sleep(1_500).await;
+            assert_eq!(opened.get(), 1, "a check that found somebody");
+            ask_for("x").await;
+            assert_eq!(opened.get(), links, "{name}");
+            world.forget_log();
+        });
+    }
+}
+
 #[test]
 fn clients_that_ask_once_do_not_pile_links_up() {
     for how in ["safe", "aggressive"] {

@@ -2,6 +2,7 @@
 
 use super::Compiler;
 use super::names::SpecNames;
+use crate::expression::Expression;
 use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
     Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, Source,
@@ -46,6 +47,7 @@ impl Compiler<'_> {
         let keepalive = proxy.connecting.keepalive;
         Connecting {
             varies,
+            name: self.connection_name(written, server.span, names, head),
             source,
             header,
             socks4: self.socks4(written),
@@ -64,6 +66,36 @@ impl Compiler<'_> {
                 interval: keepalive.interval,
             }),
         }
+    }
+
+    /// `pool-conn-name`.
+    fn connection_name(
+        &mut self,
+        written: &ConnectingSpec,
+        span: Span,
+        names: &SpecNames<'_>,
+        head: &str,
+    ) -> Option<Expression> {
+        let text = written.pool_conn_name.as_ref()?;
+        let read = Expression::parse_all(&text.value, Place::ServerSource, names);
+        let (why, hint) = match read.map_err(|error| (error.message, error.hint)) {
+            Ok(expression) => match expression.fetch().refusal(Place::ServerSource) {
+                None => return Some(expression),
+                Some(_) => {
+                    let (text, needs) = (&text.value, expression.fetch().wanted());
+                    let why = format!(
+                        "fetch method '{text}' extracts information from '{needs}', none of which is available here."
+                    );
+                    (why, None)
+                }
+            },
+            Err(error) => error,
+        };
+        let message = format!("{head}error detected while parsing sni or pool-conn-name expressions : {why}.");
+        // `default-server` may have said it, on another line.
+        let at = Some(text.span).filter(|at| (at.file, at.line) == (span.file, span.line));
+        self.alert_with_hint(at.unwrap_or(span), Form::Placed, message, hint);
+        None
     }
 
     /// The namespaces that a client may be in: those that headers may name, and those of `bind` and `server` lines.

@@ -1,6 +1,7 @@
 //! How connections to a server are made (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
 use super::ServerAddress;
+use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +12,8 @@ pub struct Connecting {
     /// Whether connections to the server differ from each other in more than their age: in their addresses or in what
     /// they began with. If not, any of them serves any request.
     pub varies: bool,
+    /// `pool-conn-name`: what else they differ in.
+    pub name: Option<Expression>,
     /// `source`.
     pub source: Option<Source>,
     /// `send-proxy`, `send-proxy-v2`.

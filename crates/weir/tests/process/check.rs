@@ -330,6 +330,15 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         &["config : [{}:7] : 'server b/s' : failed to parse sample expression <none]> : unknown fetch method 'none'"],
     ),
     (
+        "backend b\n server s1 127.0.0.1:80 pool-conn-name none\n server s2 127.0.0.1:80 pool-conn-name res.hdr(x)",
+        &[
+            "config : [{}:7] : 'server b/s1' : error detected while parsing sni or pool-conn-name expressions : unknown \
+             fetch method 'none'.",
+            "config : [{}:8] : 'server b/s2' : error detected while parsing sni or pool-conn-name expressions : fetch method \
+             'res.hdr(x)' extracts information from 'HTTP response headers', none of which is available here..",
+        ],
+    ),
+    (
         "mailers m\nmailers n\n mailer a 127.0.0.1:25\nbackend b\n email-alert mailers m\n email-alert from x\n email-alert to \
          x\nbackend c\n disabled\n email-alert mailers n\n email-alert from x\n email-alert to x",
         &["Removing incomplete section 'mailers n'."],

@@ -55,7 +55,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         dns_accept_family,
     ),
     not_yet("anonkey", "<key>", "Key that hides names and addresses in dumps."),
-    not_yet("cluster-secret", "<secret>", "Secret that instances of a cluster share, for keys derived from it."),
+    tuning("cluster-secret", "<secret>", "Secret that QUIC's tokens are derived from; Weir has no QUIC yet."),
     supported("presetenv", "<name> <value>", "Sets an environment variable unless it is set already.", environment),
     supported("setenv", "<name> <value>", "Sets an environment variable.", environment),
     supported("unsetenv", "<name>...", "Removes environment variables.", environment),

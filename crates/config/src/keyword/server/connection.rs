@@ -1,7 +1,7 @@
 //! The options that say how connections to a server are made: where from, through what, with which socket options and
 //! how often they are used (configuration manual, section 5.2).
 
-use super::{ServerContext, ServerOption, not_yet, removed, supported};
+use super::{ServerContext, ServerOption, removed, supported};
 use crate::address::AddressRules;
 use crate::document::Word;
 use crate::keyword::argument::Arity;
@@ -51,7 +51,13 @@ pub(super) const TABLE: &[ServerOption] = &[
         "Idle connections from which other threads may take some.",
         pool_low_conn,
     ),
-    not_yet(Arity::One, "pool-conn-name", "<expression>", "Name that idle connections are found by."),
+    supported(
+        Arity::One,
+        "pool-conn-name",
+        "<expression>",
+        "Name of a connection: requests take idle ones of the name that they have themselves.",
+        pool_conn_name,
+    ),
     supported(Arity::One, "redir", "<prefix>", "Sends GET and HEAD there with a redirect.", redirect),
     supported(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it.", protocol),
     supported(Arity::One, "ws", "{ auto | h1 | h2 }", "Protocol of websockets.", websockets),
@@ -119,6 +125,13 @@ fn congestion_control(context: &mut ServerContext<'_>, keyword: &Word, value: Op
     match value {
         Some(word) => context.draft.connecting.congestion_control = Some(word.text.clone()),
         None => context.error(keyword.span, "'cc' : missing TCP congestion control algorithm."),
+    }
+}
+
+fn pool_conn_name(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value {
+        Some(word) => context.draft.connecting.pool_conn_name = Some(Spanned::new(word.text.clone(), word.span)),
+        None => context.error(keyword.span, "'pool-conn-name' expects <value> as argument."),
     }
 }
 
