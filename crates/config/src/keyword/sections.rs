@@ -289,7 +289,11 @@ impl Reader<'_> {
         }
         number(&mut self.proxies);
         let defaults = self.named_defaults();
-        let proxies = self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();
+        let mut proxies: Vec<_> =
+            self.proxies.into_iter().map(|draft| draft.finish(&self.global, &self.content)).collect();
+        if self.global.tune.purge.servers {
+            proxies.iter_mut().for_each(|proxy| proxy.default_servers.clear());
+        }
         Spec { global: self.global, sections: self.content, proxies, defaults }
     }
 
@@ -305,8 +309,12 @@ impl Reader<'_> {
                 };
                 let place = self.around.place(section.span);
                 let mut users = section.users;
+                // What others took no copy of stays.
+                let (spec, used) = (&section.draft.spec, section.explicit || section.implicit);
+                let lends = !(spec.rules.rules.is_empty() && spec.check.http.is_empty() && spec.check.tcp.is_empty());
                 DefaultsSpec {
                     name: section.name.clone(),
+                    purged: self.global.tune.purge.sections && !(used && lends),
                     mode: Some(section.draft.spec.mode).filter(|_| section.draft.says_mode),
                     refusal: inheritance::refusal(Kind::Backend, &section.draft.spec.rules, &mut users, &place),
                     tcp: inherits(Mode::Tcp),

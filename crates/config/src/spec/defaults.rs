@@ -10,6 +10,8 @@ pub struct DefaultsSpec {
     pub name: String,
     /// `mode`; `None`: it does not say.
     pub mode: Option<Mode>,
+    /// It was purged behind the start (`tune.defaults.purge`): nobody knows of it any more.
+    pub purged: bool,
     /// Why no backend can start from it.
     pub refusal: Option<String>,
     /// What a backend in TCP mode inherits, without a name.

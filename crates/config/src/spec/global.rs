@@ -110,6 +110,15 @@ pub struct VariablesTuneSpec {
     pub check: Option<u64>,
 }
 
+/// What nothing that is added while the process runs can start from (`tune.defaults.purge`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PurgeSpec {
+    /// `proxies`: `defaults` sections.
+    pub sections: bool,
+    /// `servers`: what `default-server` lines say.
+    pub servers: bool,
+}
+
 /// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TuneSpec {
@@ -151,6 +160,8 @@ pub struct TuneSpec {
     pub peers_max_updates: Option<u32>,
     /// `tune.maxpollevents`.
     pub maxpollevents: Option<u32>,
+    /// `tune.defaults.purge`.
+    pub purge: PurgeSpec,
     /// `tune.listener.*`.
     pub listener: ListenerTuneSpec,
     /// `tune.vars.*`.

@@ -47,7 +47,7 @@ pub use connecting::{
 };
 pub use defaults::DefaultsSpec;
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
-pub use global::{GlobalSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
+pub use global::{GlobalSpec, PurgeSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
 pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
     RestrictNames, StatusCodes,

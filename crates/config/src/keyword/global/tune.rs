@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::DEFAULT_BUFSIZE;
 use crate::keyword::argument::lenient;
-use crate::spec::{MultiQueue, ShardsSpec};
+use crate::spec::{MultiQueue, PurgeSpec, ShardsSpec};
 use crate::units;
 
 /// Every keyword of the family.
@@ -75,10 +75,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.notsent-lowat.server", "<size>", "Unsent bytes the kernel may hold for a server.", unsent_server),
     supported("tune.cli.max-payload-size", "<size>", "Largest payload of a runtime API command.", max_payload),
     not_yet("tune.comp.maxlevel", "<number>", "Highest compression level."),
-    tuning(
+    supported(
         "tune.defaults.purge",
         "[{ all | none | <element>[,...] }]",
-        "Which defaults are forgotten after start-up; Weir keeps them all.",
+        "What backends and servers that are added later cannot start from.",
+        purge,
     ),
     not_yet(
         "tune.glitches.kill.cpu-usage",
@@ -249,6 +250,33 @@ fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -
         return known;
     }
     size(context, line).filter(|&value| value > 0)
+}
+
+/// Nothing means `proxies`; the last line counts.
+fn purge(context: &mut GlobalContext<'_>, line: &Line) {
+    let keyword = line.keyword();
+    if context.report.too_many(line, 2, keyword) {
+        return;
+    }
+    let Some(word) = line.words.get(1) else {
+        context.spec.tune.purge = PurgeSpec { sections: true, servers: false };
+        return;
+    };
+    let elements: Vec<&str> = word.text.split(',').collect();
+    let mut purge = PurgeSpec::default();
+    for element in &elements {
+        match *element {
+            "all" | "none" if elements.len() > 1 => {
+                return context.report.alert(word.span, format!("'{keyword}' value '{element}' is exclusive."));
+            }
+            "all" => purge = PurgeSpec { sections: true, servers: true },
+            "none" => {}
+            "proxies" => purge.sections = true,
+            "servers" => purge.servers = true,
+            other => return context.report.alert(word.span, format!("'{keyword}' unknown directive '{other}'.")),
+        }
+    }
+    context.spec.tune.purge = purge;
 }
 
 fn max_payload(context: &mut GlobalContext<'_>, line: &Line) {

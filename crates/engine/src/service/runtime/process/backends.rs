@@ -76,7 +76,7 @@ fn publish(call: &mut Call<'_, Worker>, published: bool) {
 fn show_defaults(call: &mut Call<'_, Worker>) {
     let written = call.state.shared.written();
     let mut told: Vec<&str> = Vec::new();
-    for section in written.iter().flat_map(|written| &written.defaults) {
+    for section in written.iter().flat_map(|written| &written.defaults).filter(|section| !section.purged) {
         if !told.contains(&section.name.as_str()) {
             told.push(&section.name);
         }
@@ -152,7 +152,7 @@ fn add(call: &mut Call<'_, Worker>) {
 fn register(shared: &Shared, wanted: &Wanted<'_>) -> Result<(), String> {
     let mut written = shared.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
-    let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults);
+    let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);
     let missing = || format!("Cannot find default proxy '{}'.", wanted.defaults);
     let place = place.ok_or_else(missing)?;
     let mode = wanted.mode_from(&written.defaults[place])?;
