@@ -230,6 +230,7 @@ impl Tasks {
         match class {
             Class::Normal => self.fresh.push_back(id),
             Class::Heavy => self.heavy.push_back(id),
+            Class::Background => self.background.push_back(id),
         }
         if let Some(clock) = &mut self.clock {
             if let Some(times) = clock.times.get_mut(id.slot()) {

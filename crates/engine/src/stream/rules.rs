@@ -298,12 +298,12 @@ impl<'s, 'r> Course<'s, 'r> {
                 return None;
             }
             Action::Track(track) => {
-                let begun = tracking::begin(*view, context, track, self.of_stream);
+                let begun = tracking::begin(view, context, track, self.of_stream);
                 let waits = begun == Begun::Later && self.waits && !context.bytes.complete;
                 return waits.then_some(Step::Unknown);
             }
             Action::ChangeTracked(change) => {
-                tracking::change(*view, context, change);
+                tracking::change(view, context, change);
                 return None;
             }
             Action::Nothing => return None,
@@ -356,7 +356,7 @@ pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progre
     (course.waits, course.progress) = (true, *progress);
     view.facts.waiting_rule.set(None);
     loop {
-        match course.advance(&view) {
+        match course.advance(view) {
             Step::End => return Content::Passes,
             Step::Final(ending) => return Content::Ended(ending),
             Step::Unknown => {
