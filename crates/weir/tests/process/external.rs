@@ -41,7 +41,7 @@ fn a_program_is_told_of_its_server_and_of_nothing_else() {
         let file = folder.write("told.cfg", &format!("{ALLOWED}    setenv SECRET x\n{}", checked(port, &command, "")));
         let mut running = Running::start(Command::new(WEIR).args(mode).args(["-f", &file]));
         let expected =
-            "Health check for server l/s1 succeeded, reason: External check passed, code: 0, , status: 3/3 UP.";
+            "Health check for server l/s1 succeeded, reason: External check passed, code: 0, , status: 1/2 DOWN.";
         assert_eq!(told(&mut running), expected);
         let expected = format!(
             "127.0.0.1 {port} 127.0.0.1 7\nHAPROXY_PROXY_ADDR=127.0.0.1\nHAPROXY_PROXY_ID=2\nHAPROXY_PROXY_NAME=l\n\
@@ -96,7 +96,7 @@ fn a_program_that_hangs_ends_with_all_that_it_has_started() {
     // It does not heed the request to end, and neither does what it has started.
     let body = format!("trap '' TERM\nsleep 3600 &\necho $! > {other}\necho $$ > {own}\nwait\nsleep 3600");
     let command = script(&folder, "hang.sh", &body);
-    let file = folder.write("hang.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "fastinter 300ms")));
+    let file = folder.write("hang.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "inter 300ms")));
     let mut running = Running::weir(&["-db", "-f", &file]);
     let expected = "Health check for server l/s1 failed, reason: External check timeout, code: 0, , status: 0/2 DOWN.";
     assert_eq!(told(&mut running), expected);
