@@ -9,9 +9,10 @@ use engine::service::runtime::process::address;
 use policy::program::Program;
 use std::io::Write as _;
 
-/// What the runtime API tells of this run.
-pub fn describe(global: &GlobalSpec, environment: &Environment, messages: &Messages) -> Host {
+/// What the runtime API tells of this run. `memory`: the megabytes of `-m`.
+pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u64>, messages: &Messages) -> Host {
     Host {
+        memory: memory.unwrap_or(0),
         version: version::of_runtime(),
         release_date: version::RELEASE_DATE.to_owned(),
         node: global.node.clone().unwrap_or_else(name),

@@ -150,7 +150,7 @@ fn launch(
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
-    let host = host::describe(&spec.global, &environment, messages);
+    let host = host::describe(&spec.global, &environment, settings.memory, messages);
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);

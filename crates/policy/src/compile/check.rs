@@ -182,6 +182,8 @@ impl Compiler<'_> {
         };
         let port = written.port.filter(|port| *port > 0);
         let service = |address: &ServerAddress| match address {
+            // HAProxy asks for no port where the server is wherever the client went to.
+            ServerAddress::Inet { ip, .. } if ip.is_unspecified() && own.is_none() => true,
             ServerAddress::Inet { port: ServerPort::Exact(port), .. } => *port > 0,
             ServerAddress::Inet { .. } => false,
             _ => true,
@@ -192,7 +194,7 @@ impl Compiler<'_> {
         };
         let used = script.as_deref().unwrap_or(proxy.1);
         let named = used.program.is_some() || used.steps.iter().find_map(connects).unwrap_or(false);
-        if port.is_none() && !service(address) && !named {
+        if port.is_none() && !service(address) && !own.as_ref().is_some_and(service) && !named {
             let (backend, name) = (&proxy.0.name.value, &server.name.value);
             let message =
                 format!("config: backend '{backend}': server '{name}' has neither service port nor check port.");

@@ -59,11 +59,12 @@ fn check_cbc(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     check_extra(arguments, 3)
 }
 
-/// The cipher and the nonce.
+/// The cipher and the nonce. What a key has beyond its length is left out, as in HAProxy.
 fn start<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<(Cipher, &'a [u8])> {
     let nonce = secret(context, arguments, 1)?;
-    let cipher = Cipher::new(arguments.int(0)?, secret(context, arguments, 2)?)?;
-    Some((cipher, nonce))
+    let (bits, key) = (arguments.int(0)?, secret(context, arguments, 2)?);
+    let length = usize::try_from(bits / 8).ok()?;
+    Some((Cipher::new(bits, key.get(..length)?)?, nonce))
 }
 
 /// What is authenticated besides; nothing when that was not written.
@@ -71,14 +72,21 @@ fn extra<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<&'a [u8]
     if arguments.has(4) { secret(context, arguments, 4) } else { Some(b"") }
 }
 
+/// The first block of CBC: HAProxy fills a short nonce with zeros, and leaves out what is beyond a block.
+fn first_block(nonce: &[u8]) -> [u8; 16] {
+    let mut block = [0; 16];
+    block.iter_mut().zip(nonce).for_each(|(place, byte)| *place = *byte);
+    block
+}
+
 fn encrypt_cbc<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (cipher, nonce) = start(context, arguments)?;
-    cipher.encrypt_cbc(context, nonce, value.bytes()?).map(Value::Bin)
+    cipher.encrypt_cbc(context, &first_block(nonce), value.bytes()?).map(Value::Bin)
 }
 
 fn decrypt_cbc<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (cipher, nonce) = start(context, arguments)?;
-    cipher.decrypt_cbc(context, nonce, value.bytes()?).map(Value::Bin)
+    cipher.decrypt_cbc(context, &first_block(nonce), value.bytes()?).map(Value::Bin)
 }
 
 fn encrypt_gcm<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
@@ -128,6 +136,7 @@ mod tests {
             ("str(hello),aes_gcm_enc(192,TWELVE,Zm9vb2Zvb29mb29wZm9vb2Zvb29mb29w,txn.tag)", "d7329f4589"),
             ("str(hello),aes_gcm_enc(256,TWELVE,Zm9vb2Zvb29mb29wZm9vb2Zvb29mb29wZm9vb2Zvb28=,txn.tag)", "253171e6d4"),
             ("str(hello),aes_gcm_enc(192,TWELVE,KEY,txn.tag)", "<none>"),
+            ("str(hello),aes_gcm_enc(128,TWELVE,Zm9vb2Zvb29mb29wZm9vb2Zvb28=,txn.tag)", "aee9a1c5c6"),
             ("str(hello),aes_gcm_enc(128,,KEY,txn.tag)", "<none>"),
             ("str(),aes_gcm_enc(128,TWELVE,KEY,txn.tag)", ""),
             (
@@ -161,6 +170,12 @@ mod tests {
                 "str(0123456789abcdef),aes_cbc_enc(192,NONCE,Zm9vb2Zvb29mb29wZm9vb2Zvb29mb29w)",
                 "f21eda6fac23c2774a928148995a751caeb09f74aa4d4a1cdd561c249efabfcf",
             ),
+            // A short nonce is filled with zeros, and neither it nor the key may be too long.
+            ("str(hello),aes_cbc_enc(128,AAAA,KEY)", "9cbad6533f161469f6637ff7e3622189"),
+            ("str(hello),aes_cbc_enc(128,,KEY)", "9cbad6533f161469f6637ff7e3622189"),
+            ("str(hello),aes_cbc_enc(128,NONCE,Zm9vb2Zvb29mb29wZm9vb2Zvb28=)", "9cbad6533f161469f6637ff7e3622189"),
+            ("str(hello),aes_cbc_enc(128,YWFh,KEY),aes_cbc_dec(128,YWFhAAAAAAAAAAAAAAAAAAAA,KEY)", "68656c6c6f"),
+            ("str(hello),aes_cbc_enc(192,NONCE,KEY)", "<none>"),
             ("str(hello),aes_cbc_dec(128,NONCE,KEY)", "<none>"),
             ("str(0123456789abcdef),aes_cbc_dec(128,NONCE,KEY)", "<none>"),
         ]);

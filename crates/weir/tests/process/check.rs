@@ -160,6 +160,21 @@ const REMARKS: &[(&str, &str)] = &[
     ("ring r\nsize 1000\nmaxlen 805", "W ring 'r' event max length '805' exceeds max payload size, forced to '804'."),
     ("ring r\nsize 1000\nmaxlen 804", ""),
     ("ring r\nsize 300\nmaxlen 106", "W ring 'r' event max length '106' exceeds max payload size, forced to '105'."),
+    (
+        "backend b\nserver s 127.0.0.1 check",
+        "A config: backend 'b': server 's' has neither service port nor check port.",
+    ),
+    (
+        "backend b\nserver s 0.0.0.0 check addr 127.0.0.1",
+        "A config: backend 'b': server 's' has neither service port nor check port.",
+    ),
+    (
+        "backend b\nserver s 127.0.0.1 check addr 0.0.0.0",
+        "A config: backend 'b': server 's' has neither service port nor check port.",
+    ),
+    ("backend b\nserver s 0.0.0.0 check", ""),
+    ("backend b\nserver s : check", ""),
+    ("backend b\nserver s 127.0.0.1 check addr 127.0.0.1:80", ""),
     ("mode tcp\nredirect location /", "W 'redirect' rules ignored for frontend 'web' as they require HTTP mode."),
 ];
 

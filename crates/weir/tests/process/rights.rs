@@ -113,12 +113,16 @@ fn memory_is_limited() {
     let folder = Folder::new();
     let port = free_port();
     let lonely = format!("frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n");
-    let file = folder.write("memory.cfg", &format!("{DEFAULTS}{lonely}"));
+    let socket = folder.path("cli");
+    let global = format!("global\n    stats socket {}\n", socket.display());
+    let file = folder.write("memory.cfg", &format!("{global}{DEFAULTS}{lonely}"));
     let running = Running::weir(&["-db", "-m", "300", "-f", &file]);
     assert_eq!(exchange(&mut connect(port), &get("/")).0, 503);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.id())).expect("it lives");
     let data = limits.lines().find(|line| line.starts_with("Max data size")).expect("a line");
     assert!(data.contains(&(300 << 20).to_string()), "{data}");
+    let told = crate::crowd::command(socket.to_str().expect("text"), "show info\n");
+    assert!(told.contains("\nMemmax_MB: 300\n") && told.contains("\nMemmax_bytes: 314572800\n"), "{told}");
 }
 
 #[test]

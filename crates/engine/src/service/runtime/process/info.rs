@@ -178,8 +178,8 @@ const ROWS: &[Row] = &[
     row("Uptime_sec", "MDPV", "How long ago this worker process was started (seconds)", |facts| {
         facts.seconds(facts.uptime)
     }),
-    row("Memmax_MB", "CLPV", "Worker process's hard limit on memory usage in MB (-m on command line)", |_| {
-        Value::U32(0)
+    row("Memmax_MB", "CLPV", "Worker process's hard limit on memory usage in MB (-m on command line)", |facts| {
+        Value::count(facts.host.memory)
     }),
     row("PoolAlloc_MB", "MGPV", "Amount of memory allocated in pools (in MB)", |facts| {
         Value::count(facts.pooled >> 20)
@@ -419,8 +419,8 @@ const ROWS: &[Row] = &[
         |facts| Value::count(facts.received_logs),
     ),
     row("Build info", "POSV", "Build info", |facts| Value::text(&*facts.host.version)),
-    row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |_| {
-        Value::U32(0)
+    row("Memmax_bytes", "CLPV", "Worker process's hard limit on memory usage in bytes (-m on command line)", |facts| {
+        Value::count(facts.host.memory << 20)
     }),
     row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |facts| Value::U64(facts.pooled)),
     row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |facts| Value::U64(facts.pooled)),

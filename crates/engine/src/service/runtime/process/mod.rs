@@ -127,6 +127,8 @@ pub struct Host {
     pub environment: Vec<String>,
     /// The process number.
     pub pid: u32,
+    /// Megabytes that the process may have (`-m`); 0: as many as there are.
+    pub memory: u64,
     /// Warnings that were given at the start.
     pub warnings: u64,
     /// When the process began to serve; set by whoever asks first.
