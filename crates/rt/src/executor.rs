@@ -293,7 +293,7 @@ fn run_tasks(worker: &Worker) {
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
     // Whoever comes while many of these are due waits for a few of them and not for all.
-    let background = background.min(4 + normal / 4);
+    let background = background.min(8 + normal / 4);
     for (queue, count) in [
         (Queue::Normal, normal),
         (Queue::Heavy, heavy),

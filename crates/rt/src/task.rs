@@ -22,7 +22,7 @@ pub enum Class {
     Normal,
     /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
     Heavy,
-    /// What nobody waits for, short but much at once (checks): a few tasks a turn, or a fifth of those that run in it.
+    /// What nobody waits for, short but much at once (checks): eight tasks a turn, or a fifth of those that run in it.
     Background,
 }
 

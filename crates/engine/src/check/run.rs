@@ -48,6 +48,8 @@ pub(super) struct Course<'a> {
     pub(super) input: Buffer,
     /// No more will come.
     pub(super) ended: bool,
+    /// Whether the stream was connected is told by the first write to it.
+    unproven: Option<Unproven<'a>>,
     /// Something was just sent, and nothing watches the stream: others run before an answer is looked for.
     yields: bool,
     /// The connection is closed in order.
@@ -73,6 +75,24 @@ pub(super) struct Course<'a> {
     identity: OnceCell<Box<[u8]>>,
     /// It is being named.
     identifying: Cell<bool>,
+}
+
+/// The connection that no step asks for.
+static IMPLICIT: Connect = Connect {
+    port: None,
+    address: None,
+    send_proxy: false,
+    via_socks4: false,
+    linger: false,
+    default: true,
+    comment: None,
+};
+
+/// The step that opens a connection, which is to be told if that fails.
+struct Unproven<'a> {
+    connect: &'a Connect,
+    comment: Option<&'a str>,
+    step: usize,
 }
 
 /// What waiting came to.
@@ -102,6 +122,7 @@ impl<'a> Course<'a> {
             pooling: Pooling::default(),
             input: Buffer::empty(),
             ended: false,
+            unproven: None,
             yields: false,
             linger: false,
             spare: None,
@@ -136,7 +157,7 @@ impl<'a> Course<'a> {
     async fn steps(&mut self) -> Result<(), Outcome> {
         let check = self.check;
         if !check.connects_by_itself() {
-            self.connect(&Connect { default: true, ..Connect::default() }).await?;
+            self.connect(&IMPLICIT).await?;
         }
         for (index, step) in check.steps.iter().enumerate() {
             self.step = index + 1;
@@ -165,7 +186,7 @@ impl<'a> Course<'a> {
     }
 
     /// Opens a connection in place of the one that is there.
-    async fn connect(&mut self, connect: &Connect) -> Result<(), Outcome> {
+    async fn connect(&mut self, connect: &'a Connect) -> Result<(), Outcome> {
         self.close();
         self.linger = connect.linger;
         self.fulfilled = None;
@@ -184,14 +205,33 @@ impl<'a> Course<'a> {
         let Some(route) = route else { return Err(fails(self, "no way to the server".to_owned())) };
         let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
         let target = proxy.as_ref().unwrap_or(&destination);
-        let delay_acknowledgement = route.options.delay_acknowledgement || header || self.speaks_first();
-        let options = ConnectOptions { is_brief: !self.is_shared(), delay_acknowledgement, ..route.options.clone() };
+        let next = self.next_step();
+        let speaks_first = !matches!(next, Some(Step::Expect(_)));
+        let is_brief = !self.is_shared();
+        let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
+        // Where the connection is established at once, what is sent first finds out whether it was.
+        let is_proved_by_sending =
+            is_near && proxy.is_none() && !header && matches!(next, Some(Step::Send(_) | Step::Request(_)));
+        let options = ConnectOptions {
+            is_brief,
+            looks_at_once: is_near && !is_proved_by_sending,
+            delay_acknowledgement: route.options.delay_acknowledgement || header || speaks_first,
+            ..route.options.clone()
+        };
         self.spare = target.inet().filter(|_| options.is_plain()).map(|address| address.is_ipv6());
         let connecting = Stream::connect(target, &options);
         let mut connecting = match connecting {
             Ok(connecting) => connecting,
             Err(error) => return Err(fails(self, words::of_refusal(&error))),
         };
+        if is_proved_by_sending {
+            self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
+            self.stream = connecting.into_stream().ok();
+            // The others that are due connect first: what is sent at once wakes the server, which then has something to do
+            // until all is sent, and need not be woken for each.
+            rt::yield_now().await;
+            return Ok(());
+        }
         let expired = |course: &Self| Outcome::new(CheckStatus::L4Timeout, words::at_connect(course, connect, ""));
         let stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => stream,
@@ -215,12 +255,11 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Whether nothing is waited for before this side has sent something, or is done: the kernel need not acknowledge the
-    /// handshake by a packet of its own then.
-    fn speaks_first(&self) -> bool {
+    /// The next step that does anything to the connection. Where nothing is waited for before this side has sent something,
+    /// or is done, the kernel need not acknowledge the handshake by a packet of its own.
+    fn next_step(&self) -> Option<&'a Step> {
         let rest = self.check.steps.get(self.step..).unwrap_or_default();
-        let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
-        !matches!(rest.iter().find(acts), Some(Step::Expect(_)))
+        rest.iter().find(|step| !matches!(step, Step::Comment(_) | Step::Variable(_)))
     }
 
     /// Whether a connection begins with a PROXY header.
@@ -272,9 +311,20 @@ impl<'a> Course<'a> {
         };
         let mut sent = 0;
         let mut result = Ok(());
+        let mut unproven = self.unproven.take();
         while sent < bytes.len() {
             let rest = [IoSlice::new(&bytes[sent..])];
-            match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
+            let waited = self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await;
+            if let Some(opening) = unproven.take() {
+                match self.judge_opening(&opening, &waited) {
+                    None => self.restart_timeout(),
+                    Some(failure) => {
+                        result = Err(failure);
+                        break;
+                    }
+                }
+            }
+            match waited {
                 Waited::Done(Ok(written)) => sent += written,
                 Waited::Done(Err(error)) => {
                     let info = words::of_system(&error) + &words::at_send(self, comment);
@@ -291,6 +341,19 @@ impl<'a> Course<'a> {
         self.yields = !stream.is_registered();
         self.stream = Some(stream);
         result
+    }
+
+    /// Whether a connection was not opened, by what the first write to it came to.
+    fn judge_opening(&mut self, opening: &Unproven<'a>, waited: &Waited<io::Result<usize>>) -> Option<Outcome> {
+        let broke_later = |kind| matches!(kind, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+        let (status, reason) = match waited {
+            Waited::Done(Ok(_)) => return None,
+            Waited::Done(Err(error)) if broke_later(error.kind()) => return None,
+            Waited::Done(Err(error)) => (CheckStatus::L4Connection, words::of_system(error)),
+            Waited::Expired => (CheckStatus::L4Timeout, String::new()),
+        };
+        (self.comment, self.step) = (opening.comment, opening.step);
+        Some(Outcome::new(status, words::at_connect(self, opening.connect, &reason)))
     }
 
     /// Waits for bytes of a `tcp-check expect`.
@@ -419,6 +482,7 @@ impl<'a> Course<'a> {
         self.input.clear();
         self.ended = false;
         self.head = None;
+        self.unproven = None;
     }
 
     fn set_variable(&self, action: &Action) {

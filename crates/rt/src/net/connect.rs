@@ -58,9 +58,10 @@ pub struct ConnectOptions {
     pub mark: Option<u32>,
     /// Service class of the packets (`IP_TOS`, `IPV6_TCLASS`).
     pub service_class: Option<u8>,
-    /// The connection is a short one, which [`super::reset`] ends: it may be made by a socket that was kept, and on this
-    /// machine, where it is established at once, that is looked for before anything waits for it.
+    /// The connection is a short one, which [`super::reset`] ends: it may be made by a socket that was kept.
     pub is_brief: bool,
+    /// Look whether it is established before anything waits for it. Pays on one machine, where it is so at once.
+    pub looks_at_once: bool,
 }
 
 impl Default for ConnectOptions {
@@ -85,6 +86,7 @@ impl Default for ConnectOptions {
             mark: None,
             service_class: None,
             is_brief: false,
+            looks_at_once: false,
         }
     }
 }
@@ -177,7 +179,7 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
     };
     let mut established = sys::socket::connect(&fd, address).map_err(ConnectFailure::at(Connect))?;
     let mut failed = None;
-    if !established && options.is_brief && address.inet().is_some_and(|address| address.ip().is_loopback()) {
+    if !established && options.looks_at_once {
         match sys::socket::has_connected(&fd, address) {
             Ok(done) => established = done,
             Err(error) => failed = Some(error),

@@ -8,7 +8,7 @@ use crate::support::*;
 use rt::net::{Address, ConnectOptions, Stream};
 
 fn brief() -> ConnectOptions {
-    ConnectOptions { is_brief: true, delay_acknowledgement: true, ..ConnectOptions::default() }
+    ConnectOptions { is_brief: true, looks_at_once: true, delay_acknowledgement: true, ..ConnectOptions::default() }
 }
 
 async fn connect(address: &Address) -> Stream {

@@ -184,13 +184,13 @@ fn heavy_tasks_do_not_hold_normal_ones_up() {
 fn background_tasks_get_a_share_of_each_turn() {
     on_one_worker(|| async {
         let ran = Rc::new(Cell::new(0));
-        for _ in 0..100 {
+        for _ in 0..200 {
             let ran = Rc::clone(&ran);
             rt::spawn(Class::Background, 0, async move { ran.set(ran.get() + 1) });
         }
         turns(10).await;
-        assert!((32..=48).contains(&ran.get()), "{} background tasks in ten turns", ran.get());
-        until(|| ran.get() == 100).await;
+        assert!((64..=96).contains(&ran.get()), "{} background tasks in ten turns", ran.get());
+        until(|| ran.get() == 200).await;
     });
 }
 
