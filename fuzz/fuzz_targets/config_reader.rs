@@ -30,7 +30,11 @@ fuzz_target!(|data: &[u8]| {
     check(&sources, &document);
     written_again(&document);
 
-    let options_of_keywords = SpecOptions { read_file: |_, _| Err(std::io::ErrorKind::NotFound.into()) };
+    let options_of_keywords = SpecOptions {
+        read_file: |_, _| Err(std::io::ErrorKind::NotFound.into()),
+        local_peer: "here".to_owned(),
+        local_peer_is_fixed: false,
+    };
     specify(&sources, &document, &options_of_keywords, &mut found);
     let mut out = String::new();
     for diagnostic in &found {

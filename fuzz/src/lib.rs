@@ -57,6 +57,10 @@ impl Probes for Fixed {
         Some(SocketAddr::from(([203, 0, 113, 9], 80)))
     }
 
+    fn wall(&self) -> WallTime {
+        WallTime { seconds: 1_700_000_000, nanos: 123_456_789 }
+    }
+
     fn random(&self) -> u64 {
         0x0123_4567_89ab_cdef
     }
@@ -86,7 +90,6 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
         arena: &arena,
         limit: LIMIT,
         now: Moment::from_nanos(1_000_000_000),
-        wall: WallTime { seconds: 1_700_000_000, nanos: 123_456_789 },
         probes: &Fixed,
         direction: Direction::Request,
         frontend: None,
