@@ -123,8 +123,9 @@ fn await_log(case: &Case, journal: &Journal, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-fn nothing_left(case: &Case, world: &World, links: Vec<(String, Link)>) -> Result<()> {
-    for (name, mut link) in links {
+/// All connections are open until this has returned: what the end of one sets free is not looked at.
+fn nothing_left(case: &Case, world: &World, mut links: Vec<(String, Link)>) -> Result<()> {
+    for (name, link) in &mut links {
         let bytes = link.leftover().unwrap_or_default();
         if !bytes.is_empty() {
             return Err(Failure::new(format!("{name}: bytes that no step asked for: {}", show(&bytes))));

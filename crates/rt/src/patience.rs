@@ -5,8 +5,8 @@
 //! take longer than to serve it. If the worker gives way once instead, the client goes on to begin others, and all of
 //! them are served together.
 //!
-//! Nothing here may give way where that does not pay: on a processor of the worker's own nobody waits for it, and beside
-//! a program that computes the worker would be away for long.
+//! Nothing here may give way where that does not pay: on a processor of the worker's own nobody waits for it, beside a
+//! program that computes the worker would be away for long, and requests on connections that stay gain nothing.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use base::Moment;
 
 /// What giving way may take for each connection that it brings.
 const WORTH_A_CONNECTION: Duration = Duration::from_micros(50);
-/// After so many failures in a row one of 2^14 chances is taken.
+/// After so many failures in a row one of 2^14 chances is taken. A chance is a sleep behind an accepted connection.
 const MOST_FAILURES: u8 = 14;
 
 /// What a worker knows of giving way.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
-    /// Connections that were accepted since the worker gave way.
+    /// Connections that were accepted since the worker gave way or let a chance pass, and those that the last absence
+    /// brought if they were worth it.
     accepted: Cell<u32>,
     /// How long the last absence was, until it is judged.
     away: Cell<Option<Duration>>,
@@ -29,7 +30,7 @@ pub(crate) struct Patience {
     left: Cell<Option<Moment>>,
     /// Absences in a row that were not worth their length.
     failures: Cell<u8>,
-    /// Sleeps before which the worker does not give way.
+    /// Chances that are not taken.
     left_out: Cell<u32>,
 }
 
@@ -47,9 +48,13 @@ impl Patience {
         if self.away.get().is_some() {
             return true;
         }
+        if self.accepted.get() == 0 {
+            return false;
+        }
         match self.left_out.get().checked_sub(1) {
             Some(fewer) => {
                 self.left_out.set(fewer);
+                self.accepted.set(0);
                 false
             }
             None => true,
@@ -77,10 +82,13 @@ impl Patience {
     }
 
     fn judge(&self, away: Duration) {
-        let paid = away <= WORTH_A_CONNECTION * self.accepted.replace(0);
+        let paid = away <= WORTH_A_CONNECTION * self.accepted.get();
         let failures = if paid { 0 } else { (self.failures.get() + 1).min(MOST_FAILURES) };
         self.failures.set(failures);
         self.left_out.set((1 << failures) - 1);
+        if !paid {
+            self.accepted.set(0);
+        }
     }
 }
 
@@ -90,9 +98,10 @@ mod tests {
 
     const MICROSECOND: Duration = Duration::from_micros(1);
 
-    /// A worker with nothing to do; where it gives way, `away` and then turns that
-    /// accept so many connections. Tells whether it did.
+    /// A worker with nothing left to do, behind a turn that accepted a connection; where it gives way, `away` and then
+    /// turns that accept so many connections. Tells whether it did.
     fn try_once(patience: &Patience, away: Duration, brought: u32) -> bool {
+        patience.note_accepted();
         if !patience.looks_first() {
             return false;
         }
@@ -111,6 +120,26 @@ mod tests {
     fn giving_way_goes_on_while_it_brings_connections() {
         let patience = Patience::default();
         assert!((0..100).all(|_| try_once(&patience, 100 * MICROSECOND, 2)));
+    }
+
+    #[test]
+    fn what_has_paid_is_done_again_though_nothing_else_has_come() {
+        let patience = Patience::default();
+        assert!(try_once(&patience, 100 * MICROSECOND, 2));
+        let given_way = Cell::new(false);
+        patience.idle(|| Moment::ZERO, || given_way.set(true));
+        assert!(given_way.get());
+        assert!(patience.looks_first());
+        patience.idle(|| Moment::ZERO, || panic!("what this has brought is judged first"));
+        assert!(!patience.looks_first(), "it brought nothing");
+    }
+
+    #[test]
+    fn connections_that_stay_never_make_a_worker_give_way() {
+        let patience = Patience::default();
+        assert!((0..100_000).all(|_| !patience.looks_first()));
+        assert!(try_once(&patience, 3000 * MICROSECOND, 0));
+        assert!((0..100_000).all(|_| !patience.looks_first()));
     }
 
     #[test]
