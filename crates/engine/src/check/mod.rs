@@ -6,6 +6,7 @@ mod beat;
 mod external;
 mod header;
 mod http;
+mod opening;
 mod outcome;
 mod pooling;
 mod run;

@@ -4,30 +4,27 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
 use policy::check::{
-    Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Port, Report, ServerCheck, Step, Wanted,
+    Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Report, ServerCheck, Step, Wanted,
 };
-use policy::program::{Proxy, Server, ServerAddress, ServerPort};
+use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Transaction, Value};
 use policy::variable::{Phase, SessionStore, Store, Variables};
 use rt::Timer;
-use rt::net::{Address, ConnectOptions, Stream};
-use std::future::Future as _;
+use rt::net::Stream;
 use wire::http::Head;
 
+use super::opening::Unproven;
 use super::outcome::Outcome;
 use super::pooling::Pooling;
 use super::words;
 use crate::probes::{Names, ProcessProbes};
-use crate::stream::handshake::Greeting;
 use crate::worker::Worker;
 
 /// One check under way.
@@ -49,11 +46,11 @@ pub(super) struct Course<'a> {
     /// No more will come.
     pub(super) ended: bool,
     /// Whether the stream was connected is told by the first write to it.
-    unproven: Option<Unproven<'a>>,
+    pub(super) unproven: Option<Unproven<'a>>,
     /// Something was just sent, and nothing watches the stream: others run before an answer is looked for.
     yields: bool,
     /// The connection is closed in order.
-    linger: bool,
+    pub(super) linger: bool,
     /// Its socket may serve again once it was reset; the family: whether that is IPv6.
     pub(super) spare: Option<bool>,
     /// The last request was a HEAD: its answer has no body.
@@ -64,9 +61,9 @@ pub(super) struct Course<'a> {
     /// Variables of the scope `sess`: a check is a session of its own.
     session: SessionStore,
     /// The comment in front of the step under way: a step that fails is told with it.
-    comment: Option<&'a str>,
+    pub(super) comment: Option<&'a str>,
     /// The number of the step under way, from 1; 0 is the connection that no step opened.
-    step: usize,
+    pub(super) step: usize,
     /// The last thing that was waited for has come.
     pub(super) fulfilled: Option<&'a Expect>,
     /// What an answer of a known protocol said: the application's code, and words.
@@ -87,13 +84,6 @@ static IMPLICIT: Connect = Connect {
     default: true,
     comment: None,
 };
-
-/// The step that opens a connection, which is to be told if that fails.
-struct Unproven<'a> {
-    connect: &'a Connect,
-    comment: Option<&'a str>,
-    step: usize,
-}
 
 /// What waiting came to.
 pub(super) enum Waited<T> {
@@ -185,116 +175,6 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Opens a connection in place of the one that is there.
-    async fn connect(&mut self, connect: &'a Connect) -> Result<(), Outcome> {
-        self.close();
-        self.linger = connect.linger;
-        self.fulfilled = None;
-        if self.take_idle(connect) {
-            self.restart_timeout();
-            return Ok(());
-        }
-        let fails = |course: &Self, reason: String| {
-            Outcome::new(CheckStatus::L4Connection, words::at_connect(course, connect, &reason))
-        };
-        let Some(destination) = self.destination(connect) else {
-            return Err(fails(self, "no address to connect to".to_owned()));
-        };
-        let (through, header) = (connect.via_socks4 || (connect.default && self.own.via_socks4), self.sends(connect));
-        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
-        let Some(route) = route else { return Err(fails(self, "no way to the server".to_owned())) };
-        let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
-        let target = proxy.as_ref().unwrap_or(&destination);
-        let next = self.next_step();
-        let speaks_first = !matches!(next, Some(Step::Expect(_)));
-        let is_brief = !self.is_shared();
-        let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
-        // Where the connection is established at once, what is sent first finds out whether it was.
-        let is_proved_by_sending =
-            is_near && proxy.is_none() && !header && matches!(next, Some(Step::Send(_) | Step::Request(_)));
-        let options = ConnectOptions {
-            is_brief,
-            looks_at_once: is_near && !is_proved_by_sending,
-            delay_acknowledgement: route.options.delay_acknowledgement || header || speaks_first,
-            ..route.options.clone()
-        };
-        self.spare = target.inet().filter(|_| options.is_plain()).map(|address| address.is_ipv6());
-        let connecting = Stream::connect(target, &options);
-        let mut connecting = match connecting {
-            Ok(connecting) => connecting,
-            Err(error) => return Err(fails(self, words::of_refusal(&error))),
-        };
-        if is_proved_by_sending {
-            self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
-            self.stream = connecting.into_stream().ok();
-            // The others that are due connect first: what is sent at once wakes the server, which then has something to do
-            // until all is sent, and need not be woken for each.
-            rt::yield_now().await;
-            return Ok(());
-        }
-        let expired = |course: &Self| Outcome::new(CheckStatus::L4Timeout, words::at_connect(course, connect, ""));
-        let stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
-            Waited::Done(Ok(stream)) => stream,
-            Waited::Done(Err(error)) => return Err(fails(self, words::of_system(&error))),
-            Waited::Expired => return Err(expired(self)),
-        };
-        self.stream = Some(stream);
-        if proxy.is_some() || header {
-            let bytes = if header { self.header() } else { Vec::new() };
-            let mut greeting = Greeting::through(&destination, proxy.is_some(), false);
-            let Some(mut stream) = self.stream.take() else { return Ok(()) };
-            let greeted = self.within(|cx| greeting.poll(cx, &mut stream, &bytes)).await;
-            self.stream = Some(stream);
-            match greeted {
-                Waited::Done(Ok(())) => {}
-                Waited::Done(Err(_)) => return Err(fails(self, "the connection broke in its beginning".to_owned())),
-                Waited::Expired => return Err(expired(self)),
-            }
-        }
-        self.restart_timeout();
-        Ok(())
-    }
-
-    /// The next step that does anything to the connection. Where nothing is waited for before this side has sent something,
-    /// or is done, the kernel need not acknowledge the handshake by a packet of its own.
-    fn next_step(&self) -> Option<&'a Step> {
-        let rest = self.check.steps.get(self.step..).unwrap_or_default();
-        rest.iter().find(|step| !matches!(step, Step::Comment(_) | Step::Variable(_)))
-    }
-
-    /// Whether a connection begins with a PROXY header.
-    fn sends(&self, connect: &Connect) -> bool {
-        connect.send_proxy || (connect.default && self.own.send_proxy)
-    }
-
-    fn destination(&self, connect: &Connect) -> Option<Address> {
-        let current = self.worker.shared.outgoing.address(self.server);
-        let orders = self.worker.shared.probing.check(self.server.serial);
-        let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
-        let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
-        let written = match &connect.port {
-            Some(Port::Fixed(port)) => Some(*port),
-            Some(Port::Evaluated(expression)) => self.lend(&[], |context| match expression.evaluate(context) {
-                Some(Value::Int(port)) => u16::try_from(port).ok(),
-                other => std::str::from_utf8(context.as_text(other?)?).ok()?.parse().ok(),
-            }),
-            None => None,
-        };
-        let port = written.or(orders.port).or(self.own.port);
-        match (base, connect.address) {
-            (_, Some(ip)) => {
-                let of_server = inet_port(&current);
-                Some(Address::Inet(SocketAddr::new(ip, port.or(of_server)?)))
-            }
-            (ServerAddress::Inet { ip, .. }, None) => {
-                let ip = if ip.is_unspecified() { loopback(*ip) } else { *ip };
-                let port = port.or_else(|| inet_port(base).filter(|port| *port > 0)).or_else(|| inet_port(&current))?;
-                Some(Address::Inet(SocketAddr::new(ip, port)))
-            }
-            (other, None) => address_of(other),
-        }
-    }
-
     async fn send(&mut self, payload: &Payload) -> Result<(), Outcome> {
         let comment = payload.comment.as_deref();
         match self.lend(&[], |context| payload.content.try_render(context)) {
@@ -341,19 +221,6 @@ impl<'a> Course<'a> {
         self.yields = !stream.is_registered();
         self.stream = Some(stream);
         result
-    }
-
-    /// Whether a connection was not opened, by what the first write to it came to.
-    fn judge_opening(&mut self, opening: &Unproven<'a>, waited: &Waited<io::Result<usize>>) -> Option<Outcome> {
-        let broke_later = |kind| matches!(kind, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
-        let (status, reason) = match waited {
-            Waited::Done(Ok(_)) => return None,
-            Waited::Done(Err(error)) if broke_later(error.kind()) => return None,
-            Waited::Done(Err(error)) => (CheckStatus::L4Connection, words::of_system(error)),
-            Waited::Expired => (CheckStatus::L4Timeout, String::new()),
-        };
-        (self.comment, self.step) = (opening.comment, opening.step);
-        Some(Outcome::new(status, words::at_connect(self, opening.connect, &reason)))
     }
 
     /// Waits for bytes of a `tcp-check expect`.
@@ -454,7 +321,7 @@ impl<'a> Course<'a> {
     }
 
     /// What an attempt gives before the deadline.
-    async fn within<T>(&mut self, mut attempt: impl FnMut(&mut TaskContext<'_>) -> Poll<T>) -> Waited<T> {
+    pub(super) async fn within<T>(&mut self, mut attempt: impl FnMut(&mut TaskContext<'_>) -> Poll<T>) -> Waited<T> {
         let (timer, deadline) = (&mut self.timer, self.deadline);
         let mut armed = false;
         poll_fn(|cx| match attempt(cx) {
@@ -472,7 +339,7 @@ impl<'a> Course<'a> {
 
     /// Lays the connection down for others, or closes it: by a reset, which spares both sides the memory of it, unless told
     /// otherwise.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
         match (stream.filter(|_| !self.linger), self.spare) {
             (Some(stream), Some(v6)) => rt::net::reset(stream, v6),
@@ -503,11 +370,6 @@ impl<'a> Course<'a> {
     /// The comment that is told when the step fails.
     pub(super) fn comment_of<'c>(&'c self, own: Option<&'c str>) -> Option<&'c str> {
         own.or(self.comment)
-    }
-
-    /// The number of the step under way.
-    pub(super) fn step(&self) -> usize {
-        self.step
     }
 
     /// Sets when the part that begins now has failed.
@@ -565,30 +427,5 @@ impl<'a> Course<'a> {
                 incomplete: Cell::new(false),
             })
         })
-    }
-}
-
-fn inet_port(address: &ServerAddress) -> Option<u16> {
-    match address {
-        ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
-        _ => None,
-    }
-}
-
-/// An address that no client changes.
-fn address_of(address: &ServerAddress) -> Option<Address> {
-    Some(match address {
-        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
-        ServerAddress::Unix(path) => Address::Unix(path.clone()),
-        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
-    })
-}
-
-/// A server that is wherever the client is has no address of its own: this machine's is asked.
-fn loopback(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
-        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -
     if !course.check.is_tcp {
         return reason.to_owned();
     }
-    if course.step() == 0 {
+    if course.step == 0 {
         return format!("{reason} at initial connection step of tcp-check");
     }
     let port = match connect.port {
@@ -59,7 +59,7 @@ pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -
     };
     let comment = course.comment_of(connect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!("{reason} at step {} of tcp-check (connect{port}){comment}", course.step())
+    format!("{reason} at step {} of tcp-check (connect{port}){comment}", course.step)
 }
 
 /// Where something is waited for.
@@ -77,7 +77,7 @@ pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
     };
     let comment = course.comment_of(expect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!(" at step {} of tcp-check ({what}){comment}", course.step())
+    format!(" at step {} of tcp-check ({what}){comment}", course.step)
 }
 
 /// Where something is sent.
@@ -86,7 +86,7 @@ pub(super) fn at_send(course: &Course<'_>, comment: Option<&str>) -> String {
         return String::new();
     }
     let comment = course.comment_of(comment).map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!(" at step {} of tcp-check (send){comment}", course.step())
+    format!(" at step {} of tcp-check (send){comment}", course.step)
 }
 
 /// What came is not what was waited for.
@@ -100,12 +100,12 @@ pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
         Wanted::Format(Content::Hex(_)) => "(log-format binary)".to_owned(),
         _ => "(log-format string)".to_owned(),
     };
-    with_comment(course, expect, format!("TCPCHK {verb} {what} at step {}", course.step()))
+    with_comment(course, expect, format!("TCPCHK {verb} {what} at step {}", course.step))
 }
 
 /// Nothing came at all.
 pub(super) fn nothing(course: &Course<'_>, expect: &Expect) -> String {
-    with_comment(course, expect, format!("TCPCHK got an empty response at step {}", course.step()))
+    with_comment(course, expect, format!("TCPCHK got an empty response at step {}", course.step))
 }
 
 /// With the comment behind it.
@@ -118,7 +118,7 @@ pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -
 
 /// What a format makes no bytes for: digits that are none.
 pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome {
-    let text = format!("tcp-check send : failed to build log-format string at step {}", course.step());
+    let text = format!("tcp-check send : failed to build log-format string at step {}", course.step);
     let info = match course.comment_of(comment) {
         Some(comment) => format!("{text} comment: '{comment}'"),
         None => text,

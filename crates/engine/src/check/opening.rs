@@ -1,0 +1,210 @@
+//! Opens the connections of a check (configuration manual, "tcp-check connect", "addr", "port"): where they lead, how they
+//! begin, and how it is told that they do not. Must never send what a step sends, nor wait for an answer.
+
+use std::future::Future as _;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
+use policy::check::{CheckStatus, Connect, Port, Step};
+use policy::program::{ServerAddress, ServerPort};
+use policy::sample::Value;
+use rt::net::{Address, ConnectOptions, Stream};
+
+use super::outcome::Outcome;
+use super::run::{Course, Waited};
+use super::words;
+use crate::stream::handshake::Greeting;
+
+/// The step that opens a connection, which is to be told if that fails.
+pub(super) struct Unproven<'a> {
+    connect: &'a Connect,
+    comment: Option<&'a str>,
+    step: usize,
+}
+
+/// How a connection is opened.
+struct Way {
+    destination: Address,
+    /// The SOCKS4 proxy in between.
+    proxy: Option<Address>,
+    /// It begins with a PROXY header.
+    header: bool,
+    /// What is sent first tells whether it was established.
+    is_proved_by_sending: bool,
+    options: ConnectOptions,
+}
+
+impl Way {
+    /// What is connected to.
+    fn target(&self) -> &Address {
+        self.proxy.as_ref().unwrap_or(&self.destination)
+    }
+}
+
+impl<'a> Course<'a> {
+    /// Opens a connection in place of the one that is there.
+    pub(super) async fn connect(&mut self, connect: &'a Connect) -> Result<(), Outcome> {
+        self.close();
+        self.linger = connect.linger;
+        self.fulfilled = None;
+        if self.take_idle(connect) {
+            self.restart_timeout();
+            return Ok(());
+        }
+        let way = self.way(connect)?;
+        let mut connecting = match Stream::connect(way.target(), &way.options) {
+            Ok(connecting) => connecting,
+            Err(error) => return Err(self.failed(connect, &words::of_refusal(&error))),
+        };
+        self.spare = way.target().inet().filter(|_| way.options.is_plain()).map(|address| address.is_ipv6());
+        if way.is_proved_by_sending {
+            self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
+            self.stream = connecting.into_stream().ok();
+            // The others that are due connect first: what is sent at once wakes the server, which then has something to do
+            // until all is sent, and need not be woken for each.
+            rt::yield_now().await;
+            return Ok(());
+        }
+        self.stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
+            Waited::Done(Ok(stream)) => Some(stream),
+            Waited::Done(Err(error)) => return Err(self.failed(connect, &words::of_system(&error))),
+            Waited::Expired => return Err(self.not_in_time(connect)),
+        };
+        self.greet(connect, &way).await?;
+        self.restart_timeout();
+        Ok(())
+    }
+
+    /// How the connection of a step is opened.
+    fn way(&self, connect: &Connect) -> Result<Way, Outcome> {
+        let Some(destination) = self.destination(connect) else {
+            return Err(self.failed(connect, "no address to connect to"));
+        };
+        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
+        let Some(route) = route else { return Err(self.failed(connect, "no way to the server")) };
+        let through = connect.via_socks4 || (connect.default && self.own.via_socks4);
+        let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
+        let header = connect.send_proxy || (connect.default && self.own.send_proxy);
+        let next = self.next_step();
+        let speaks_first = !matches!(next, Some(Step::Expect(_)));
+        let target = proxy.as_ref().unwrap_or(&destination);
+        let is_brief = !self.is_shared();
+        let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
+        // Where the connection is established at once, what is sent first finds out whether it was.
+        let is_proved_by_sending =
+            is_near && proxy.is_none() && !header && matches!(next, Some(Step::Send(_) | Step::Request(_)));
+        let options = ConnectOptions {
+            is_brief,
+            looks_at_once: is_near && !is_proved_by_sending,
+            delay_acknowledgement: route.options.delay_acknowledgement || header || speaks_first,
+            ..route.options.clone()
+        };
+        Ok(Way { destination, proxy, header, is_proved_by_sending, options })
+    }
+
+    /// Asks a SOCKS4 proxy for the rest of the way, and sends the PROXY header, where there is either.
+    async fn greet(&mut self, connect: &Connect, way: &Way) -> Result<(), Outcome> {
+        let through = way.proxy.is_some();
+        // It is made of the connection's addresses.
+        let bytes = if way.header { self.header() } else { Vec::new() };
+        let Some(mut stream) = self.stream.take_if(|_| through || way.header) else { return Ok(()) };
+        let mut greeting = Greeting::through(&way.destination, through, false);
+        let greeted = self.within(|cx| greeting.poll(cx, &mut stream, &bytes)).await;
+        self.stream = Some(stream);
+        match greeted {
+            Waited::Done(Ok(())) => Ok(()),
+            Waited::Done(Err(_)) => Err(self.failed(connect, "the connection broke in its beginning")),
+            Waited::Expired => Err(self.not_in_time(connect)),
+        }
+    }
+
+    fn failed(&self, connect: &Connect, reason: &str) -> Outcome {
+        Outcome::new(CheckStatus::L4Connection, words::at_connect(self, connect, reason))
+    }
+
+    fn not_in_time(&self, connect: &Connect) -> Outcome {
+        Outcome::new(CheckStatus::L4Timeout, words::at_connect(self, connect, ""))
+    }
+
+    /// The next step that does anything to the connection. Where nothing is waited for before this side has sent something,
+    /// or is done, the kernel need not acknowledge the handshake by a packet of its own.
+    fn next_step(&self) -> Option<&'a Step> {
+        let rest = self.check.steps.get(self.step..).unwrap_or_default();
+        rest.iter().find(|step| !matches!(step, Step::Comment(_) | Step::Variable(_)))
+    }
+
+    /// Where the connection of a step leads. `None`: the server has no address yet, or none that a check can ask.
+    fn destination(&self, connect: &Connect) -> Option<Address> {
+        let current = self.worker.shared.outgoing.address(self.server);
+        let orders = self.worker.shared.probing.check(self.server.serial);
+        let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
+        let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
+        let written = match &connect.port {
+            Some(Port::Fixed(port)) => Some(*port),
+            Some(Port::Evaluated(expression)) => self.lend(&[], |context| match expression.evaluate(context) {
+                Some(Value::Int(port)) => u16::try_from(port).ok(),
+                other => std::str::from_utf8(context.as_text(other?)?).ok()?.parse().ok(),
+            }),
+            None => None,
+        };
+        let port = written.or(orders.port).or(self.own.port);
+        match (base, connect.address) {
+            (_, Some(ip)) => {
+                let of_server = inet_port(&current);
+                Some(Address::Inet(SocketAddr::new(ip, port.or(of_server)?)))
+            }
+            (ServerAddress::Inet { ip, .. }, None) => {
+                let ip = if ip.is_unspecified() { loopback(*ip) } else { *ip };
+                let port = port.or_else(|| inet_port(base).filter(|port| *port > 0)).or_else(|| inet_port(&current))?;
+                Some(Address::Inet(SocketAddr::new(ip, port)))
+            }
+            (other, None) => address_of(other),
+        }
+    }
+
+    /// Whether a connection was not opened, by what the first write to it came to.
+    pub(super) fn judge_opening(
+        &mut self,
+        opening: &Unproven<'a>,
+        waited: &Waited<io::Result<usize>>,
+    ) -> Option<Outcome> {
+        let broke_later = |kind| matches!(kind, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
+        let reason = match waited {
+            Waited::Done(Ok(_)) => return None,
+            Waited::Done(Err(error)) if broke_later(error.kind()) => return None,
+            Waited::Done(Err(error)) => Some(words::of_system(error)),
+            Waited::Expired => None,
+        };
+        (self.comment, self.step) = (opening.comment, opening.step);
+        Some(match reason {
+            Some(reason) => self.failed(opening.connect, &reason),
+            None => self.not_in_time(opening.connect),
+        })
+    }
+}
+
+fn inet_port(address: &ServerAddress) -> Option<u16> {
+    match address {
+        ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
+        _ => None,
+    }
+}
+
+/// An address that no client changes.
+fn address_of(address: &ServerAddress) -> Option<Address> {
+    Some(match address {
+        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
+        ServerAddress::Unix(path) => Address::Unix(path.clone()),
+        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
+        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
+    })
+}
+
+/// A server that is wherever the client is has no address of its own: this machine's is asked.
+fn loopback(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    }
+}
