@@ -28,7 +28,6 @@ use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, warm_up};
 use crate::worker::{Shared, Worker};
 pub use external::Programs;
-use run::Course;
 pub use targets::{Orders, Targets};
 
 /// Starts the checks of the servers that are this worker's to check. The first ones of all servers of the process are spread
@@ -91,8 +90,8 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
         if state.begin_check(server.index, Checker::Health) {
             let report = match script(&proxy, server).and_then(|script| script.program.as_deref()) {
                 Some(program) => Box::pin(external::check(&worker, (&proxy, server), program, bound)).await,
-                None => match Course::new(&worker, &proxy, server, bound) {
-                    Some(course) => course.run().await,
+                None => match run::check(&worker, &proxy, server, bound) {
+                    Some(check) => check.await,
                     None => return,
                 },
             };

@@ -4,6 +4,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -91,9 +92,20 @@ pub(super) enum Waited<T> {
     Expired,
 }
 
+/// A check that begins now; `interval` bounds it where `timeout check` does not. `None`: the server is not checked. What a
+/// check needs while it runs is several times what its server needs between two of them, and few run at a time: it has a
+/// place of its own, and leaves it to the next one.
+pub(super) fn check<'a>(
+    worker: &'a Worker,
+    proxy: &'a Proxy,
+    server: &'a Server,
+    interval: Duration,
+) -> Option<Pin<Box<impl Future<Output = Report>>>> {
+    Some(Box::pin(Course::new(worker, proxy, server, interval)?.run()))
+}
+
 impl<'a> Course<'a> {
-    /// A check that begins now. `interval` bounds it where `timeout check` does not.
-    pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
+    fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
         let own = server.check.as_ref()?;
         let check = super::script(proxy, server)?;
         let begun = rt::now();
@@ -130,7 +142,7 @@ impl<'a> Course<'a> {
     }
 
     /// Runs it to its end.
-    pub(super) async fn run(mut self) -> Report {
+    async fn run(mut self) -> Report {
         let mut done = self.steps().await;
         if done.as_ref().is_err_and(|outcome| self.begins_again(outcome)) {
             (self.comment, self.step) = (None, 0);
