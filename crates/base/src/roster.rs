@@ -1,5 +1,6 @@
 //! A list that grows at its end while others read it, and whose entries never move: a place that was given out stays
-//! good. Entries can be struck off; what is struck off is skipped, not freed. Must never give a place to anything else.
+//! good. Entries can be struck off; what is struck off is skipped, not freed, and may be restored. Must never give a place
+//! to anything else.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
@@ -128,6 +129,20 @@ impl<T> Roster<T> {
             self.struck.fetch_add(1, Ordering::AcqRel);
         }
         newly
+    }
+
+    /// Takes back that an entry is struck off. False: there is none, or it is not.
+    pub fn restore(&self, index: usize) -> bool {
+        let restored = self.mark(index).is_some_and(|mark| mark.swap(false, Ordering::AcqRel));
+        if restored {
+            self.struck.fetch_sub(1, Ordering::AcqRel);
+        }
+        restored
+    }
+
+    /// The entries that are struck off, in order.
+    pub fn struck(&self) -> impl Iterator<Item = &T> {
+        (0..self.places()).filter(|index| !self.is_present(*index)).filter_map(|index| self.get(index))
     }
 
     /// Whether there is an entry at a place that is not struck off.
@@ -304,6 +319,19 @@ mod tests {
         let copy = list.clone();
         assert_eq!(copy, list);
         assert_eq!((copy.len(), copy.places(), &*copy[99]), (98, 100, "99"));
+    }
+
+    #[test]
+    fn what_was_struck_off_comes_back_where_it_was() {
+        let list: Roster<usize> = Roster::new([0]);
+        for number in 1..20 {
+            assert_eq!(list.push(|place| place), Ok(number));
+        }
+        assert!([0, 7, 18].into_iter().all(|place| list.strike(place)));
+        assert!(list.struck().eq(&[0, 7, 18]));
+        assert!(list.restore(7) && !list.restore(7) && !list.restore(8) && !list.restore(20));
+        assert!(list.struck().eq(&[0, 18]));
+        assert_eq!((list.len(), list.places(), list.is_present(7)), (18, 20, true));
     }
 
     #[test]

@@ -47,6 +47,13 @@ impl Targets {
         self.change(&self.agents, serial, change);
     }
 
+    /// Nothing was ever ordered for a server.
+    pub fn forget(&self, serial: usize) {
+        for orders in [&self.checks, &self.agents] {
+            orders.lock().unwrap_or_else(PoisonError::into_inner).remove(&serial);
+        }
+    }
+
     fn of(&self, orders: &Mutex<BTreeMap<usize, Orders>>, serial: usize) -> Orders {
         if !self.is_set.load(Ordering::Acquire) {
             return Orders::default();

@@ -9,6 +9,7 @@ mod messages;
 mod world;
 
 mod accepting;
+mod arrivals;
 mod bodies;
 mod chaos;
 mod check_pool;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::environment::Environment;
+use config::spec::Spec;
 use config::{InputFile, LoadOptions};
 use engine::listener::Listening;
 use engine::service::former::Former;
@@ -137,16 +138,17 @@ impl Worlds {
     pub fn run<F: Future<Output = ()> + 'static>(self, script: impl Fn(World) -> F) {
         let seeds = asked("SIMULATED_SEED").map_or(more(self.seeds.clone()), |seed| seed..seed + 1);
         let workers = asked("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
-        let program = Arc::new(self.program());
+        let (program, written) = self.program();
+        let program = Arc::new(program);
         for &workers in &workers {
             for seed in seeds.clone() {
                 let _told = Told { seed, workers };
-                self.run_one(&program, seed, workers, &script);
+                self.run_one((&program, &written), seed, workers, &script);
             }
         }
     }
 
-    fn program(&self) -> Program {
+    fn program(&self) -> (Program, Spec) {
         let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: self.text.clone().into_bytes() };
         let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
         let mut found = loaded.diagnostics.clone();
@@ -166,12 +168,12 @@ impl Worlds {
         if let Some(change) = self.change {
             change(&mut program);
         }
-        program
+        (program, loaded.spec)
     }
 
     fn run_one<F: Future<Output = ()> + 'static>(
         &self,
-        program: &Arc<Program>,
+        (program, written): (&Arc<Program>, &Spec),
         seed: u64,
         workers: usize,
         script: impl Fn(World) -> F,
@@ -189,6 +191,7 @@ impl Worlds {
             assert!(problems.is_empty());
             let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
             shared.host.tell = self.tell;
+            shared.know_specification(written.clone());
             let shared = Arc::new(shared);
             (shared, (open(program), open_runtime(program), open_peers(program)))
         });

@@ -5,7 +5,7 @@ use super::{Compiler, ReadFile, Resolver, http};
 use crate::balance;
 use crate::key::Keys;
 use crate::pattern::Registry;
-use crate::program::{Program, Proxy, Server, ServerPlace, Tracking, Userlist};
+use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPlace, ServerPort, Tracking, Userlist};
 use crate::variable::Known;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
@@ -84,6 +84,22 @@ pub fn add_server(
             Server { serial, disabled: false, unchecked_level, tracking, ..server }
         })
         .ok_or_else(|| "The server cannot be made.".to_owned())
+}
+
+/// The removed servers of a backend whose place and number a server that is made ready may have instead of those that come
+/// next: they differ in nothing but what can be another one while a server serves, its name and its address.
+pub fn predecessors<'a>(backend: &'a Backend, fresh: &'a Server) -> impl Iterator<Item = &'a Server> {
+    let is_plain = |server: &Server| {
+        let address =
+            matches!(server.address, ServerAddress::Inet { ip, port: ServerPort::Exact(_) } if !ip.is_unspecified());
+        address && server.resolving.is_none() && server.log.is_none() && server.tracking.leader.is_none()
+    };
+    backend.servers.struck().filter(move |old| {
+        old.id == fresh.id && is_plain(old) && is_plain(fresh) && {
+            let (name, address, written) = (old.name.clone(), old.address.clone(), old.written.clone());
+            **old == Server { index: old.index, serial: old.serial, name, address, written, ..fresh.clone() }
+        }
+    })
 }
 
 /// Makes a backend ready that is added: the last proxy of `spec`, which starts from the `defaults` section at that place.

@@ -29,7 +29,7 @@ mod tracking;
 mod userlist;
 mod variables;
 
-pub use added::{add_backend, add_server, guid_owner, refuses_servers};
+pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_servers};
 pub use limits::Limits;
 use names::SpecNames;
 

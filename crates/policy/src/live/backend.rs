@@ -335,8 +335,23 @@ impl ProxyState {
     }
 
     /// Removes a server if that is possible. Nothing is sent there any more, whoever asks for it.
-    pub fn remove_server(&self, server: usize) -> Removal {
-        self.backend.lock().remove(server)
+    pub fn remove_server(&self, server: usize, now: Moment) -> Removal {
+        self.backend.lock().remove(server, now)
+    }
+
+    /// When a server was removed; `None`: it was not.
+    pub fn removed(&self, server: usize) -> Option<Moment> {
+        self.backend.lock().removed(server)
+    }
+
+    /// Gives the place of a server that was removed to another one, which begins in maintenance. False: none was. Whoever
+    /// calls this knows that nobody speaks of the one before any more.
+    pub fn replace_server(&self, server: &Server, now: Moment) -> bool {
+        let replaced = self.backend.lock().replace(server, now);
+        if replaced && let Some(symptoms) = self.symptoms.get(server.index) {
+            symptoms.store(0, Ordering::Relaxed);
+        }
+        replaced
     }
 
     /// A server has answered, or failed to. Of use where [`heeds_answers`](crate::program::Backend::heeds_answers) says so.

@@ -52,8 +52,8 @@ pub(super) struct ServerState {
     pub(super) limit: u32,
     /// Takes part in the balance now.
     pub(super) candidate: bool,
-    /// The runtime API has removed it: nothing brings it back.
-    pub(super) removed: bool,
+    /// When the runtime API removed it: nothing brings it back, but another one may take its place.
+    pub(super) removed: Option<Moment>,
     /// It fails too often (`eject-outliers`).
     pub(super) ejected: bool,
     /// The level of health that it was taken over with, or that an order has brought it to, until something changes; 0
@@ -89,7 +89,7 @@ impl ServerState {
             limit: server.maxconn.unwrap_or(u32::MAX),
             backup: server.backup,
             candidate: false,
-            removed: false,
+            removed: None,
             ejected: false,
             former_level: 0,
         }
@@ -117,7 +117,7 @@ impl ServerState {
 
     /// Whether it gets nothing whatever its checks and its administrator say.
     fn is_out(&self) -> bool {
-        self.removed || self.ejected
+        self.removed.is_some() || self.ejected
     }
 
     /// Does what checks, agents or orders want, unless another one of them objects.

@@ -150,9 +150,9 @@ impl Servers {
     /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
     fn designated(&self, request: &PickContext) -> Option<usize> {
         let is_enabled = |server: &usize| {
-            self.servers
-                .get(*server)
-                .is_some_and(|server| (request.forced && server.resolved && !server.removed) || server.is_usable())
+            self.servers.get(*server).is_some_and(|server| {
+                (request.forced && server.resolved && server.removed.is_none()) || server.is_usable()
+            })
         };
         request.server.filter(is_enabled).or(self.backup)
     }

@@ -1,8 +1,8 @@
-//! Servers that come and go while requests flow. Must never give a place to another server, and never remove one that has
-//! something to do.
+//! Servers that come and go while requests flow. Must never give a place to another server unless told that nobody knows the
+//! one before, and never remove one that has something to do.
 
 use super::Servers;
-use crate::balance::Loads;
+use crate::balance::{Load, Loads};
 use crate::live::ramp::Ramps;
 use crate::live::server::ServerState;
 use crate::live::{Admin, Removal};
@@ -18,6 +18,18 @@ pub(super) fn enter(server: &program::Server, index: usize, loads: &mut Loads, r
     }
 }
 
+/// A server that is added: in maintenance, and its checks wait until somebody enables them.
+fn arrival(server: &program::Server, now: Moment) -> ServerState {
+    let mut state = ServerState::new(server);
+    state.forced = Admin::Maintenance;
+    for health in state.health.iter_mut().chain(&mut state.agent) {
+        health.enable(false);
+    }
+    state.changed = Some(now);
+    state.former_level = server.unchecked_level;
+    state
+}
+
 impl Servers {
     /// Another server, in maintenance. False: its place is not the next one.
     pub(in crate::live) fn add(&mut self, server: &program::Server, now: Moment) -> bool {
@@ -27,15 +39,29 @@ impl Servers {
         }
         self.loads.grow(index + 1);
         enter(server, index, &mut self.loads, &mut self.ramps);
-        let mut state = ServerState::new(server);
-        state.forced = Admin::Maintenance;
-        // Its checks wait until somebody enables them.
-        for health in state.health.iter_mut().chain(&mut state.agent) {
-            health.enable(false);
+        self.servers.push(arrival(server, now));
+        self.set_limits();
+        self.rebuild();
+        true
+    }
+
+    /// Since when the place of a removed server is empty.
+    pub(in crate::live) fn removed(&self, server: usize) -> Option<Moment> {
+        self.servers.get(server)?.removed
+    }
+
+    /// Another server, in maintenance, at the place of one that was removed. False: none was.
+    pub(in crate::live) fn replace(&mut self, server: &program::Server, now: Moment) -> bool {
+        let index = server.index;
+        if self.removed(index).is_none() || self.loads[index].served > 0 {
+            return false;
         }
-        state.changed = Some(now);
-        state.former_level = server.unchecked_level;
-        self.servers.push(state);
+        self.servers[index] = arrival(server, now);
+        self.loads[index] = Load::IDLE;
+        enter(server, index, &mut self.loads, &mut self.ramps);
+        if let Some(outliers) = &mut self.outliers {
+            outliers.forget(index);
+        }
         self.set_limits();
         self.rebuild();
         true
@@ -45,7 +71,7 @@ impl Servers {
     pub(in crate::live) fn removal(&self, server: usize) -> Removal {
         match self.servers.get(server) {
             None => Removal::Unknown,
-            Some(state) if state.removed => Removal::Unknown,
+            Some(state) if state.removed.is_some() => Removal::Unknown,
             Some(state) if state.admin() != Admin::Maintenance => Removal::InService,
             Some(state) if self.loads[server].served > 0 || state.queue.length > 0 => Removal::Busy,
             Some(_) => Removal::Possible,
@@ -53,11 +79,11 @@ impl Servers {
     }
 
     /// Removes a server if that is possible.
-    pub(in crate::live) fn remove(&mut self, server: usize) -> Removal {
+    pub(in crate::live) fn remove(&mut self, server: usize, now: Moment) -> Removal {
         let removal = self.removal(server);
         if removal == Removal::Possible {
             let state = &mut self.servers[server];
-            (state.removed, state.health, state.agent) = (true, None, None);
+            (state.removed, state.health, state.agent) = (Some(now), None, None);
             state.watcher = None;
             self.ramps.remove(server);
             self.set_limits();

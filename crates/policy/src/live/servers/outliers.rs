@@ -63,6 +63,13 @@ impl Outliers {
         Self { written, records: Vec::new(), began: Moment::ZERO }
     }
 
+    /// Nothing is known of a server.
+    pub(super) fn forget(&mut self, server: usize) {
+        if let Some(record) = self.records.get_mut(server) {
+            *record = Record::default();
+        }
+    }
+
     /// Goes on to the half of the window that it is now.
     fn roll(&mut self, now: Moment) {
         let half = Duration::from_millis(self.written.window) / 2;
@@ -136,7 +143,7 @@ impl Outliers {
 impl Servers {
     /// A server has answered, or failed to: what follows for the balance, and whether it is ejected.
     pub(in crate::live) fn heed(&mut self, server: usize, seen: Seen, now: Moment) -> (Option<Ejection>, Vec<Waker>) {
-        if self.servers.get(server).is_none_or(|state| state.removed) {
+        if self.servers.get(server).is_none_or(|state| state.removed.is_some()) {
             return (None, Vec::new());
         }
         if let Some(wait) = seen.wait() {

@@ -45,6 +45,20 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
                     assert!(!state.add_server(&server, now), "a place is given once");
                     known.push(Known::Out);
                 }
+                1 if dice.below(2) == 0 => {
+                    let server = dice.below(known.len());
+                    let other = another(server, 1 + dice.below(4) as u32, 1 + dice.below(3) as u32);
+                    let is_gone = known[server] == Known::Removed;
+                    assert_eq!(state.replace_server(&other, now), is_gone, "{balance:?} {seed} {step}");
+                    if is_gone {
+                        known[server] = Known::Out;
+                        let status = state.status(server).unwrap();
+                        assert_eq!(
+                            (status.weight, status.load.limit),
+                            (other.weight, other.maxconn.unwrap_or(u32::MAX))
+                        );
+                    }
+                }
                 1 | 2 => {
                     let server = dice.below(known.len());
                     let busy = held.iter().any(|slot| slot.server() == server);
@@ -54,7 +68,7 @@ fn no_slot_is_lost_and_nothing_goes_where_it_must_not_while_servers_come_and_go(
                         Known::Out if busy => Removal::Busy,
                         Known::Out => Removal::Possible,
                     };
-                    assert_eq!(state.remove_server(server), expected, "{balance:?} {seed} {step}");
+                    assert_eq!(state.remove_server(server, now), expected, "{balance:?} {seed} {step}");
                     if expected == Removal::Possible {
                         known[server] = Known::Removed;
                     }
@@ -122,7 +136,7 @@ fn weights_hold_for_who_is_there() {
         };
         assert_eq!(shares(&state), [100, 200, 500], "{balance:?}");
         state.set_admin(1, Admin::Maintenance, Moment::ZERO);
-        assert_eq!(state.remove_server(1), Removal::Possible);
+        assert_eq!(state.remove_server(1, Moment::ZERO), Removal::Possible);
         let [first, gone, last] = shares(&state);
         assert!(gone == 0 && first.abs_diff(133) <= 2 && last.abs_diff(667) <= 2, "{balance:?} {first} {last}");
     }
@@ -133,6 +147,6 @@ fn who_is_bound_to_a_server_that_was_removed_is_not_sent_there_even_by_force() {
     let state = farm(BalanceSpec::RoundRobin, &[Plan(1, 0, 0), Plan(1, 0, 0)]);
     state.set_admin(0, Admin::Maintenance, Moment::ZERO);
     assert_eq!(slot(state.assign(&PickContext { forced: true, ..bound(0) })).server(), 0);
-    assert_eq!(state.remove_server(0), Removal::Possible);
+    assert_eq!(state.remove_server(0, Moment::ZERO), Removal::Possible);
     assert_eq!(slot(state.assign(&PickContext { forced: true, ..bound(0) })).server(), 1);
 }

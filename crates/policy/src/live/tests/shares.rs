@@ -64,7 +64,7 @@ impl Farm {
             4 if count < 12 => return self.add(),
             5 if !known.removed && !known.ready => {
                 known.removed = true;
-                assert_eq!(self.state.remove_server(server), Removal::Possible);
+                assert_eq!(self.state.remove_server(server, Moment::ZERO), Removal::Possible);
                 format!("{server} removed")
             }
             _ => String::new(),

@@ -1,15 +1,21 @@
 //! `add server` (management manual, section 9.3). Must never send anything there: a server that is added begins in
 //! maintenance.
 
+use std::rc::Rc;
+use std::time::Duration;
+
 use config::keyword::{added_server_keywords, read_added_server};
 use config::spec::{ServerSpec, Spec};
 use policy::compile;
 use policy::live::CookieChange;
-use policy::program::{Proxy, ServerPlace};
+use policy::program::{Backend, Proxy, Server, ServerPlace};
 
 use super::super::super::Call;
 use crate::stream::persistence::change_cookies;
 use crate::worker::{Shared, Worker, idle_limits};
+
+/// How long a removed server's place stays empty at least.
+const REST: Duration = Duration::from_secs(60);
 
 /// What is said where no place is left.
 const FULL: &str = "Too many servers were added to this process: reload it.";
@@ -52,11 +58,14 @@ fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String>
     Ok(())
 }
 
-/// Makes room for a server wherever one is counted or kept, and lets the balance know of it last.
+/// Lets a server begin, at the place of one that is gone or at a new one.
 fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), read: ServerSpec) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // What is wrong is found with any number.
     let mut server = compile::add_server((written, &shared.program), proxy.index, read, 0)?;
+    if take_over(shared, (proxy, backend), &server) {
+        return Ok(());
+    }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
     if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &shared.program.global) {
         return Err(FULL.to_owned());
@@ -67,9 +76,47 @@ fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), read: ServerSpec) -
     if let Some(leader) = server.tracking.leader {
         follow(shared, leader, (proxy.index, place))?;
     }
+    begin(shared, proxy, server);
+    Ok(())
+}
+
+fn begin(shared: &Shared, proxy: &Proxy, server: &Server) {
     change_cookies(shared, proxy, CookieChange::Servers);
     crate::check::add(shared, proxy.index, server);
-    Ok(())
+}
+
+/// A server is never freed, since nobody counts who looks at it; what differs from one that was removed long ago in its
+/// name and its address alone becomes that one instead, with its place and its number. False: there is no such one.
+fn take_over(shared: &Shared, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
+    let (now, state) = (rt::now(), &shared.live.proxies[proxy.index]);
+    let has_rested =
+        |old: &&Server| state.removed(old.index).is_some_and(|since| now.saturating_since(since) >= rest(old));
+    let Some(server) = compile::predecessors(backend, fresh).find(has_rested) else { return false };
+    if server.name.change(&fresh.name).is_err() {
+        return false;
+    }
+    shared.outgoing.set_address(server, fresh.address.clone());
+    shared.pool.forget(server.serial);
+    shared.probing.forget(server.serial);
+    let serial = server.serial;
+    for worker in 0..shared.workers() {
+        let clear = move |worker: &Rc<Worker>| worker.tallies().clear_server(serial);
+        rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(clear)));
+    }
+    if !state.replace_server(server, now) {
+        return false;
+    }
+    backend.servers.restore(server.index);
+    begin(shared, proxy, server);
+    true
+}
+
+/// How long a removed server's place stays empty: until the last line about it is written, and the tasks that checked it
+/// have noticed.
+fn rest(server: &Server) -> Duration {
+    let paces = server.check.iter().flat_map(|check| [check.pace.steady, check.pace.fast, check.pace.down]);
+    let longest = paces.chain(server.agent.iter().map(|agent| agent.interval)).max().unwrap_or_default();
+    REST.saturating_add(longest.saturating_mul(4))
 }
 
 /// It shares the state of another one from now on.

@@ -51,7 +51,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
     };
     // Somebody may have come between: the lock of the backend decides.
-    if shared.live.proxies[proxy].remove_server(server) != Removal::Possible {
+    if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
         return call.refuse(IN_USE);
     }
     strike(&shared.program, proxy, server);

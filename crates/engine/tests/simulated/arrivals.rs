@@ -1,0 +1,135 @@
+//! Servers that the runtime API adds and removes again and again, on the virtual clock.
+
+use policy::live::Checker;
+use testkit::{Peer, PeerOptions, Service, sleep};
+
+use crate::messages::*;
+use crate::world::*;
+
+const API: &str = "10.0.0.2:9001";
+/// How long a place rests, in milliseconds.
+const REST: u64 = 60_000;
+
+async fn order(typed: &str, answer: &str) {
+    let mut peer = Peer::connect(API).await;
+    peer.send(format!("{typed}\n")).await;
+    peer.half_close();
+    assert_eq!(String::from_utf8(peer.receive_rest().await).unwrap(), format!("{answer}\n"), "{typed}");
+}
+
+/// A farm that has no server at first. What is added stays in its program, so that each run has one of its own.
+fn empty(seed: u64, workers: usize) -> Worlds {
+    let worlds = listen("http-reuse always\nbalance roundrobin\ntimeout check 1s").seeds(seed..seed + 1);
+    let workers: &'static [usize] = if workers == 1 { &[1] } else { &[2] };
+    worlds.workers(workers).global("stats socket 10.0.0.2:9001 level admin")
+}
+
+async fn fetch(service: &mut Service) {
+    let mut client = Peer::connect_with(WEIR, PeerOptions::default()).await;
+    client.send(GET).await;
+    let mut server = service.accept().await;
+    server.expect(GET_AT_SERVER).await;
+    server.send(OK).await;
+    client.expect(OK_AT_CLIENT).await;
+}
+
+async fn add(name: &str, rest: &str) {
+    order(&format!("add server l/{name} {rest}"), "New server registered.\n").await;
+}
+
+async fn remove(name: &str) {
+    order(&format!("disable server l/{name}"), "").await;
+    order(&format!("del server l/{name}"), "Server deleted.\n").await;
+}
+
+/// Places that servers ever had, and those of them that are there.
+fn places(world: &World) -> (usize, usize) {
+    let servers = &world.shared().program.proxies[0].backend.as_ref().unwrap().servers;
+    (servers.places(), servers.len())
+}
+
+#[test]
+fn a_place_that_has_rested_serves_again() {
+    for (seed, workers) in [(0, 1), (1, 2)] {
+        empty(seed, workers).run(|world| async move {
+            let mut services = [Service::at(S1), Service::at(S2)];
+            for round in 0..20 {
+                let (name, service) = (format!("n{round}"), round % 2);
+                add(&name, &format!("{} maxconn 10", [S1, S2][service])).await;
+                order(&format!("set server l/{name} weight 7"), "").await;
+                order(&format!("enable server l/{name}"), "").await;
+                fetch(&mut services[service]).await;
+                let table = "show servers conn l";
+                let mut peer = Peer::connect(API).await;
+                peer.send(format!("{table}\n")).await;
+                peer.half_close();
+                let told = String::from_utf8(peer.receive_rest().await).unwrap();
+                assert!(told.contains(&format!("l/{name} 2/1 ")), "{told}");
+                let shared = world.shared();
+                let server = &shared.program.proxies[0].backend.as_ref().unwrap().servers[0];
+                let sessions =
+                    shared.counters.of(|worker| &worker.servers[server.serial]).count(|tally| &tally.sessions);
+                assert_eq!((&*server.name, sessions), (&*name, 1), "what the one before did is forgotten");
+                remove(&name).await;
+                sleep(REST).await;
+            }
+            assert_eq!(places(&world), (1, 0));
+        });
+    }
+}
+
+#[test]
+fn a_place_rests_and_another_kind_of_server_gets_one_of_its_own() {
+    empty(0, 1).run(|world| async move {
+        let rows = [
+            // Milliseconds before it comes, what it is, places from then on.
+            (0, S1, 1),
+            (REST - 1_000, S1, 2),
+            (REST, "10.0.1.1:80 weight 9", 3),
+            (REST, "10.0.1.3:80 weight 9", 3),
+            (REST, S2, 3),
+            (REST, "10.0.1.1:80 cookie c", 4),
+        ];
+        for (step, (pause, rest, expected)) in rows.into_iter().enumerate() {
+            sleep(pause).await;
+            add(&format!("n{step}"), rest).await;
+            assert_eq!(places(&world), (expected, 1), "{rest}");
+            remove(&format!("n{step}")).await;
+        }
+    });
+}
+
+#[test]
+fn what_checked_the_one_before_never_checks_the_next_one() {
+    const EVERY: u64 = 30_000;
+    empty(0, 1).run(|world| async move {
+        let mut service = Service::at(S1);
+        add("a", &format!("{S1} check inter 30s")).await;
+        order("enable health l/a", "").await;
+        order("enable server l/a", "").await;
+        service.accept().await.expect_end().await;
+        remove("a").await;
+        // The task that checked it may sleep still.
+        sleep(REST).await;
+        add("x", &format!("{S1} check inter 30s")).await;
+        assert_eq!(places(&world), (2, 1));
+        order("del server l/x", "Server deleted.\n").await;
+        sleep(4 * EVERY).await;
+        add("b", &format!("{S1} check inter 30s")).await;
+        assert_eq!(places(&world), (2, 1));
+        order("enable health l/b", "").await;
+        order("enable server l/b", "").await;
+        service.accept().await.expect_end().await;
+        let begun = rt::now();
+        for _ in 0..5 {
+            service.accept().await.expect_end().await;
+        }
+        let took = rt::now().saturating_since(begun).as_millis() as u64;
+        assert!((5 * EVERY - 500..5 * EVERY + 500).contains(&took), "one check an interval: {took}");
+        let health = world.shared().live.proxies[0].health(0, Checker::Health);
+        assert!(health.is_some_and(|health| health.is_up()));
+        remove("b").await;
+        // What checks it notices.
+        sleep(2 * EVERY).await;
+    });
+}
