@@ -15,7 +15,7 @@ use policy::check::Symptom;
 use policy::expression::Expression;
 use policy::live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::log_format::Endpoint;
-use policy::program::{Backend, Proxy, Redispatch, Server};
+use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use policy::sample::{ConnectionError, LinkFacts, Type, cast};
 use rt::net::{Address, Hangup, Stream};
@@ -171,7 +171,8 @@ impl Request<'_> {
                     return Ok(Target { slot, link });
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
-                Attempt::Refused => (Cause::Server, true),
+                // As HAProxy: where a UNIX socket refuses, that is known at once, and so are all retries.
+                Attempt::Refused => (Cause::Server, !self.is_on_this_machine(server)),
                 Attempt::Unable => (Cause::Server, false),
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
@@ -432,6 +433,12 @@ impl Request<'_> {
             **early = rt::buffer();
         }
         !early.is_empty() || matches!(self.client.try_read(early), Ok(Some(1..)))
+    }
+
+    /// Whether the server is behind a UNIX socket.
+    fn is_on_this_machine(&self, server: &Server) -> bool {
+        let address = self.session.worker.shared.outgoing.address(server);
+        matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_))
     }
 
     /// The pause before the same server is tried again.

@@ -105,7 +105,12 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
                 return None;
             }
             Ok(Way::Carried) => Outcome::default(),
-            Err(outcome) => outcome,
+            Err(outcome) => {
+                if matches!(outcome.phase, Phase::Queue | Phase::Connect) {
+                    take_in(client);
+                }
+                outcome
+            }
         };
         {
             let facts = &mut *facts.borrow_mut();
@@ -114,6 +119,16 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
         }
         Some(facts)
     }
+}
+
+/// Reads what a client has sent that no server gets: its connection would end in a reset of bytes that nobody has read,
+/// and not in order.
+fn take_in(client: &mut Client) {
+    let Client { stream, input, .. } = client;
+    if input.capacity() == 0 {
+        *input = rt::buffer();
+    }
+    let _ = stream.try_read(input);
 }
 
 /// Begins the stream of a session in TCP mode.
