@@ -103,7 +103,7 @@ pub fn default_table(arguments: &mut Arguments, checking: &Checking<'_>, at: usi
     Ok(())
 }
 
-/// Reads the entry of a sample; `missing` where there is none. `None`: the sample is no key, or what is read is not
+/// Reads the entry of a sample; `missing` where there is none, or where the sample can be no key. `None`: what is read is not
 /// stored.
 pub fn look_up<'a, T>(
     context: &Context<'a>,
@@ -113,12 +113,12 @@ pub fn look_up<'a, T>(
     read: impl FnOnce(&EntryView<'_>, &Table) -> Option<T>,
 ) -> Option<T> {
     let table = context.live?.tables.get(table)?;
-    let key = TableKey::of_sample(table.plan.key, context, value)?;
+    let Some(key) = TableKey::of_sample(table.plan.key, context, value) else { return Some(missing) };
     table.find(&key, context.now, |entry| read(&entry, table)).unwrap_or(Some(missing))
 }
 
-/// Changes the entry of a sample, which is made where there is none. `None`: the sample is no key, there is no room, or
-/// what is changed is not stored.
+/// Changes the entry of a sample, which is made where there is none; 0 where the sample can be no key. `None`: there is no
+/// room, or what is changed is not stored.
 pub fn change<'a>(
     context: &Context<'a>,
     value: Value<'a>,
@@ -126,6 +126,6 @@ pub fn change<'a>(
     with: impl FnOnce(&mut EntryMut<'_>, &Table) -> Option<u64>,
 ) -> Option<u64> {
     let table = context.live?.tables.get(table)?;
-    let key = TableKey::of_sample(table.plan.key, context, value)?;
+    let Some(key) = TableKey::of_sample(table.plan.key, context, value) else { return Some(0) };
     table.upsert(&key, context.now, |entry| with(entry, table))?
 }

@@ -30,7 +30,7 @@ mod transaction;
 mod transport;
 mod trial;
 mod waiting;
-mod written;
+pub(crate) mod written;
 
 pub(crate) use constant::to_variable;
 pub(crate) use fields::{comma, each_value};

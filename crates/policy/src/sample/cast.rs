@@ -2,6 +2,7 @@
 //! cannot be cast makes the sample fail.
 
 use super::{Context, Type, Value};
+use crate::fetch::written::ipv4;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -106,11 +107,10 @@ fn to_bin<'a>(context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
 fn to_addr<'a>(context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     match value {
         Value::Ipv4(_) | Value::Ipv6(_) => Some(value),
-        Value::Str(text) => {
-            let text = std::str::from_utf8(text).ok()?;
-            let v4 = text.parse::<Ipv4Addr>().map(Value::Ipv4);
-            v4.or_else(|_| text.parse::<Ipv6Addr>().map(Value::Ipv6)).ok()
-        }
+        Value::Str(text) => match leading_ipv4(text) {
+            Some(address) => Some(Value::Ipv4(address)),
+            None => std::str::from_utf8(text).ok()?.parse().map(Value::Ipv6).ok(),
+        },
         other => to_ipv4(context, other),
     }
 }
@@ -120,9 +120,16 @@ fn to_ipv4<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
         Value::Ipv4(address) => address,
         Value::Ipv6(address) => embedded_ipv4(address)?,
         Value::Int(number) => Ipv4Addr::from(number as u32),
-        Value::Str(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
+        Value::Str(text) => leading_ipv4(text)?,
         Value::Bool(_) | Value::Bin(_) | Value::Method(_) => return None,
     }))
+}
+
+/// The IPv4 address that a text begins with, as HAProxy reads it: with a port or anything else behind it, unless the dots
+/// go on.
+fn leading_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let (address, rest) = ipv4(text)?;
+    (!rest.starts_with(b".")).then_some(address)
 }
 
 fn to_ipv6<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
@@ -135,13 +142,13 @@ fn to_ipv6<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     }))
 }
 
-/// The IPv4 address in `::ffff:a.b.c.d`, `::a.b.c.d` and `2002:aabb:ccdd::` (section 7.1.6).
+/// The IPv4 address in `::ffff:a.b.c.d`, `::a.b.c.d` and `2002:aabb:ccdd::` (section 7.1.6), the latter whatever follows.
 pub fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match segments {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => Some(join(high, low)),
-        [0x2002, high, low, 0, 0, 0, 0, 0] => Some(join(high, low)),
+        [0x2002, high, low, ..] => Some(join(high, low)),
         _ => None,
     }
 }
