@@ -375,7 +375,7 @@ fn what_is_wrong_is_told() {
                 "str(a),field",
                 "!invalid arg 1 in converter 'field' : expected type 'integer' at position 1, but got nothing",
             ),
-            ("str(a", "!fetch method 'str' : missing closing ')'"),
+            ("str(a", "!fetch method 'str' : expected ')'"),
             ("always_true(1)", "!fetch method 'always_true' : expected ')' before '1)'"),
             ("int(x)", "!fetch method 'int' : failed to parse 'x' as type 'integer' at position 1"),
             ("str(a),nothing", "!unknown converter 'nothing'"),

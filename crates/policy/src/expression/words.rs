@@ -56,14 +56,12 @@ fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<S
         match (letter, quote) {
             ('\'' | '"', None) => quote = Some(letter),
             (letter, Some(open)) if letter == open => quote = None,
-            ('\\', None | Some('"')) => match letters.next() {
-                Some((_, next)) => {
-                    if !is_escapable(next, quote) {
-                        found[last].push('\\');
-                    }
-                    found[last].push(next);
+            ('\\', None | Some('"')) => match letters.peek().and_then(|(_, next)| escaped(*next)) {
+                Some(meant) => {
+                    found[last].push(meant);
+                    letters.next();
                 }
-                None => return Err(("missing closing ')'".to_owned(), start + offset)),
+                None => found[last].push('\\'),
             },
             (',', None) if found.len() == MOST_ARGUMENTS => {
                 return Err(("too many arguments".to_owned(), start + offset));
@@ -81,15 +79,17 @@ fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<S
             (other, _) => found[last].push(other),
         }
     }
-    let message = if quote.is_some() { "unterminated quote" } else { "missing closing ')'" };
-    Err((message.to_owned(), text.len()))
+    Err(("expected ')'".to_owned(), text.len()))
 }
 
-/// What a backslash takes the meaning from; before anything else it stands for itself.
-fn is_escapable(letter: char, quote: Option<char>) -> bool {
-    match quote {
-        None => matches!(letter, '\\' | '\'' | '"' | '(' | ')' | ',' | ' '),
-        Some(_) => matches!(letter, '\\' | '"' | '$'),
+/// What a letter behind a backslash means. `None`: nothing else than both letters do (manual, section 2.2).
+fn escaped(letter: char) -> Option<char> {
+    match letter {
+        '\\' | '\'' | '"' | ' ' => Some(letter),
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        _ => None,
     }
 }
 
@@ -107,7 +107,11 @@ mod tests {
             ("a(b,,c)", "a", Some(&["b", "", "c"]), 7),
             ("a('b,c)')", "a", Some(&["b,c)"]), 9),
             ("a(\"b\\\",\")", "a", Some(&["b\","]), 9),
-            ("a(b\\,c\\d)", "a", Some(&["b,c\\d"]), 9),
+            ("a(b\\,c\\d)", "a", Some(&["b\\", "c\\d"]), 9),
+            ("a(\\(b\\))", "a", Some(&["\\(b\\"]), 7),
+            ("a(b\\ \\'\\\"\\\\)", "a", Some(&["b '\"\\"]), 12),
+            ("a(b\\n\\r\\t\\q\\$)", "a", Some(&["b\n\r\t\\q\\$"]), 14),
+            ("a(\"b\\n\\ \\$\")", "a", Some(&["b\n \\$"]), 12),
             ("regsub(^/a/(.*),x)", "regsub", Some(&["^/a/(.*"]), 15),
         ];
         for (text, name, arguments, end) in rows {
