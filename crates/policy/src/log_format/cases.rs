@@ -321,12 +321,25 @@ fn broken_formats_are_refused_in_haproxys_words() {
         (
             "<% ci>",
             2,
-            "unexpected alias name near ' ' at position 2. Maybe you want to write a single '%', use the syntax '%%'",
+            "unexpected alias name near ' ' at position 2 line : '<% ci>'. Maybe you want to write a single '%', use the \
+             syntax '%%'",
         ),
-        ("%(n-a.b)ci", 5, "invalid character in custom name near '.' at position 5"),
-        ("%(n", 3, "truncated custom name at position 3"),
-        ("%(n:foo)ci", 4, "unexpected output type 'foo' at position 4. Supported types are: str, sint, bool, raw"),
-        ("%[src]", 1, "sample expressions are not supported yet by Weir, at position 1"),
+        (
+            "%(n)5",
+            4,
+            "unexpected alias name near '5' at position 4 line : '%(n)5'. Maybe you want to write a single '%', use the \
+             syntax '%%'",
+        ),
+        ("%(n)", 4, "truncated line after '%'"),
+        ("%(n){+Q}", 8, "parse argument modifier without alias name near '%{+Q}'"),
+        ("%(n-a.b)ci", 5, "invalid character in custom name near '.' at position 5 line : '%(n-a.b)ci'"),
+        ("%(n", 3, "invalid character in custom name near '"),
+        (
+            "%(n:foo)ci",
+            4,
+            "unexpected output type 'foo' at position 4 line : '%(n:foo)ci'. Supported types are: str, sint, bool, raw",
+        ),
+        ("%[src]", 1, "sample expressions are not supported yet by Weir, at position 1 line : '%[src]'"),
     ] {
         let error = LogFormat::compile(format).map(|_| ()).unwrap_err();
         assert_eq!((error.to_string().as_str(), error.at), (wanted, at), "{format}");

@@ -41,6 +41,8 @@ pub struct FormatError {
     pub kind: FormatErrorKind,
     /// Where it is wrong: bytes from the start of the text.
     pub at: usize,
+    /// The whole text.
+    pub line: String,
 }
 
 /// What is wrong with a format.
@@ -60,9 +62,9 @@ pub enum FormatErrorKind {
     BadType(String),
     /// `%[…]` where no expression may stand.
     Expression,
-    /// `%[…]` without its end; what was read of it.
-    Unclosed(String),
-    /// `%[…]` with an expression that is wrong; its text up to the closing bracket, and what is wrong.
+    /// `%[…]` without its end; what was read of it, and what stands there instead, unless the text ends.
+    Unclosed(String, Option<char>),
+    /// `%[…]` with an expression that is wrong; the text from there on, and what is wrong.
     BadExpression(String, String, Option<String>),
     /// `%[…]` with a fetch that is of no use there.
     Misplaced(String),
@@ -85,7 +87,7 @@ impl FormatError {
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at;
+        let at = format_args!("at position {} line : '{}'", self.at, self.line);
         match &self.kind {
             FormatErrorKind::Truncated(item) => write!(f, "truncated line after '{item}'"),
             FormatErrorKind::UnknownAlias(name) => write!(
@@ -95,22 +97,25 @@ impl fmt::Display for FormatError {
             FormatErrorKind::NoAlias(flags) => write!(f, "parse argument modifier without alias name near '{flags}'"),
             FormatErrorKind::NotAnItem(found) => write!(
                 f,
-                "unexpected alias name near '{found}' at position {at}. Maybe you want to write a single '%', use the \
+                "unexpected alias name near '{found}' {at}. Maybe you want to write a single '%', use the \
                  syntax '%%'"
             ),
             FormatErrorKind::BadName(Some(found)) => {
-                write!(f, "invalid character in custom name near '{found}' at position {at}")
+                write!(f, "invalid character in custom name near '{found}' {at}")
             }
-            FormatErrorKind::BadName(None) => write!(f, "truncated custom name at position {at}"),
+            FormatErrorKind::BadName(None) => f.write_str("invalid character in custom name near '"),
             FormatErrorKind::BadType(name) => {
-                write!(f, "unexpected output type '{name}' at position {at}. Supported types are: str, sint, bool, raw")
+                write!(f, "unexpected output type '{name}' {at}. Supported types are: str, sint, bool, raw")
             }
             FormatErrorKind::Expression => {
-                write!(f, "sample expressions are not supported yet by Weir, at position {at}")
+                write!(f, "sample expressions are not supported yet by Weir, {at}")
             }
-            FormatErrorKind::Unclosed(text) => write!(f, "missing ']' after '{text}'"),
+            FormatErrorKind::Unclosed(text, None) => write!(f, "missing ']' after '{text}'"),
+            FormatErrorKind::Unclosed(text, Some(found)) => {
+                write!(f, "expected ']' after '{text}', but found '{found}'")
+            }
             FormatErrorKind::BadExpression(text, why, _) => {
-                write!(f, "failed to parse sample expression <{text}]> : {why}")
+                write!(f, "failed to parse sample expression <{text}> : {why}")
             }
             FormatErrorKind::Misplaced(why) => f.write_str(why),
         }
@@ -195,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 
     fn error<T>(&self, kind: FormatErrorKind) -> Result<T, FormatError> {
-        Err(FormatError { kind, at: self.at })
+        Err(FormatError { kind, at: self.at, line: self.text.to_owned() })
     }
 
     /// What the next bytes are as long as `belongs` says so.
@@ -208,24 +213,23 @@ impl<'a> Reader<'a> {
 
     /// Reads from a "%" on.
     fn item(&mut self) -> Result<(), FormatError> {
-        let start = self.at;
         self.at += 1;
+        if self.peek() == Some('%') {
+            self.push('%');
+            return Ok(());
+        }
+        let (custom, cast) = if self.peek() == Some('(') { self.custom_name()? } else { Default::default() };
         match self.peek() {
             None => return self.error(FormatErrorKind::Truncated("%".to_owned())),
-            Some('%') => {
-                self.push('%');
-                return Ok(());
-            }
             Some(digit @ ('0'..='9' | ' ')) => return self.error(FormatErrorKind::NotAnItem(digit)),
-            Some('(' | '{' | '[' | 'a'..='z' | 'A'..='Z') => {}
+            Some('{' | '[' | 'a'..='z' | 'A'..='Z') => {}
             // A percent sign before anything else is dropped without a word.
             Some(_) => return Ok(()),
         }
-        let (name, cast) = if self.peek() == Some('(') { self.custom_name()? } else { Default::default() };
-        let mut flags = self.global;
+        let (mut flags, mut arguments) = (self.global, "");
         if self.peek() == Some('{') {
             self.at += 1;
-            let arguments = self.take_while(|letter| letter != '}');
+            arguments = self.take_while(|letter| letter != '}');
             if self.peek().is_none() {
                 return self.error(FormatErrorKind::Truncated(arguments.to_owned()));
             }
@@ -233,12 +237,11 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         if self.peek() == Some('[') {
-            return self.expression(Style { flags: self.own(flags), name, cast });
+            return self.expression(Style { flags: self.own(flags), name: custom, cast });
         }
-        let custom = name;
         let name = self.take_while(|letter| letter.is_ascii_alphanumeric());
-        if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
-            return self.error(FormatErrorKind::NoAlias(self.text[start..self.at].to_owned()));
+        if name.is_empty() {
+            return self.error(FormatErrorKind::NoAlias(format!("%{{{arguments}}}")));
         }
         self.end_literal();
         if name == "o" {
@@ -249,7 +252,7 @@ impl<'a> Reader<'a> {
             Some(alias) => self.items.push(Item::Alias(alias, Style { flags: self.own(flags), name: custom, cast })),
             None => {
                 let kind = FormatErrorKind::UnknownAlias(name.to_owned());
-                return Err(FormatError { kind, at: self.at - name.len() });
+                return Err(FormatError { kind, at: self.at - name.len(), line: self.text.to_owned() });
             }
         }
         Ok(())
@@ -262,13 +265,13 @@ impl<'a> Reader<'a> {
         let (expression, length) = match Expression::parse(text, place, names) {
             Ok(found) => found,
             Err(error) => {
-                let shown = text[..text.find(']').unwrap_or(text.len())].to_owned();
-                return self.error(FormatErrorKind::BadExpression(shown, error.message, error.hint));
+                return self.error(FormatErrorKind::BadExpression(text.to_owned(), error.message, error.hint));
             }
         };
         let end = length + text[length..].len() - text[length..].trim_start_matches(' ').len();
         if !text[end..].starts_with(']') {
-            return self.error(FormatErrorKind::Unclosed(text[..length].to_owned()));
+            let found = text[length..].chars().next();
+            return self.error(FormatErrorKind::Unclosed(text[..length].to_owned(), found));
         }
         let fits_other = other.is_some_and(|other| expression.fetch().refusal(other).is_none());
         if let Some(why) = expression.fetch().refusal(place).filter(|_| !fits_other) {
