@@ -38,6 +38,14 @@ impl Ending<'_> {
     }
 }
 
+impl Ending<'static> {
+    /// The client is forgotten (`silent-drop`).
+    pub fn silent(hops: Option<u8>) -> Self {
+        let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Silent(hops));
+        Self { outcome, status: 0, text: None, manner, denied: true, failed: false, challenged: false }
+    }
+}
+
 /// How an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
@@ -77,7 +85,7 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
             with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, Manner::Late))
         }
         Final::Reject | Final::Close => answered(Cause::Proxy, 0, None, Manner::Never),
-        Final::SilentDrop(hops) => answered(Cause::Proxy, 0, None, Manner::Silent(*hops)),
+        Final::SilentDrop(hops) => Ending::silent(*hops),
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.facts.request);
             let status = if proxied { 407 } else { 401 };

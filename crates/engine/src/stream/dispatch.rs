@@ -20,6 +20,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
+use crate::stream::answer::Manner;
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
@@ -230,6 +231,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                     }
                 }
                 conclude::conclude(session, facts);
+                if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
+                    return Next::Close;
+                }
                 return leave(client, outcome, up.source_ended());
             }
         }

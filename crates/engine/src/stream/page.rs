@@ -20,6 +20,8 @@ pub struct Answer<'t> {
     pub bytes: Cow<'t, [u8]>,
     /// The connection may go on behind it.
     pub keep: bool,
+    /// The status that `http-after-response` rules have given it.
+    pub status: Option<u16>,
 }
 
 impl Answer<'_> {
@@ -51,7 +53,7 @@ pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: b
         true => compose_with(&reply.text, (&facts.request, bare), spelling, keep, |_| {}),
         false => answer,
     };
-    answer.unwrap_or(Answer { bytes: reply.text, keep: false })
+    answer.unwrap_or(Answer { bytes: reply.text, keep: false, status: None })
 }
 
 /// A text with a canonical head, which ends at `head`, with the connection line that a client with that `version` needs;
@@ -69,7 +71,7 @@ fn complete<'t>(
         (true, Version::Http11) => b"",
     };
     if line.is_empty() && !bare {
-        return Answer { bytes: text, keep };
+        return Answer { bytes: text, keep, status: None };
     }
     // The empty line stands behind that one.
     let (before, behind) = text[..if bare { head } else { text.len() }].split_at(head - 2);
@@ -78,7 +80,7 @@ fn complete<'t>(
     for part in [before, line, behind] {
         bytes.extend_from_slice(part);
     }
-    Answer { bytes: bytes.into(), keep }
+    Answer { bytes: bytes.into(), keep, status: None }
 }
 
 /// The page for a status: the backend's own, else the frontend's, else that of every proxy. The session is that of the
@@ -107,7 +109,7 @@ pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
 pub fn answer<'s>(session: &'s Session, view: View<'_>, status: u16, keep: bool) -> Answer<'s> {
     let Reply { text, .. } = of(session, view, status);
     let spelling = session.proxy().http.client_spelling.as_deref();
-    compose(&text, &view.facts.request, spelling, keep).unwrap_or(Answer { bytes: text, keep: false })
+    compose(&text, &view.facts.request, spelling, keep).unwrap_or(Answer { bytes: text, keep: false, status: None })
 }
 
 /// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.
@@ -148,7 +150,7 @@ fn compose_with(
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
-    let body = &page[consumed..];
+    let (body, before) = (&page[consumed..], head.status());
     edit(&mut head);
     let closes = head.connection.close || head.asks_to_close();
     let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose && !closes;
@@ -160,10 +162,10 @@ fn compose_with(
     let mut bytes = Vec::new();
     let edits = Edits { connection, framing: head.framing, version: head.version(), spelling, last: None };
     h1::encode_response(&head, &edits, &mut bytes).ok()?;
-    if !bare {
+    if !bare && !matches!(head.status(), 204 | 304) {
         bytes.extend_from_slice(body);
     }
-    Some(Answer { bytes: bytes.into(), keep })
+    Some(Answer { bytes: bytes.into(), keep, status: Some(head.status()).filter(|status| *status != before) })
 }
 
 #[cfg(test)]

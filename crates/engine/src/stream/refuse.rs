@@ -105,6 +105,9 @@ pub async fn answer(
     let sent = send_page(session, client, &answer.bytes, closes).await;
     {
         let facts = &mut *facts.borrow_mut();
+        if let Some(status) = answer.status.filter(|_| facts.status > 0) {
+            facts.status = i32::from(status);
+        }
         if sent && !is_of_client(facts) {
             facts.bytes_out += answer.bytes.len() as u64;
         }

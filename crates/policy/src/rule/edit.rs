@@ -156,11 +156,10 @@ impl Edit {
                     if index > 0 {
                         out.extend_from_slice(b",");
                     }
-                    let trimmed = part.trim_ascii_start();
-                    out.extend_from_slice(&part[..part.len() - trimmed.len()]);
-                    let core = trimmed.trim_ascii_end();
-                    replacement.replace(core, text, out);
-                    out.extend_from_slice(&trimmed[core.len()..]);
+                    // What is replaced takes the blanks around it with it.
+                    if !replacement.replace_match(part.trim_ascii(), text, out) {
+                        out.extend_from_slice(part);
+                    }
                 }
             })?,
             Self::SetMethod(_) => {
@@ -232,11 +231,19 @@ impl Replacement {
 
     /// Appends the value with the first match replaced; as it is when nothing matches.
     fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) {
-        let mut places = self.regex.places();
-        match self.regex.find_groups(&mut places, value, 0) {
-            Some(_) => expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes)),
-            None => out.extend_from_slice(value),
+        if !self.replace_match(value, text, out) {
+            out.extend_from_slice(value);
         }
+    }
+
+    /// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
+    fn replace_match(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> bool {
+        let mut places = self.regex.places();
+        let found = self.regex.find_groups(&mut places, value, 0).is_some();
+        if found {
+            expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes));
+        }
+        found
     }
 }
 
@@ -396,11 +403,10 @@ fn set_parts(head: &mut Head, path: Option<&[u8]>, query: Option<&[u8]>, room: u
     new.extend_from_slice(&target[..start]);
     new.extend_from_slice(path.unwrap_or(&target[start..end]));
     match query {
-        Some(b"") => {}
+        // A question mark that is there stays.
+        Some(b"") => new.extend_from_slice(&target[end..][..usize::from(end < target.len())]),
         Some(query) => {
-            if query.first() != Some(&b'?') {
-                new.push(b'?');
-            }
+            new.push(b'?');
             new.extend_from_slice(query);
         }
         None => new.extend_from_slice(&target[end..]),

@@ -14,7 +14,7 @@ use super::ruling::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 use policy::log_format::Origin;
 
-use crate::facts::{Cause, Facts, Outcome, Phase};
+use crate::facts::{Cause, Facts, Phase};
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
@@ -200,14 +200,16 @@ impl Exchange<'_> {
     }
 
     /// What the rules put in an answer's place, or that there is none.
-    fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
+    pub(super) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
             // What the system does not let happen quietly happens all the same.
             let _ = self.client.stream.forget(hops);
+            let facts = &mut *self.facts.borrow_mut();
+            facts.status = facts.server_status.map_or(facts.status, i32::from);
         }
-        let (cause, status) = (ending.outcome.cause, ending.status);
+        let (outcome, status) = (ending.outcome, ending.status);
         self.ending = Some(ending);
-        End::Failed { outcome: Outcome::new(cause, Phase::Headers), status, page: status > 0 }
+        End::Failed { outcome, status, page: status > 0 }
     }
 
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.
@@ -225,8 +227,9 @@ impl Exchange<'_> {
         facts.status = i32::from(status);
         let framing = if tunnel { Framing::None } else { facts.response.framing };
         let modern = facts.request.version() == Version::Http11;
-        // A rule has made another request of one for a head alone: the body is not for the client.
-        let bare = framing.has_body() && facts.wants_head_alone();
+        // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
+        // the server sends is not for the client.
+        let bare = framing.has_body() && (facts.wants_head_alone() || matches!(status, 204 | 304));
         let chunked = framing == Framing::Chunked && modern && !bare;
         let delimited = match framing {
             Framing::UntilClose => false,
@@ -252,7 +255,10 @@ impl Exchange<'_> {
             (false, false) if version == Version::Http10 => ConnectionLine::Nothing,
             (false, false) => ConnectionLine::Close,
         };
-        let sent = if framing == Framing::Chunked && !modern { Framing::UntilClose } else { framing };
+        let sent = match framing {
+            Framing::Chunked if !modern || status == 204 => Framing::UntilClose,
+            other => other,
+        };
         let http = &self.session.proxy().http;
         let edits = Edits { connection, framing: sent, version, spelling: http.client_spelling.as_deref(), last: None };
         let interim = self.down.head_mut().len();

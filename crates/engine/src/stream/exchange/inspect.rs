@@ -9,6 +9,7 @@ use policy::sample::Bytes;
 
 use super::{End, Exchange, failed};
 use crate::facts::{Cause, Outcome, Phase};
+use crate::stream::answer::Ending;
 use crate::stream::evaluate::View;
 use crate::stream::rules::{Content, Progress, run_content};
 
@@ -76,11 +77,7 @@ impl Exchange<'_> {
         let phase = match ending {
             // What the server said does not count: it is as if it had said nothing.
             Final::Close => return failed(Cause::Server, Phase::Headers, 502),
-            Final::SilentDrop(hops) => {
-                // What the system does not let happen quietly happens all the same.
-                let _ = self.client.stream.forget(*hops);
-                Phase::Request
-            }
+            Final::SilentDrop(hops) => return Err(self.replace_answer(Box::new(Ending::silent(*hops)))),
             _ => Phase::Data,
         };
         self.facts.borrow_mut().denied = true;
