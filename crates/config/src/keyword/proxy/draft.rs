@@ -152,6 +152,10 @@ impl ProxyDraft {
         draft.spec.error_answers.iter_mut().for_each(|answer| answer.line.inherited = true);
         draft.spec.check.inherit();
         draft.inherited = self.spec.timeouts;
+        if draft.spec.kind == ProxyKind::Backend {
+            // It is for those that face clients: the backend itself may be the one that it names.
+            draft.spec.default_backend = None;
+        }
         draft
     }
 
