@@ -6,6 +6,9 @@ use super::command::{Command, Desk, Mode, Served};
 /// Commands that are named to whoever typed an unknown one, those of the protocol aside.
 const SUGGESTIONS: usize = 5;
 
+/// Letters that a word may be off to be taken for a mistake in typing.
+const TYPO: usize = 2;
+
 /// What ends each list.
 const ALWAYS: [&str; 3] = ["help", "prompt", "quit"];
 
@@ -49,8 +52,8 @@ fn is_shown<S>(row: &Command<S>, conversation: &Conversation) -> bool {
     allowed && !row.usage.is_empty()
 }
 
-/// The rows whose first words are those that were typed, as far as any row agrees with them; of these the ones whose
-/// next word is most like the typed one.
+/// The rows whose first words are those that were typed, as far as any row agrees with them; of these the ones that are
+/// most like the rest of what was typed.
 fn nearest<'a, S>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Command<S>> {
     for (at, word) in words.iter().enumerate() {
         let agrees = |row: &&Command<S>| row.words().nth(at) == Some(word.as_str());
@@ -58,19 +61,37 @@ fn nearest<'a, S>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Co
             rows.retain(agrees);
             continue;
         }
-        let candidates = rows.iter().filter_map(|row| row.words().nth(at));
-        let mut distances: Vec<usize> = candidates.map(|name| distance(word, name)).collect();
-        distances.sort_unstable();
-        let Some(&limit) = distances.get(SUGGESTIONS.min(distances.len()).wrapping_sub(1)) else { break };
-        let mut left = SUGGESTIONS;
-        rows.retain(|row| {
-            let near = row.words().nth(at).is_some_and(|name| distance(word, name) <= limit) && left > 0;
-            left -= usize::from(near);
-            near
-        });
+        let names: Vec<Vec<&str>> = rows.iter().map(|row| row.words().skip(at).collect()).collect();
+        let chosen = choose(&names, &words[at..]);
+        rows = chosen.into_iter().map(|index| rows[index]).collect();
         break;
     }
     rows
+}
+
+/// Which of the names, at most [`SUGGESTIONS`] of them and in their order: those that hold what was typed, or nearly so;
+/// else whatever is nearest. Of several that are as near the shorter ones win.
+fn choose(names: &[Vec<&str>], typed: &[String]) -> Vec<usize> {
+    let mut found: Vec<(usize, usize, usize)> = names
+        .iter()
+        .enumerate()
+        .filter(|(_, words)| !words.is_empty())
+        .map(|(index, words)| (strangeness(typed, words), words.iter().map(|word| word.len() + 1).sum(), index))
+        .collect();
+    found.sort_unstable();
+    let best = found.first().map_or(0, |(strangeness, _, _)| *strangeness);
+    found.retain(|(strangeness, _, _)| best > TYPO || *strangeness == best);
+    found.truncate(SUGGESTIONS);
+    let mut chosen: Vec<usize> = found.into_iter().map(|(_, _, index)| index).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+/// How far what was typed is from a name, wherever in it each word belongs, or with the spaces left out.
+fn strangeness(typed: &[String], name: &[&str]) -> usize {
+    let nearest = |word: &String| name.iter().map(|known| distance(word, known)).min().unwrap_or(0);
+    let words = typed.iter().map(nearest).sum();
+    distance(&typed.concat(), &name.concat()).min(words)
 }
 
 /// Letters to insert, to remove or to change. Words are cut where no command's name goes on.
@@ -92,7 +113,37 @@ fn distance(typed: &str, name: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::{choose, distance};
+
+    #[test]
+    fn commands_are_found_by_any_of_their_words() {
+        let names = [
+            "add map",
+            "clear map",
+            "commit map",
+            "del map",
+            "get map",
+            "get weight",
+            "set map",
+            "set weight",
+            "show map",
+            "show servers state",
+            "show stat",
+            "show table",
+        ];
+        let names: Vec<Vec<&str>> = names.iter().map(|name| name.split(' ').collect()).collect();
+        for (typed, expected) in [
+            ("map", "add map,del map,get map,set map,show map"),
+            ("shwo stat", "show stat"),
+            ("showstat", "show stat"),
+            ("weigth", "get weight,set weight"),
+            ("servers state", "show servers state"),
+        ] {
+            let typed: Vec<String> = typed.split(' ').map(str::to_owned).collect();
+            let found: Vec<String> = choose(&names, &typed).into_iter().map(|index| names[index].join(" ")).collect();
+            assert_eq!(found.join(","), expected, "{typed:?}");
+        }
+    }
 
     #[test]
     fn distances_count_letters() {

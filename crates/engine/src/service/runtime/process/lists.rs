@@ -4,7 +4,7 @@
 use config::spec::RuntimeLevel;
 use config::text::{from_bytes, to_bytes};
 use policy::live::{Change, ChangeError, ListState, Which};
-use policy::pattern::{Content, List, Lookup};
+use policy::pattern::{Content, List, ListName, Lookup};
 use policy::sample::{Context, Value};
 
 use super::super::call::Severity;
@@ -69,7 +69,7 @@ fn find<'a>(worker: &'a Worker, name: &str, kind: Kind) -> Option<Named<'a>> {
             let id = id.parse::<i64>().ok()? as u32;
             lists.all.iter().position(|list| list.id == id)?
         }
-        None => lists.find(name)?,
+        None => lists.find(ListName::parse(name).reference())?,
     };
     let list = lists.all.get(at).filter(|list| kind.has(list))?;
     Some(Named { list, state: worker.shared.live.lists.get(at)? })
