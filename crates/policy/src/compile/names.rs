@@ -1,7 +1,7 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::{FindHost, ReadFile};
-use crate::condition::{Acl, Acls};
+use crate::condition::{Acl, Acls, predefined};
 use crate::expression::Names;
 use crate::key::Keys;
 use crate::pattern::{self, Registry};
@@ -223,7 +223,7 @@ impl Names for SpecNames<'_> {
 
     fn acl(&self, name: &str) -> Option<Arc<Acl>> {
         let reach = self.shared.acls.borrow();
-        let found = reach.visible(self.inherited.get()).find(name)?;
+        let Some(found) = reach.visible(self.inherited.get()).find(name) else { return predefined(name, self) };
         // An ACL that asks for others that ask for others has to end somewhere.
         (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
     }

@@ -354,6 +354,12 @@ struct Reader<'a> {
     doubts: &'a mut Vec<(usize, Doubt)>,
 }
 
+/// The predefined ACL of that name.
+pub fn predefined(name: &str, names: &dyn Names) -> Option<Arc<Acl>> {
+    let (name, words) = PREDEFINED.iter().find(|(known, _)| *known == name)?;
+    Some(Arc::new(Acl::new(Some(name), parse_acl(words, names).ok()?.test)))
+}
+
 impl Reader<'_> {
     fn acl(&mut self, name: &str) -> Result<Arc<Acl>, ConditionError> {
         let at = self.at;

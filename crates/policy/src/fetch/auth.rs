@@ -27,8 +27,8 @@ pub const TABLE: &[Fetch] = &[
         LIST,
         Type::Str,
         Places::REQUEST,
-        "The groups of the user whose name and password are those of the request.",
-        |context, arguments| user(context, arguments)?.groups.first().map(|group| Value::Str(group)),
+        "The name of the user whose name and password are those of the request; in ACLs the groups of that user.",
+        |context, arguments| user(context, arguments).and_then(|_| basic(context)).map(|(name, _)| Value::Str(name)),
     )
     .each(|context, arguments, visit| {
         user(context, arguments).is_some_and(|user| user.groups.iter().any(|group| visit(Value::Str(group))))

@@ -212,7 +212,9 @@ impl Parsing<'_> {
             span: Some(word.span),
             whole: false,
         })?;
+        // HAProxy says so about what becomes a part of a head.
         if self.proxy.mode == Mode::Http
+            && purpose == Purpose::Head
             && let Some(fetch) = format.expressions().map(Expression::fetch).find(|fetch| fetch.is_layer6())
         {
             self.warn(format!("L6 sample fetch <{}> ignored in HTTP log-format string.", fetch.name));
