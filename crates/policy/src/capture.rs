@@ -37,7 +37,8 @@ impl Kept {
         self.is_set = true;
     }
 
-    fn clear(&mut self) {
+    /// Forgets it and keeps the capacity.
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.is_set = false;
     }

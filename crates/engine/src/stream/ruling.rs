@@ -4,7 +4,7 @@ use conn::flow::{Flow, Trailers};
 use policy::program::Proxy;
 use policy::rule::Wait;
 
-use crate::facts::Facts;
+use crate::facts::{Cause, Facts};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::buffering::Missing;
@@ -127,6 +127,10 @@ fn note(facts: &mut Facts, ending: &Ending<'_>) -> bool {
     (facts.denied, facts.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
     facts.blamed = ending.challenged || ending.denied && answers;
+    if !answers || ending.outcome.cause == Cause::Local {
+        // HAProxy looks at cookies behind the rules, or where they refuse a request with an answer.
+        facts.captures.borrow_mut().cookie.clear();
+    }
     if ending.failed {
         facts.timings.request = None;
     }
