@@ -156,10 +156,11 @@ impl Edit {
                     if index > 0 {
                         out.extend_from_slice(b",");
                     }
-                    // What is replaced takes the blanks around it with it.
-                    if !replacement.replace_match(part.trim_ascii(), text, out) {
-                        out.extend_from_slice(part);
-                    }
+                    let trimmed = part.trim_ascii_start();
+                    out.extend_from_slice(&part[..part.len() - trimmed.len()]);
+                    let core = trimmed.trim_ascii_end();
+                    replacement.replace(core, text, out);
+                    out.extend_from_slice(&trimmed[core.len()..]);
                 }
             })?,
             Self::SetMethod(_) => {
@@ -231,19 +232,11 @@ impl Replacement {
 
     /// Appends the value with the first match replaced; as it is when nothing matches.
     fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) {
-        if !self.replace_match(value, text, out) {
-            out.extend_from_slice(value);
-        }
-    }
-
-    /// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
-    fn replace_match(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> bool {
         let mut places = self.regex.places();
-        let found = self.regex.find_groups(&mut places, value, 0).is_some();
-        if found {
-            expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes));
+        match self.regex.find_groups(&mut places, value, 0) {
+            Some(_) => expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes)),
+            None => out.extend_from_slice(value),
         }
-        found
     }
 }
 
