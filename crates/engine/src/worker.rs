@@ -12,7 +12,8 @@ use base::Roster;
 use base::moment::{Moment, WallTime};
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
-use config::spec::{MultiQueue, Spec};
+use config::diagnostic::Severity;
+use config::spec::{LogLevel, MultiQueue, Spec};
 use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, ProxyTallies, WorkerTallies};
 use policy::live::table::TableHandle;
@@ -336,6 +337,19 @@ impl Worker {
             arena: Cell::default(),
             text: Cell::default(),
         }
+    }
+
+    /// Says in a proxy's log, and on standard error, what became of the proxy or of one of its servers.
+    pub fn announce(&self, proxy: usize, level: LogLevel, text: &str) {
+        self.logger.message(Some(proxy), level, text);
+        self.shared.host.say(Severity::Warning, text);
+    }
+
+    /// Says that a proxy has stopped, and how many connections it has had on either side.
+    pub fn stopped(&self, proxy: &Proxy, front: u64, back: u64) {
+        let name = &proxy.name;
+        let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");
+        self.announce(proxy.index, LogLevel::Warning, &text);
     }
 
     /// The proxy with that index.

@@ -104,7 +104,7 @@ async fn leave_softly(shared: Arc<Shared>, quiet: bool) {
         rt::sleep(grace).await;
     }
     engine::stop(&shared);
-    report::stopped(&shared, &mut messages);
+    report::stopped(&shared);
     let mut drained = pin!(engine::drained());
     let mut patience = pin!(global.hard_stop_after.map(rt::sleep));
     let finished = poll_fn(|cx| {

@@ -27,6 +27,7 @@ mod serve;
 mod takeover;
 mod topology;
 mod version;
+mod voice;
 mod worker;
 
 use arguments::{Command, UsageError};

@@ -99,7 +99,7 @@ impl Messages {
     }
 
     fn say(&mut self, severity: Severity, text: &str) {
-        self.pass(severity, &format!("{}({}) : {text}\n", severity.tag(), std::process::id()));
+        self.pass(severity, &line(severity, text));
     }
 
     /// Counts a finished message and prints it. The first one that is a warning or worse is preceded by who speaks.
@@ -131,6 +131,12 @@ impl Messages {
             self.notice(&format!("path to executable is {}", path.display()));
         }
     }
+}
+
+/// A message as it is printed.
+#[must_use]
+pub fn line(severity: Severity, text: &str) -> String {
+    format!("{}({}) : {text}\n", severity.tag(), std::process::id())
 }
 
 #[cfg(test)]

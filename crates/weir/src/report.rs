@@ -23,14 +23,12 @@ fn log(proxy: usize, level: LogLevel, text: &str) {
 }
 
 /// Says that the proxies have stopped, on standard error and in their logs.
-pub fn stopped(shared: &Shared, messages: &mut Messages) {
+pub fn stopped(shared: &Shared) {
+    let Some(worker) = rt::local::<Worker>() else { return };
     let shut = |index| shared.frontends.opening(index) == Opening::Shut;
     for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled && !shut(proxy.index)) {
         let (front, back) = totals(shared, proxy.index);
-        messages.warning(&format!("Proxy {} stopped (cumulated conns: FE: {front}, BE: {back}).", proxy.name));
-        if let Some(worker) = rt::local::<Worker>() {
-            worker.logger.proxy_stopped(proxy.index, &proxy.name, front, back);
-        }
+        worker.stopped(proxy, front, back);
     }
 }
 

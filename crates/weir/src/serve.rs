@@ -5,6 +5,7 @@ use crate::life::Life;
 use crate::load::Refused;
 use crate::machine::Machine;
 use crate::messages::Messages;
+use crate::voice;
 use crate::worker::Master;
 use config::spec::Spec;
 use engine::listener::Listening;
@@ -126,6 +127,9 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     }
     if let Some(last_step) = last_step {
         last_step(starter.as_ref(), messages)?;
+    }
+    if !messages.quiet() {
+        voice::raise(&shared.host);
     }
     let runtime = Mutex::new(runtime);
     let relays = Mutex::new(shares(relays, workers));

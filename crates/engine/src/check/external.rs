@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use base::moment::Moment;
+use config::diagnostic::Severity;
 use config::spec::{LogLevel, Mode};
 use policy::check::{CheckStatus, External, Report};
 use policy::live::Checker;
@@ -97,6 +98,7 @@ pub(super) async fn check(
     if last.is_none_or(|health| (health.last().status, health.last().code) != (report.status, report.code)) {
         let text = format!("Failed to {failed}: {why}. Aborting.");
         worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+        worker.shared.host.say(Severity::Alert, &text);
     }
     report
 }

@@ -206,7 +206,11 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, repor
         return;
     };
     let which = if checker == Checker::Agent { "Agent" } else { "Health" };
-    let (now, of, word) = health.progress();
+    let (now, of, word) = match health.progress() {
+        // It is well, and gets nobody new.
+        (now, of, "UP") if status.weight == 0 => (now, of, "DRAIN"),
+        progress => progress,
+    };
     let (verb, level) = match report.status.verdict() {
         Some(Verdict::Passed) => ("succeeded", LogLevel::Notice),
         Some(Verdict::Conditional) => ("conditionally succeeded", LogLevel::Notice),
@@ -219,7 +223,7 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, repor
         server.name,
         reason(report)
     );
-    worker.logger.message(Some(proxy.index), level, &text);
+    worker.announce(proxy.index, level, &text);
     mail::alert(worker, proxy, LogLevel::Info, &text);
 }
 

@@ -109,7 +109,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
         set_address(worker, server, ServerAddress::Inet { ip, port });
         follow_address(&worker.shared, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
-        worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
+        worker.announce(at.proxy.index, LogLevel::Notice, &text);
     }
     regain(worker, at, server);
     !told.is_empty()
@@ -145,7 +145,7 @@ fn regain(worker: &Worker, at: &At, server: &Server) {
     let regain = |state: &ProxyState| state.set_resolved(server.index, true, rt::now());
     transitions::change(worker, &at.proxy, server, regain, Cause::Name(&host));
     let text = format!("Server {}/{} administratively READY thanks to valid DNS answer.", at.proxy.name, server.name);
-    worker.logger.message(Some(at.proxy.index), LogLevel::Notice, &text);
+    worker.announce(at.proxy.index, LogLevel::Notice, &text);
 }
 
 /// A server has no address any more.

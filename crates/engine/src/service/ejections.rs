@@ -49,7 +49,7 @@ fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Seen) {
     let Some(ejection) = state.heed(server, seen, rt::now()) else { return };
     if let Some(server) = proxy.server(server) {
         let text = sentence(proxy, server, &ejection, state.queued(None).0);
-        worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
+        worker.announce(proxy.index, LogLevel::Alert, &text);
     }
     rt::spawn(rt::Class::Normal, rt::NO_TAG, come_back(proxy.index, server, ejection));
 }
@@ -82,7 +82,7 @@ async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     let named = worker.proxy(proxy);
     if let Some(server) = named.server(server) {
         let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
-        worker.logger.message(Some(proxy), LogLevel::Notice, &text);
+        worker.announce(proxy, LogLevel::Notice, &text);
     }
     warm_up::watch(std::sync::Arc::clone(state));
 }

@@ -5,6 +5,8 @@ mod sentences;
 
 use std::sync::Arc;
 
+use config::diagnostic::Severity;
+use config::spec::LogLevel;
 use policy::check::{Operation, Report};
 use policy::live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server, ServerPlace};
@@ -155,14 +157,16 @@ fn settle_one(
     let name = full_name(proxy, server);
     for Sentence { level, text, mailed } in scene.sentences() {
         let text = format!("{name} {text}");
-        worker.logger.message(Some(proxy.index), level, &text);
+        worker.announce(proxy.index, level, &text);
         if mailed {
             mail::alert(worker, proxy, level, &text);
         }
     }
     if online.is_empty() && !before.is_empty() {
-        let text = format!("{} {} has no server available!", sentences::kind(proxy), proxy.name);
-        worker.logger.message(Some(proxy.index), config::spec::LogLevel::Emerg, &text);
+        let (kind, name) = (sentences::kind(proxy), &proxy.name);
+        let text = format!("{kind} {name} has no server available!");
+        worker.logger.message(Some(proxy.index), LogLevel::Emerg, &text);
+        worker.shared.host.say(Severity::Alert, &format!("{kind} '{name}' has no server available!"));
     }
     let Transition { before, after } = transition;
     let serves = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;

@@ -1,5 +1,6 @@
 //! Binding, signals and the daemon.
 
+use crate::crowd::command;
 use crate::support::{
     DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, pid, wait_for_close, wait_for_file, wait_until,
 };
@@ -177,4 +178,39 @@ fn the_foreground_wins_over_a_daemon_and_leaves_its_pidfile_alone() {
     let own = folder.path("own");
     let running = Running::weir(&["-db", "-p", own.to_str().expect("text"), "-f", &file]);
     assert_eq!(wait_for_file(&own), format!("{}\n", running.id()));
+}
+
+#[test]
+fn what_becomes_of_servers_and_frontends_is_said_on_standard_error() {
+    let folder = Folder::new();
+    let socket = format!("{}/api", folder.text());
+    let text = format!(
+        "global\n    stats socket {socket} level admin\n{DEFAULTS}    log stdout format raw daemon\nlisten l\n    bind 127.0.0.1:{}\n    \
+         server s 127.0.0.1:1 check inter 1h fall 1 rise 1\nbackend b\n    server s 127.0.0.1:1\n",
+        free_port(),
+    );
+    let file = folder.write("said.cfg", &text);
+    for (mode, times) in [("-db", 1), ("-q", 0)] {
+        let mut running = Running::weir(&[mode, "-f", &file]);
+        let pid = running.id().to_string();
+        running.wait_for_line(|line| line == "proxy l has no server available!\n");
+        for order in ["set server b/s state maint", "disable frontend l", "enable frontend l", "shutdown frontend l"] {
+            assert_eq!(command(&socket, &format!("{order}\n")).trim(), "", "{order}");
+        }
+        running.send(Signal::USR1);
+        let found = running.finish();
+        for sentence in [
+            "[WARNING]  (PID) : Server l/s is DOWN, reason: Layer4 connection problem, info: \"ECONNREFUSED returned by OS",
+            "[ALERT]    (PID) : proxy 'l' has no server available!\n",
+            "[WARNING]  (PID) : Server b/s is going DOWN for maintenance. 0 active and 0 backup servers left.",
+            "[ALERT]    (PID) : backend 'b' has no server available!\n",
+            "[WARNING]  (PID) : Paused proxy l.\n",
+            "[WARNING]  (PID) : Resumed proxy l.\n",
+            "[WARNING]  (PID) : Proxy l stopped (cumulated conns: FE: 0, BE: 0).\n",
+            "[WARNING]  (PID) : Proxy b stopped (cumulated conns: FE: 0, BE: 0).\n",
+        ] {
+            let sentence = sentence.replace("PID", &pid);
+            assert_eq!(found.stderr.matches(&sentence).count(), times, "{mode}: {sentence}\n{}", found.stderr);
+        }
+    }
 }

@@ -277,12 +277,6 @@ impl Logger {
         inner.relay(relay, &message, source);
     }
 
-    /// Says that a proxy has stopped, and how many connections it has had on either side.
-    pub fn proxy_stopped(&self, proxy: usize, name: &str, frontend: u64, backend: u64) {
-        let text = format!("Proxy {name} stopped (cumulated conns: FE: {frontend}, BE: {backend}).");
-        self.message(Some(proxy), LogLevel::Warning, &text);
-    }
-
     /// Sends what waits, before the end of the turn. False: the rest of a line still waits for room.
     pub fn flush(&self) -> bool {
         self.inner.flush()

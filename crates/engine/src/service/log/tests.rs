@@ -142,10 +142,10 @@ fn levels_filter_and_cap() {
         logger.traffic(0, Verdict::Normal, &record, Shown::default());
         logger.traffic(0, Verdict::Failed, &record, Shown::default());
         logger.message(None, LogLevel::Alert, "process");
-        logger.proxy_stopped(0, "fe", 7, 0);
-        logger.proxy_stopped(1, "nobody", 0, 0);
+        logger.message(Some(0), LogLevel::Warning, "proxy");
+        logger.message(Some(1), LogLevel::Warning, "nobody");
     });
-    let stopped = "Proxy fe stopped (cumulated conns: FE: 7, BE: 0).\n";
+    let stopped = "proxy\n";
     assert_eq!([(); 3].map(|()| received(&important)), ["traffic\n", "process\n", stopped]);
     assert!(is_empty(&important));
     // local0 is 16: 134 info, 132 warning.

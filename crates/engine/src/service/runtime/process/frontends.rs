@@ -1,6 +1,6 @@
 //! `disable frontend`, `enable frontend`, `shutdown frontend` (management manual, section 9.3). Must never end a session.
 
-use config::spec::{LogLevel, RuntimeLevel};
+use config::spec::{LogLevel, ProxyKind, RuntimeLevel};
 use policy::program::Proxy;
 
 use super::super::{Call, Command, Run};
@@ -38,9 +38,10 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
     Some((proxy, opening))
 }
 
-/// Says something in the frontend's log.
+/// Says what became of a frontend.
 fn tell(worker: &Worker, proxy: &Proxy, what: &str) {
-    worker.logger.message(Some(proxy.index), LogLevel::Warning, &format!("{what} frontend {}.", proxy.name));
+    let kind = if proxy.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
+    worker.announce(proxy.index, LogLevel::Warning, &format!("{what} {kind} {}.", proxy.name));
 }
 
 fn disable(call: &mut Call<'_, Worker>) {
@@ -78,5 +79,5 @@ fn shutdown(call: &mut Call<'_, Worker>) {
     let totals = || worker.shared.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
     let front = totals().map(|tally| tally.front.connections.get()).sum();
     let back = totals().map(|tally| tally.back.sessions.get()).sum();
-    worker.logger.proxy_stopped(proxy.index, &proxy.name, front, back);
+    worker.stopped(proxy, front, back);
 }

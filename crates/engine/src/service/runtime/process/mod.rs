@@ -27,6 +27,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use base::{Moment, WallTime};
+use config::diagnostic::Severity;
 use config::spec::RuntimeLevel;
 use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket, Stream};
@@ -137,12 +138,21 @@ pub struct Host {
     pub startup_logs: String,
     /// Where `filter trace` tells what it sees; `None`: nowhere.
     pub tell: Option<fn(&[u8])>,
+    /// How it says on standard error what becomes of proxies and servers; set once it serves, unless it is to be quiet.
+    pub say: OnceLock<fn(Severity, &str)>,
 }
 
 impl Host {
     /// When the process began to serve.
     pub fn started(&self) -> (Moment, WallTime) {
         *self.started.get_or_init(|| (rt::now(), rt::wall()))
+    }
+
+    /// Says something on standard error, unless nothing is to be said.
+    pub fn say(&self, severity: Severity, text: &str) {
+        if let Some(say) = self.say.get() {
+            say(severity, text);
+        }
     }
 
     /// A variable of the environment.
