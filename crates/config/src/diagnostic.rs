@@ -44,7 +44,7 @@ pub enum Form {
     Placed,
     /// `Parsing [file:line]: message`: formats and rules, which HAProxy compiles after parsing.
     LateParsing,
-    /// `config : Parsing [file:line]: message`: two name servers of one name.
+    /// `config : Parsing [file:line]: message`: two sections, or two name servers, of one name.
     ConfigLateParsing,
     /// `[file:line] : message`: servers, by what is found after parsing.
     LatePlaced,

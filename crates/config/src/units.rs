@@ -7,6 +7,9 @@ use std::ops::RangeInclusive;
 /// The largest time: HAProxy's timers are signed 32-bit numbers, in whatever unit a keyword counts.
 pub const MAX_TIME: u64 = i32::MAX as u64;
 
+/// Below this, a number without a unit was hardly meant as milliseconds.
+const SUSPICIOUS: u64 = 100;
+
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -109,6 +112,11 @@ pub fn time(text: &str, default: TimeUnit) -> Result<Time, TimeError> {
     let scaled = value.saturating_mul(unit.microseconds()).div_ceil(default.microseconds());
     let value = u64::try_from(scaled).ok().filter(|&value| value <= MAX_TIME).ok_or(TimeError::Overflow)?;
     Ok(Time { value, leftover: rest.chars().next() })
+}
+
+/// Whether so many milliseconds were hardly meant as such: a small number without a unit.
+pub fn lacks_unit(text: &str, milliseconds: u64) -> bool {
+    (1..SUSPICIOUS).contains(&milliseconds) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Reads a time in milliseconds, the default of most keywords.

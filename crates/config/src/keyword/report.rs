@@ -33,6 +33,11 @@ impl<'a> Report<'a> {
         self.push(Diagnostic::warning(span, message));
     }
 
+    /// An error in the line of a server, in the form that HAProxy has for those.
+    pub(crate) fn placed(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::alert(span, message).with_form(Form::Placed));
+    }
+
     /// Found after parsing: HAProxy names no line.
     pub(crate) fn late(&mut self, severity: Severity, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::new(severity, span, message).with_form(Form::Bare));

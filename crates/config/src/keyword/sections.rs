@@ -134,7 +134,7 @@ impl Reader<'_> {
              referenced hence cannot be replaced. Please remove or rename one of the offending defaults section.",
             self.around.place(other.span)
         );
-        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
     }
 
     /// The section that the word at `at` names; the last one of them.
@@ -199,7 +199,7 @@ impl Reader<'_> {
             super::place::noun(other.spec.kind),
             self.around.place(other.spec.span)
         );
-        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
     }
 
     /// The draft to start from: the section named behind `from`, or the last one before.

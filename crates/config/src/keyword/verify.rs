@@ -166,7 +166,8 @@ impl Proxy<'_> {
             | AddressSpec::Abstract { kind: SocketKind::Datagram, .. } = server.address.value
             {
                 let message = format!("unsupported transport for server address in '{mode}' backend.");
-                self.report.late(Severity::Alert, server.address.span, message);
+                let found = Diagnostic::alert(server.address.span, message);
+                self.report.push(found.with_form(Form::LatePlaced));
             }
             let failures = [RetryOn::CONN_FAILURE, RetryOn::EMPTY_RESPONSE, RetryOn::RESPONSE_TIMEOUT];
             let retries = failures.iter().all(|failure| self.draft.spec.limits.retry_on.contains(*failure));
@@ -177,7 +178,8 @@ impl Proxy<'_> {
                      connection on failure.",
                     self.draft.spec.name.value, server.name.value
                 );
-                self.report.late(Severity::Warning, server.span, message);
+                let found = Diagnostic::warning(server.span, message);
+                self.report.push(found.with_form(Form::LatePlaced));
             }
         }
     }

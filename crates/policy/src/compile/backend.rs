@@ -52,20 +52,23 @@ impl Compiler<'_> {
     fn hash_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Expression> {
         let BalanceSpec::Hash(text) = &written.balance else { return None };
         let place = Place::ServerChoice;
+        let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
+        let named = format!("{kind} '{}' [{}]: ", written.name.value, self.place(written.name.span));
         match Expression::parse_all(&text.value, place, &self.names(spec, Some(index))) {
             Ok(expression) if expression.fetch().refusal(place).is_none() => Some(expression),
-            Ok(_) => {
+            Ok(expression) => {
                 let message = format!(
-                    "error detected while parsing 'balance hash' expression '{}' which requires information that is \
-                     not available here.",
-                    text.value
+                    "{named}error detected while parsing 'balance hash' expression '{}' which requires information \
+                     from {}, which is not available here.",
+                    text.value,
+                    expression.fetch().wanted()
                 );
                 self.alert(text.span, Form::Bare, message);
                 None
             }
             Err(error) => {
                 let why = error.message;
-                let message = format!("failed to parse 'balance hash' expression '{}' in : {why}.", text.value);
+                let message = format!("{named}failed to parse 'balance hash' expression '{}' in : {why}.", text.value);
                 self.alert_with_hint(text.span, Form::Bare, message, error.hint);
                 None
             }
@@ -87,7 +90,8 @@ impl Compiler<'_> {
         let address = match self.initial_address((&written.address.value, last), methods, resolving.is_some()) {
             Ok(address) => address,
             Err(message) => {
-                self.alert(written.address.span, Form::Parsing, format!("{head}{message}"));
+                self.alert(written.address.span, Form::LatePlaced, format!("{head}{message}"));
+                self.lacks_address = true;
                 return None;
             }
         };

@@ -225,7 +225,7 @@ impl Compiler<'_> {
                 format!("'server {ring}/{name}' : invalid address: '{host}' in '{}'", address::written(&address.value))
             }
         };
-        self.alert(address.span, Form::Parsing, failed);
+        self.alert(address.span, Form::Placed, failed);
         None
     }
 

@@ -186,6 +186,7 @@ pub fn compile(
     let profiles = compiler.profiles(spec);
     let runtime = compiler.runtime(&spec.global, global.nbthread);
     compiler.missing_sinks();
+    compiler.missing_addresses();
     compiler.unused_mailers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
@@ -245,6 +246,8 @@ struct Compiler<'a> {
     /// Identifiers and who has them.
     guids: listening::Guids,
     failed: bool,
+    /// A server has no address to begin with.
+    lacks_address: bool,
     /// Rings so far: the sections, in order, then those of `log tcp@…`.
     rings: Vec<Ring>,
     /// What all expressions share.
@@ -257,7 +260,16 @@ impl<'a> Compiler<'a> {
     fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
         let shared = names::Shared { files: resolver.file_names().into(), ..names::Shared::default() };
         let guids = listening::Guids::written(spec);
-        Self { resolver, out, guids, failed: false, rings: Vec::new(), shared, doubts: Rc::default() }
+        Self {
+            resolver,
+            out,
+            guids,
+            failed: false,
+            lacks_address: false,
+            rings: Vec::new(),
+            shared,
+            doubts: Rc::default(),
+        }
     }
 
     /// Reports an error, unless one was reported about the same words before.
@@ -273,6 +285,14 @@ impl<'a> Compiler<'a> {
             let hint = format!("name buf0, stdout or stderr, or add a section 'ring {name}'");
             let message = format!("debug converter: sink '{name}' doesn't exist.");
             self.alert_with_hint(span, Form::Parsing, message, Some(hint));
+        }
+    }
+
+    /// Servers have no address to begin with; each of them was told.
+    fn missing_addresses(&mut self) {
+        if self.lacks_address {
+            let sum = Diagnostic::general(Severity::Alert, "Failed to initialize server(s) addr.");
+            self.out.push(sum.with_form(Form::Bare));
         }
     }
 

@@ -51,7 +51,7 @@ impl Compiler<'_> {
             Err(host) => {
                 let text = super::address::written(&written.address.value);
                 let message = format!("{head}invalid address: '{host}' in '{text}'");
-                self.alert(written.address.span, Form::Parsing, message);
+                self.alert(written.address.span, Form::Placed, message);
                 return None;
             }
         };

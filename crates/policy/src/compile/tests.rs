@@ -238,6 +238,7 @@ fn what_cannot_be_resolved_is_said_in_haproxys_words_and_all_at_once() {
         (9, "Proxy 'f': unable to find required backend: 'missing'."),
         (3, "log : invalid address: 'gone' in 'gone:514'"),
         (12, "'server b/s1' : could not resolve address 'gone'."),
+        (0, "Failed to initialize server(s) addr."),
     ];
     let found = refused(&spec(vec![front, back]));
     assert_eq!(found, expected.map(|(line, message)| (line, message.to_owned())));

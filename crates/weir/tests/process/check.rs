@@ -361,6 +361,45 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
          x\nbackend c\n disabled\n email-alert mailers n\n email-alert from x\n email-alert to x",
         &["Removing incomplete section 'mailers n'."],
     ),
+    (
+        "backend b\n server s\n server s%t 127.0.0.1:1\n server s 127.0.0.1:x\n server t 127.0.0.1:1\n server t 127.0.0.1:1\n \
+         server-template u 0 127.0.0.1:1\nring r\n server v\n server s%t 127.0.0.1:1\npeers p\n peer w 127.0.0.1:x\nmailers \
+         m\nmailers m\nbackend b",
+        &[
+            "config : [{}:7] : 'server' expects <name> and <addr>[:<port>] as arguments.",
+            "config : [{}:8] : character '%' is not permitted in server name 's%t'.",
+            "config : [{}:9] : 'server b/s' : invalid character 'x' in port number 'x' in '127.0.0.1:x'",
+            "config : [{}:11] : 'server b/t' : another server named 't' was already defined at line 10, please use a distinct \
+             name.",
+            "config : [{}:12] : Wrong server-template number or range arg '0'.",
+            "config : [{}:14] : 'server' expects <name> and <addr>[:<port>] as arguments.",
+            "config : [{}:15] : character '%' is not permitted in server name 's%t'.",
+            "config : [{}:17] : 'server (null)/w' : invalid character 'x' in port number 'x' in '127.0.0.1:x'",
+            "config : Parsing [{}:19]: mailers section 'm' has the same name as another mailers section declared at {}:18.",
+            "config : Parsing [{}:20]: backend 'b' has the same name as backend 'b' declared at {}:6. This is no longer \
+             supported as of 3.3. Please rename one or the other.",
+        ],
+    ),
+    (
+        "backend b\n balance hash res.hdr(x)\n server s _http._tcp.none:80\n server t 127.0.0.1:1 check inter 5",
+        &[
+            "backend 'b' [{}:6]: error detected while parsing 'balance hash' expression 'res.hdr(x)' which requires \
+             information from HTTP response headers, which is not available here.",
+            "[{}:8] : 'server b/s' : no method found to resolve address '_http._tcp.none'.",
+            "Failed to initialize server(s) addr.",
+            "config : [{}:9] : 'server b/t' : 'inter 5' in server 't' is suspiciously small for a value in milliseconds. Please \
+             use an explicit unit ('5ms') if that was the intent.",
+        ],
+    ),
+    (
+        "backend b\n server s 127.0.0.1:1 tfo\n server t udp@127.0.0.1:1",
+        &[
+            "[{}:7] : 'server b/s' : server has tfo activated, the backend should be configured with at least \
+             'conn-failure', 'empty-response' and 'response-timeout' or we wouldn't be able to retry the connection on \
+             failure.",
+            "[{}:8] : unsupported transport for server address in 'http' backend.",
+        ],
+    ),
 ];
 
 #[test]

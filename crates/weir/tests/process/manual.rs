@@ -127,7 +127,12 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
         _ if good => None,
         _ => {
             // Names of machines are nothing that a test can rely on.
-            let fine = ["not supported yet by Weir", "could not resolve address", "no method found to resolve address"];
+            let fine = [
+                "not supported yet by Weir",
+                "could not resolve address",
+                "no method found to resolve address",
+                "Failed to initialize server(s) addr.",
+            ];
             let other: Vec<_> =
                 errors.iter().filter(|error| !fine.iter().any(|reason| error.contains(reason))).collect();
             (!other.is_empty() || errors.is_empty()).then(|| format!("{other:?}"))

@@ -6,6 +6,7 @@ use crate::keyword::argument::milliseconds;
 use crate::keyword::place::Section;
 use crate::keyword::place::places::{ANY, BACK_WILL_QUOTED, FRONT_WILL_QUOTED};
 use crate::spec::TimeoutsSpec;
+use crate::units;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -53,9 +54,6 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
 ];
 
-/// Below this, a number without a unit was hardly meant as milliseconds.
-const SUSPICIOUS: u64 = 100;
-
 fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
     let name = format!("timeout {}", line.text(1));
     let value = milliseconds(
@@ -73,7 +71,7 @@ fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
             .alert(extra.span, format!("'{name}' : unexpected extra argument '{}' after value '{text}'.", extra.text));
         return None;
     }
-    if (1..SUSPICIOUS).contains(&value) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if units::lacks_unit(text, value) {
         let message = format!(
             "'{name} {text}' in {} '{}' is suspiciously small for a value in milliseconds. Please use an explicit \
              unit ('{text}ms') if that was the intent.",

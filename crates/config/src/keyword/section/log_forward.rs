@@ -38,7 +38,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
             "log-forward section '{name}' has the same name as another log-forward section declared at {}.",
             context.around.place(other.span)
         );
-        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::LateParsing));
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
         return false;
     }
     context.content.log_forwards.push(LogForwardSpec {

@@ -23,10 +23,10 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     }
     if let Some(other) = context.content.log_profiles.iter().find(|other| other.name == name) {
         let message = format!(
-            "log-profile section '{name}' has the same name as another log-profile section declared at line {}.",
-            other.span.line
+            "log-profile section '{name}' has the same name as another log-profile section declared at {}.",
+            context.around.place(other.span)
         );
-        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::LateParsing));
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
         return false;
     }
     let profile = LogProfileSpec { span: line.whole(), name: name.to_owned(), ..LogProfileSpec::default() };

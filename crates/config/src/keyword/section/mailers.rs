@@ -27,7 +27,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         let place = context.around.place(other.span);
         let message =
             format!("mailers section '{name}' has the same name as another mailers section declared at {place}.");
-        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
         return false;
     }
     context.content.mailers.push(MailersSpec {

@@ -49,7 +49,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     if let Some(other) = context.content.peers.iter().find(|other| other.name.value == name) {
         let place = context.around.place(other.span);
         let message = format!("peers section '{name}' has the same name as another peers section declared at {place}.");
-        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::LateParsing));
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
         return false;
     }
     context.content.peers.push(PeersSpec {
@@ -274,7 +274,7 @@ fn other_instance(context: &mut SectionContext<'_>, line: &Line) {
             name.value,
             other.map_or(0, |other| other.span.line)
         );
-        return context.report.alert(name.span, message);
+        return context.report.placed(name.span, message);
     }
     let found = address(context, &name.value, word, false);
     let PeerOptions { shard, connecting, .. } = options(context, line, 3, true);
@@ -314,7 +314,7 @@ fn address(context: &mut SectionContext<'_>, name: &str, word: &Word, is_local: 
         }
         Err(error) => error,
     };
-    let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}"));
+    let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}")).with_form(Form::Placed);
     diagnostic.hint = error.hint().map(str::to_owned);
     context.report.push(diagnostic);
     // HAProxy reads it once more, as the address of a listener.

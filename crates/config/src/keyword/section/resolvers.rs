@@ -38,7 +38,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     if let Some(other) = context.content.resolvers.iter().find(|other| other.name.value == name) {
         let place = context.around.place(other.span);
         let message = format!("resolvers '{name}' has same name as another resolvers (declared at {place}).");
-        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::LateParsing));
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
         return false;
     }
     context.content.resolvers.push(ResolversSpec {
@@ -178,7 +178,7 @@ fn timeout(context: &mut SectionContext<'_>, line: &Line) {
     let Some(word) = line.words.get(2) else {
         return context.report.alert(line.span(2), format!("'{name}' expects <time> as argument."));
     };
-    let Some(value) = time(context, word, &name, event) else { return };
+    let Some(value) = time(context, word, &name, &word.text) else { return };
     let Some(section) = context.content.resolvers.last_mut() else { return };
     *(if event == "retry" { &mut section.timeout_retry } else { &mut section.timeout_resolve }) = value;
 }

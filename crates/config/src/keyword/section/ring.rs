@@ -161,7 +161,7 @@ fn server(context: &mut SectionContext<'_>, line: &Line) {
             "'server {}/{}' : another server named '{}' was already defined at line {}, please use a distinct name.",
             open.name, found.name.value, found.name.value, other.name.span.line
         );
-        context.report.alert(found.name.span, message);
+        context.report.placed(found.name.span, message);
         return;
     }
     let server::Detached { name, address, log_protocol } = found;

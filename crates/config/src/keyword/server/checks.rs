@@ -1,7 +1,8 @@
 //! Health checks (section 5.2). Must never look at the proxy: what is checked with is the backend's business.
 
-use super::{ServerContext, ServerOption, agent, no_op, not_yet, supported};
+use super::{Problem, ServerContext, ServerOption, agent, no_op, not_yet, supported};
 use crate::address::AddressRules;
+use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::source;
@@ -137,7 +138,17 @@ pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Opti
         return None;
     };
     let message = match units::milliseconds(&word.text) {
-        Ok(time) if time.value > 0 => return Some(time.value),
+        Ok(time) if time.value > 0 => {
+            if units::lacks_unit(&word.text, time.value) {
+                let message = format!(
+                    "'{name} {}' in server '{server}' is suspiciously small for a value in milliseconds. Please use an \
+                     explicit unit ('{}ms') if that was the intent.",
+                    word.text, word.text
+                );
+                context.problems.push(Problem { severity: Severity::Warning, span: word.span, message });
+            }
+            return Some(time.value);
+        }
         Ok(_) => format!("invalid value 0 for argument '{name}' of server {server}.."),
         Err(TimeError::Unexpected(found)) => {
             format!("unexpected character '{found}' in 'agent-inter' argument of server {server}..")

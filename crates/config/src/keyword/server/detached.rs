@@ -4,6 +4,7 @@
 use super::{ServerContext, ServerDraft, parse_address, read_options, tell};
 use crate::document::Line;
 use crate::environment::Environment;
+use crate::keyword::is_name_character;
 use crate::keyword::report::Report;
 use crate::span::Spanned;
 use crate::spec::{AddressSpec, LogProtocol};
@@ -18,9 +19,13 @@ pub(crate) struct Detached {
 /// Reads a line in the section of that name. `None` if something is wrong, which has been said then.
 pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report: &mut Report<'_>) -> Option<Detached> {
     let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
-        report.alert(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
+        report.placed(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
         return None;
     };
+    if let Some(bad) = name.text.chars().find(|&found| !is_name_character(found)) {
+        report.placed(name.span, format!("character '{bad}' is not permitted in server name '{}'.", name.text));
+        return None;
+    }
     let head = format!("'server {section}/{}' : ", name.text);
     let parsed = parse_address(address, &head, environment, report);
     let mut draft = ServerDraft::default();

@@ -178,12 +178,12 @@ pub(crate) static FAMILIES: &[Family<ServerOption>] = &[
 /// Reads a `server` line into the proxy.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
-        context.report.alert(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
-        return;
+        let message = "'server' expects <name> and <addr>[:<port>] as arguments.";
+        return context.report.placed(line.span(line.words.len()), message);
     };
     if let Some(bad) = name.text.chars().find(|&found| !super::is_name_character(found)) {
         let message = format!("character '{bad}' is not permitted in server name '{}'.", name.text);
-        context.report.alert(name.span, message);
+        context.report.placed(name.span, message);
     }
     let head = format!("'server {}/{}' : ", context.name(), name.text);
     declared_before(context, line, &head, &Spanned::new(name.text.clone(), name.span));
@@ -208,7 +208,7 @@ fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, 
     match origin::read(line, first, context.name(), &origins) {
         Ok(found) => found.unwrap_or(by_itself),
         Err((span, message)) => {
-            context.report.alert(span, format!("{head}{message}"));
+            context.report.placed(span, format!("{head}{message}"));
             by_itself
         }
     }
@@ -221,7 +221,7 @@ fn declared_before(context: &mut ProxyContext<'_>, line: &Line, head: &str, name
             "{head}another server named '{}' was already defined at line {other}, please use a distinct name.",
             name.value
         );
-        context.report.alert(name.span, message);
+        context.report.placed(name.span, message);
     }
 }
 
@@ -332,7 +332,7 @@ fn parse_address(word: &Word, head: &str, environment: &Environment, report: &mu
             None
         }
         Err(error) => {
-            let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}"));
+            let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}")).with_form(Form::Placed);
             diagnostic.hint = error.hint().map(str::to_owned);
             report.push(diagnostic);
             None
@@ -351,7 +351,7 @@ fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<
         Some(other) => {
             let place = context.around.place(other.span);
             let message = format!("{head}'id' : custom id {id} already used at {place} ('server {}').", other.value);
-            context.report.alert(line.span(1), message);
+            context.report.placed(line.span(1), message);
         }
     }
 }

@@ -13,15 +13,15 @@ const MOST: u32 = 65_536;
 pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     let (Some(prefix), Some(range), Some(address)) = (line.words.get(1), line.words.get(2), line.words.get(3)) else {
         let message = "'server-template' expects <prefix> <nb | range> <addr>[:<port>] as arguments.";
-        return context.report.alert(line.span(line.words.len()), message);
+        return context.report.placed(line.span(line.words.len()), message);
     };
     if let Some(bad) = prefix.text.chars().find(|&found| !is_name_character(found)) {
         let message = format!("character '{bad}' is not permitted in server-template prefix '{}'.", prefix.text);
-        return context.report.alert(prefix.span, message);
+        return context.report.placed(prefix.span, message);
     }
     let Some((first, last)) = numbers(&range.text) else {
         let message = format!("Wrong server-template number or range arg '{}'.", range.text);
-        return context.report.alert(range.span, message);
+        return context.report.placed(range.span, message);
     };
     let head = format!("'server-template {}/{}' : ", context.name(), prefix.text);
     let parsed = read_address(context, address, &head);
