@@ -167,16 +167,17 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
             "linger" => connect.linger = true,
             "send-proxy" => connect.send_proxy = true,
             "via-socks4" => connect.via_socks4 = true,
-            "comment" => connect.comment = Some(comment_of(words.expect("'comment' expects a string as argument")?)),
+            "comment" => connect.comment = Some(comment_of(words.expect("'comment' expects a string as argument.")?)),
             "port" => connect.port = Some(port(words, parsing)?),
             "addr" => {
-                let word = words.expect("'addr' expects <ipv4|ipv6> as argument")?;
+                let word = words.expect("'addr' expects <ipv4|ipv6> as argument.")?;
                 let address = word.text.parse().or_else(|_| word.text.trim_matches(['[', ']']).parse());
-                let wrong = |_| RuleError::at(Some(word), format!("invalid address: '{}'", word.text));
+                let wrong =
+                    |_| RuleError::at(Some(word), format!("'addr' : invalid address: '{0}' in '{0}'.", word.text));
                 connect.address = Some(address.map_err(wrong)?);
             }
             "proto" => {
-                let word = words.expect("'proto' expects a MUX protocol as argument")?;
+                let word = words.expect("'proto' expects a MUX protocol as argument.")?;
                 match (word.text.as_str(), is_http) {
                     ("h1", true) | ("none", false) => {}
                     ("h2" | "fcgi" | "quic" | "spop", _) => {
@@ -188,7 +189,7 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
                         return Err(RuleError::at(Some(word), message));
                     }
                     (other, _) => {
-                        let message = format!("'proto' : unknown MUX protocol '{other}'");
+                        let message = format!("'proto' : unknown MUX protocol '{other}'.");
                         return Err(RuleError::at(Some(word), message));
                     }
                 }
@@ -211,7 +212,7 @@ fn not_yet(what: &str) -> String {
 }
 
 fn port(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Port, RuleError> {
-    let missing = "'port' expects a port number or a sample expression as argument";
+    let missing = "'port' expects a port number or a sample expression as argument.";
     let Some(word) = words.peek() else { return Err(RuleError::new(missing)) };
     if word.text.starts_with(|first: char| first.is_ascii_digit()) {
         words.take();
@@ -219,7 +220,7 @@ fn port(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Port, RuleError>
             Ok(port @ 1..) => Ok(Port::Fixed(port)),
             _ => {
                 let message = format!(
-                    "expects a valid TCP port (from range 1 to 65535) or a sample expression, got {}",
+                    "expects a valid TCP port (from range 1 to 65535) or a sample expression, got {}.",
                     word.text
                 );
                 Err(RuleError::at(Some(word), message))
@@ -243,8 +244,8 @@ fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError>
             unhex(word)
                 .map_err(|error| RuleError { message: format!("'{}' {}", word.text, error.message), ..error })?,
         ),
-        "send-lf" => Content::Text(Box::new(parsing.text_format(word)?)),
-        _ => Content::Hex(Box::new(parsing.text_format(word)?)),
+        "send-lf" => Content::Text(Box::new(text_format(word, parsing)?)),
+        _ => Content::Hex(Box::new(text_format(word, parsing)?)),
     };
     let mut comment = None;
     while let Some(word) = words.take() {
@@ -252,7 +253,7 @@ fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleError>
             let message = format!("expects 'comment' but got '{}' as argument", word.text);
             return Err(RuleError::at(Some(word), message));
         }
-        comment = Some(comment_of(words.expect("'comment' expects a string as argument")?));
+        comment = Some(comment_of(words.expect("'comment' expects a string as argument.")?));
     }
     Ok(Step::Send(Payload { content, comment }))
 }
@@ -275,17 +276,19 @@ fn unhex(word: &Word) -> Result<Box<[u8]>, RuleError> {
 
 fn request(words: &mut Words<'_>, parsing: &Parsing<'_>, mut request: Request) -> Result<Request, RuleError> {
     let value = |words: &mut Words<'_>, name: &str| -> Result<Word, RuleError> {
-        Ok(words.expect(&format!("'{name}' expects a string as argument"))?.clone())
+        Ok(words.expect(&format!("'{name}' expects a string as argument."))?.clone())
     };
     while let Some(word) = words.take() {
         let name = word.text.as_str();
         match name {
             "meth" => request.method = bytes(&value(words, name)?),
             "uri" => request.target = Content::Bytes(bytes(&value(words, name)?)),
-            "uri-lf" => request.target = Content::Text(Box::new(parsing.format(&value(words, name)?)?)),
+            "uri-lf" => {
+                request.target = Content::Text(Box::new(format_of(&value(words, name)?, Purpose::Head, parsing)?))
+            }
             "ver" => request.version = version_of(&value(words, name)?),
             "body" => request.body = Some(Content::Bytes(bytes(&value(words, name)?))),
-            "body-lf" => request.body = Some(Content::Text(Box::new(parsing.text_format(&value(words, name)?)?))),
+            "body-lf" => request.body = Some(Content::Text(Box::new(text_format(&value(words, name)?, parsing)?))),
             "comment" => request.comment = Some(comment_of(&value(words, name)?)),
             "hdr" => {
                 let (Some(field), Some(format)) = (words.take(), words.take()) else {
@@ -347,7 +350,7 @@ fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result
             options.negated = true;
             name = rest;
         }
-        if name.is_empty() {
+        if name.is_empty() && words.peek().is_some() {
             continue;
         }
         if option(name, words, parsing, &mut options)? {
@@ -357,11 +360,11 @@ fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result
             let message = match is_http {
                 true => format!(
                     "'only supports min-recv, [!]string', '[!]rstring', '[!]string-lf', '[!]status', '[!]rstatus', \
-                     [!]hdr, [!]fhdr or comment but got '{name}' as argument"
+                     [!]hdr, [!]fhdr or comment but got '{name}' as argument."
                 ),
                 false => format!(
                     "'only supports min-recv, '[!]binary', '[!]string', '[!]rstring', '[!]string-lf''[!]rbinary', \
-                     '[!]binary-lf' or comment but got '{name}' as argument"
+                     '[!]binary-lf' or comment but got '{name}' as argument."
                 ),
             };
             return Err(RuleError::at(Some(word), message));
@@ -370,7 +373,7 @@ fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result
             return Err(RuleError::at(Some(word), "only one pattern expected"));
         }
     }
-    let wanted = wanted.ok_or_else(|| RuleError::new("expects at least a matching pattern as arguments"))?;
+    let wanted = wanted.ok_or_else(|| RuleError::new("pattern not found"))?;
     let base = Expect::new(wanted);
     Ok(Step::Expect(Box::new(Expect {
         negated: options.negated,
@@ -393,14 +396,14 @@ fn option(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>, options: &mu
     };
     let status = |word: &Word, permitted: &[CheckStatus], shown: &str| {
         CheckStatus::named(&word.text, permitted).ok_or_else(|| {
-            let message = format!("'{name}' only supports {shown} status (got '{}')", word.text);
+            let message = format!("'{name}' only supports {shown} status (got '{}').", word.text);
             RuleError::at(Some(word), message)
         })
     };
     match name {
         "comment" => options.comment = Some(comment_of(&argument(words)?)),
         "min-recv" => {
-            let word = argument(words)?;
+            let word = words.expect("'min-recv' expects a integer as argument")?.clone();
             let wrong = || RuleError::at(Some(&word), "'min-recv' expects -1 or an integer from 0 to INT_MAX");
             let number: i64 = word.text.parse().map_err(|_| wrong())?;
             options.at_least = match number {
@@ -417,8 +420,11 @@ fn option(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>, options: &mu
         "tout-status" => {
             options.timeout = Some(status(&argument(words)?, &TIMEOUTS, "'L4TOUT', 'L6TOUT' or 'L7TOUT'")?);
         }
-        "on-success" => options.on_success = Some(message_format(&argument(words)?, parsing)?),
-        "on-error" => options.on_error = Some(message_format(&argument(words)?, parsing)?),
+        "on-success" => options.on_success = Some(text_format(&argument(words)?, parsing)?),
+        "on-error" => options.on_error = Some(text_format(&argument(words)?, parsing)?),
+        "status-code" if words.peek().is_none() => {
+            return Err(RuleError::new("'status-code' expects an expression as argument"));
+        }
         "status-code" => {
             options.code = Some(parsing.expression(words).map_err(|error| RuleError {
                 message: format!("error detected while parsing status-code expression : {}", error.message),
@@ -430,9 +436,13 @@ fn option(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>, options: &mu
     Ok(true)
 }
 
-fn message_format(word: &Word, parsing: &Parsing<'_>) -> Result<LogFormat, RuleError> {
-    parsing.format_of(&word.text, Purpose::Text, word).map_err(|error| RuleError {
-        message: format!("'{}' invalid log-format string ({}).", word.text, error.message),
+fn text_format(word: &Word, parsing: &Parsing<'_>) -> Result<LogFormat, RuleError> {
+    format_of(word, Purpose::Text, parsing)
+}
+
+fn format_of(word: &Word, purpose: Purpose, parsing: &Parsing<'_>) -> Result<LogFormat, RuleError> {
+    parsing.format_of(&word.text, purpose, word).map_err(|error| RuleError {
+        message: format!("'{}' invalid log-format string ({})", word.text, error.message),
         ..error
     })
 }
@@ -458,10 +468,10 @@ fn pattern(
     Ok(Some(match (name, is_http) {
         ("string", _) => Wanted::Bytes { bytes: bytes(&argument(words)?), binary: false },
         ("rstring", _) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: false },
-        ("string-lf", _) => Wanted::Format(Content::Text(Box::new(parsing.text_format(&argument(words)?)?))),
+        ("string-lf", _) => Wanted::Format(Content::Text(Box::new(text_format(&argument(words)?, parsing)?))),
         ("binary", false) => Wanted::Bytes { bytes: unhex(&argument(words)?)?, binary: true },
         ("rbinary", false) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: true },
-        ("binary-lf", false) => Wanted::Format(Content::Hex(Box::new(parsing.text_format(&argument(words)?)?))),
+        ("binary-lf", false) => Wanted::Format(Content::Hex(Box::new(text_format(&argument(words)?, parsing)?))),
         ("status", true) => Wanted::Status(statuses(&argument(words)?)?),
         ("rstatus", true) => Wanted::StatusPattern(regex(&argument(words)?)?),
         ("hdr" | "fhdr", true) => field(name, words, parsing)?,
@@ -535,7 +545,7 @@ fn text_match(
         _ => FieldMatch::Whole,
     };
     let text = match is_format {
-        true => Content::Text(Box::new(parsing.text_format(word)?)),
+        true => Content::Text(Box::new(text_format(word, parsing)?)),
         false => Content::Bytes(bytes(word)),
     };
     Ok(Some(TextMatch { how, text }))

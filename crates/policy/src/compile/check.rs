@@ -9,7 +9,8 @@ use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{
-    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec,
+    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxyKind, ProxySpec, RuleLineSpec, ServerSpec,
+    Spec,
 };
 use config::text;
 use std::cell::RefCell;
@@ -33,6 +34,7 @@ impl Compiler<'_> {
     fn check_program(&mut self, global: &GlobalSpec, written: &ProxySpec) -> Option<External> {
         let rules = &written.check;
         if rules.method != CheckMethod::Program {
+            self.can_be_found(written);
             return None;
         }
         let head = format!("Proxy '{}' : ", written.name.value);
@@ -51,12 +53,34 @@ impl Compiler<'_> {
             );
             self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
         }
+        self.can_be_found(written);
         Some(External {
             command: rules.command.as_deref()?.into(),
             path: rules.path.as_deref().unwrap_or_default().into(),
             preserve_environment: global.checks.preserve_environment,
             allowed: global.rights.fork_wanted,
         })
+    }
+
+    /// What is wrong with a program, whether it checks or not.
+    fn can_be_found(&mut self, written: &ProxySpec) {
+        let (rules, name, span) = (&written.check, &written.name.value, written.name.span);
+        let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
+        for (what, value) in [("command", &rules.command), ("path", &rules.path)] {
+            if value.is_some() && rules.method != CheckMethod::Program {
+                let text = format!(
+                    "'external-check {what}' will be ignored for {kind} '{name}' (requires 'option external-check')."
+                );
+                self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
+            }
+        }
+        if rules.path.is_none() && rules.command.as_ref().is_some_and(|command| !command.starts_with('/')) {
+            let text = format!(
+                "Proxy '{name}': 'external-check command' does not have a leading '/' and 'external-check path' is not \
+                 set."
+            );
+            self.alert(span, Form::Bare, text);
+        }
     }
 
     /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `backend`: whose
@@ -309,13 +333,18 @@ fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> 
              when there is a 'connect' step in the tcp-check ruleset",
         ));
     }
-    if kind == "http-check" && matches!(step, Step::Request(_)) {
-        let last = before.iter().rev().find(|step| matches!(step, Step::Request(_) | Step::Connect(_)));
-        if matches!(last, Some(Step::Request(_))) {
-            let message =
-                format!("unable to add http-check send rule at step {} (missing connect rule)", before.len() + 1);
-            return Err(RuleError::new(message));
-        }
+    let lacks = match (before.iter().rev().find(acts), &step) {
+        (Some(Step::Request(_) | Step::Expect(_)), Step::Request(_)) => ("send", "connect"),
+        (Some(Step::Connect(_)), Step::Expect(_)) => ("expect", "send"),
+        (Some(Step::Connect(_) | Step::Request(_)), Step::Connect(_)) => ("connect", "expect"),
+        _ => return Ok(step),
+    };
+    if kind == "http-check" {
+        // HAProxy counts what is sent over a connection together with that.
+        let pairs = before.windows(2).filter(|pair| matches!(pair, [Step::Connect(_), Step::Request(_)])).count();
+        let ((wanted, missing), at) = (lacks, before.len() + 1 - pairs);
+        let message = format!("unable to add http-check {wanted} rule at step {at} (missing {missing} rule).");
+        return Err(RuleError::new(message));
     }
     Ok(step)
 }

@@ -5,6 +5,7 @@
 
 mod balancers;
 mod check;
+mod check_rules;
 mod command_line;
 mod condition;
 mod counts;
