@@ -229,26 +229,40 @@ impl Compiler<'_> {
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
         self.warn_of_misfit(condition.as_ref(), rest, (place, told(place, written)), set_name, written);
-        self.warn_of_haste(&action, rule, written);
+        self.warn_of_haste(&action, condition.as_ref(), rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
         }
         Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
     }
 
-    /// HAProxy's warning about what is captured of bytes that nobody waits for.
-    fn warn_of_haste(&mut self, action: &Action, rule: &RuleSpec, written: &ProxySpec) {
-        let Action::Capture { expression, .. } = action else { return };
-        let waits = written.rules.request_inspect_delay.is_some_and(|delay| delay > 0);
-        if rule.set != TCP_REQUEST_CONTENT || waits || expression.fetch().refusal(Place::Session).is_none() {
+    /// HAProxy's warnings about what is captured and tracked of bytes that nobody waits for, and about what is tracked of a
+    /// client later than it could be.
+    fn warn_of_haste(&mut self, action: &Action, condition: Option<&Condition>, rule: &RuleSpec, written: &ProxySpec) {
+        let (what, key) = match action {
+            Action::Capture { expression, .. } => ("capture", expression),
+            Action::Track(track) if written.kind != ProxyKind::Backend => ("content track-sc*", &track.key),
+            _ => return,
+        };
+        if rule.set != TCP_REQUEST_CONTENT {
             return;
         }
-        let message = format!(
-            "{} : a 'tcp-request capture' rule explicitly depending on request contents without any 'tcp-request \
-             inspect-delay' setting. This means that this rule will randomly find its contents. This can be fixed by \
-             setting the tcp-request inspect-delay.",
-            owner(written)
-        );
+        let waits = written.rules.request_inspect_delay.is_some_and(|delay| delay > 0);
+        let of_content = key.fetch().refusal(Place::Session).is_some();
+        let told = if of_content && !waits {
+            "explicitly depending on request contents without any 'tcp-request inspect-delay' setting. This means that this \
+             rule will randomly find its contents. This can be fixed by setting the tcp-request inspect-delay."
+        } else if !of_content
+            && what != "capture"
+            && written.mode == Mode::Http
+            && condition.is_none_or(|condition| condition.misfit(Place::Session, Place::Session, "").is_none())
+        {
+            "not depending on request contents for an HTTP frontend should be executed at the session level, using a \
+             'tcp-request session' rule (mandatory to track invalid HTTP requests)."
+        } else {
+            return;
+        };
+        let message = format!("{} : a 'tcp-request {what}' rule {told}", owner(written));
         self.warn(Diagnostic::warning(rule.line.span, message).with_form(Form::Bare));
     }
 

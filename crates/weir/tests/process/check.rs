@@ -392,6 +392,23 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "backend t\n stick-table type string size 1k\nfrontend f\n bind 127.0.0.1:1\n tcp-request content track-sc0 src table \
+         t\n tcp-request content track-sc1 path table t\n tcp-request content track-sc2 src table t if { path /x }\nlisten \
+         l\n mode tcp\n bind 127.0.0.1:2\n tcp-request content track-sc0 src table t\n tcp-request content track-sc1 \
+         req.payload(0,4) table t",
+        &[
+            "frontend 'f' : a 'tcp-request content track-sc*' rule not depending on request contents for an HTTP frontend \
+             should be executed at the session level, using a 'tcp-request session' rule (mandatory to track invalid HTTP \
+             requests).",
+            "frontend 'f' : a 'tcp-request content track-sc*' rule explicitly depending on request contents without any \
+             'tcp-request inspect-delay' setting. This means that this rule will randomly find its contents. This can be \
+             fixed by setting the tcp-request inspect-delay.",
+            "proxy 'l' : a 'tcp-request content track-sc*' rule explicitly depending on request contents without any \
+             'tcp-request inspect-delay' setting. This means that this rule will randomly find its contents. This can be \
+             fixed by setting the tcp-request inspect-delay.",
+        ],
+    ),
+    (
         "backend b\n server s 127.0.0.1:1 tfo\n server t udp@127.0.0.1:1",
         &[
             "[{}:7] : 'server b/s' : server has tfo activated, the backend should be configured with at least \

@@ -52,9 +52,9 @@ pub struct StickChange {
 }
 
 impl StickChange {
-    /// By how much, or to what; `None`: nothing happens.
+    /// By how much, or to what, as far as 32 bits hold it; `None`: nothing happens.
     pub fn amount(&self, context: &Context<'_>) -> Option<u32> {
-        u32::try_from(self.by.evaluate(context)?).ok()
+        Some(self.by.evaluate(context)? as u32)
     }
 
     /// Does it.
