@@ -176,7 +176,10 @@ impl<'a> Question<'a> {
                 return Err((CheckStatus::L7Response, "Buffer full".to_owned()));
             }
             match self.within(|cx| stream.poll_read(cx, &mut input)).await {
-                Waited::Done(Ok(0)) if input.is_empty() => return Err((CheckStatus::L7Response, String::new())),
+                Waited::Done(Ok(0)) if input.is_empty() => {
+                    // What the agent is told, be it nothing, is the first step.
+                    return Err((CheckStatus::L7Response, "TCPCHK got an empty response at step 2".to_owned()));
+                }
                 Waited::Done(Ok(0)) => {
                     return Err((CheckStatus::Checked, "Ignoring incomplete line from agent".to_owned()));
                 }
