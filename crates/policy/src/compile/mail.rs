@@ -3,7 +3,7 @@
 use super::Compiler;
 use crate::program::{MailAlert, MailServer, ServerAddress};
 use config::diagnostic::{Diagnostic, Form};
-use config::spec::{LogLevel, ProxyKind, ProxySpec, Spec};
+use config::spec::{LogLevel, MailersSpec, ProxyKind, ProxySpec, Spec};
 use std::time::Duration;
 
 impl Compiler<'_> {
@@ -15,7 +15,31 @@ impl Compiler<'_> {
         for section in spec.sections.mailers.iter().filter(|section| !used.contains(&section.name.as_str())) {
             let text = format!("Removing incomplete section 'mailers {}'.", section.name);
             self.warn(Diagnostic::warning(section.span, text).with_form(Form::Bare));
+            let _ = self.mail_servers(section);
         }
+    }
+
+    /// The servers of a section, as far as they have addresses.
+    fn mail_servers(&mut self, section: &MailersSpec) -> Vec<MailServer> {
+        let mut servers = Vec::new();
+        for (name, address) in &section.servers {
+            let message = match self.server_address(&address.value) {
+                Ok(ServerAddress::Inet { ip, port }) => {
+                    let address = (ip, port.resolve(0)).into();
+                    servers.push(MailServer { name: name.as_str().into(), address });
+                    continue;
+                }
+                Ok(_) => format!("'mailer {name}' : a mail server has an address of the network."),
+                Err(host) => {
+                    format!(
+                        "'mailer {name}' : invalid address: '{host}' in '{}'",
+                        super::address::written(&address.value)
+                    )
+                }
+            };
+            self.alert(address.span, Form::Parsing, message);
+        }
+        servers
     }
 
     /// Which mails a proxy sends; `None`: none.
@@ -45,23 +69,7 @@ impl Compiler<'_> {
             self.alert(mailers.span, Form::Bare, message);
             return None;
         };
-        let mut servers = Vec::new();
-        for (name, address) in &section.servers {
-            match self.server_address(&address.value) {
-                Ok(ServerAddress::Inet { ip, port }) => {
-                    let address = (ip, port.resolve(0)).into();
-                    servers.push(MailServer { name: name.as_str().into(), address });
-                }
-                Ok(_) => {
-                    let message = format!("'mailer {name}' : a mail server has an address of the network.");
-                    self.alert(address.span, Form::Parsing, message);
-                }
-                Err(host) => {
-                    let message = format!("'mailer {name}' : could not resolve address '{host}'.");
-                    self.alert(address.span, Form::Parsing, message);
-                }
-            }
-        }
+        let servers: Vec<_> = self.mail_servers(section);
         Some(MailAlert {
             servers: servers.into(),
             timeout: Duration::from_millis(section.timeout),

@@ -409,6 +409,14 @@ const FOUND_LATE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "mailers o\n mailer a nowhere.invalid:25\nmailers n\n mailer b nowhere.invalid:26\nbackend b\n email-alert mailers n\n \
+         email-alert from x\n email-alert to x",
+        &[
+            "config : parsing [{}:7] : 'mailer a' : invalid address: 'nowhere.invalid' in 'nowhere.invalid:25'",
+            "config : parsing [{}:9] : 'mailer b' : invalid address: 'nowhere.invalid' in 'nowhere.invalid:26'",
+        ],
+    ),
+    (
         "backend b\n server s 127.0.0.1:1 tfo\n server t udp@127.0.0.1:1",
         &[
             "[{}:7] : 'server b/s' : server has tfo activated, the backend should be configured with at least \
