@@ -20,6 +20,8 @@ pub(super) const CHANGES: [&str; 7] =
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
     let state = &call.state.shared.live.proxies[proxy.index];
     let has = |checker| state.health(server.index, checker).is_some_and(|health| health.is_enabled());
+    // What is missing from the order is told first.
+    let names_one = |call: &Call<'_, Worker>| !call.word(4).is_empty();
     match call.word(3) {
         "health" if server.tracking.leader.is_some() => call.refuse("cannot change health on a tracking server."),
         "health" => force(call, (proxy, server), Checker::Health),
@@ -31,10 +33,10 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
             let send = text::to_bytes(call.word(4)).into();
             call.state.shared.probing.change_agent(server.serial, |orders| orders.send = Some(send));
         }
-        "agent-addr" | "agent-port" if !has(Checker::Agent) => {
+        "agent-addr" | "agent-port" if names_one(call) && !has(Checker::Agent) => {
             call.refuse("agent checks are not enabled on this server");
         }
-        "check-addr" | "check-port" if !has(Checker::Health) => {
+        "check-addr" | "check-port" if names_one(call) && !has(Checker::Health) => {
             call.refuse("health checks are not enabled on this server");
         }
         _ => move_target(call, server),
