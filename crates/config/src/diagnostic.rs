@@ -48,8 +48,6 @@ pub enum Form {
     ConfigLateParsing,
     /// `[file:line] : message`: servers, by what is found after parsing.
     LatePlaced,
-    /// `parsing [file:line]: message`: names in arguments, which HAProxy looks up after parsing.
-    Resolved,
     /// `config : message`: what is found after parsing. A place is still shown beneath.
     Config,
     /// `message` alone.
@@ -127,7 +125,6 @@ impl Diagnostic {
             }
             (Form::Placed, Some((span, file))) => write!(out, "config : [{}:{}] : ", shown(&file.name), span.line),
             (Form::LatePlaced, Some((span, file))) => write!(out, "[{}:{}] : ", shown(&file.name), span.line),
-            (Form::Resolved, Some((span, file))) => write!(out, "parsing [{}:{}]: ", shown(&file.name), span.line),
             (Form::LateParsing, Some((span, file))) => {
                 write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
             }

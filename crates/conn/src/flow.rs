@@ -268,6 +268,11 @@ impl Flow {
         !self.head.is_empty()
     }
 
+    /// Bytes of the head that wait to be written.
+    pub fn head_length(&self) -> usize {
+        self.head.len()
+    }
+
     /// Takes the bytes that followed the body: the next message of the source.
     pub fn take_rest(&mut self) -> Buffer {
         std::mem::replace(&mut self.rest, Buffer::empty())

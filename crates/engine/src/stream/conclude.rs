@@ -72,6 +72,16 @@ pub fn log_step(session: &Session, facts: &SharedFacts, client: Option<&Stream>,
     }
 }
 
+/// The answer's head is about to go to the client: a line that is due with it counts these bytes.
+pub fn log_answer(session: &Session, facts: &SharedFacts, head: usize) {
+    if !session.is_logged() {
+        return;
+    }
+    facts.borrow_mut().bytes_out += head as u64;
+    log_step(session, facts, None, Origin::Response);
+    facts.borrow_mut().bytes_out -= head as u64;
+}
+
 /// What is due at a step without `log-steps`.
 fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
     match (origin, mode) {

@@ -12,7 +12,6 @@ use wire::http::{Framing, Method, Version};
 
 use super::ruling::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
-use policy::log_format::Origin;
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::stream::answer::{Ending, Manner};
@@ -82,7 +81,7 @@ impl Exchange<'_> {
             Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
         }
         let tunnel = self.begin_answer()?;
-        conclude::log_step(self.session, self.facts, None, Origin::Response);
+        conclude::log_answer(self.session, self.facts, self.down.head_length());
         Ok(tunnel)
     }
 
