@@ -46,6 +46,8 @@ pub enum Form {
     LateParsing,
     /// `config : Parsing [file:line]: message`: two sections, or two name servers, of one name.
     ConfigLateParsing,
+    /// `parsing [file:line] : message`: options of logs that do not fit the mode of their proxy.
+    Unfit,
     /// `[file:line] : message`: servers, by what is found after parsing.
     LatePlaced,
     /// `config : message`: what is found after parsing. A place is still shown beneath.
@@ -125,6 +127,7 @@ impl Diagnostic {
             }
             (Form::Placed, Some((span, file))) => write!(out, "config : [{}:{}] : ", shown(&file.name), span.line),
             (Form::LatePlaced, Some((span, file))) => write!(out, "[{}:{}] : ", shown(&file.name), span.line),
+            (Form::Unfit, Some((span, file))) => write!(out, "parsing [{}:{}] : ", shown(&file.name), span.line),
             (Form::LateParsing, Some((span, file))) => {
                 write!(out, "Parsing [{}:{}]: ", shown(&file.name), span.line)
             }

@@ -29,6 +29,7 @@ fn forms() {
     assert_eq!(render(Form::Parsing), format!("[ALERT]    (7) : config : parsing [a.cfg:2] : oops\n{rest}"));
     assert_eq!(render(Form::ParsingTight), format!("[ALERT]    (7) : config : parsing [a.cfg:2]: oops\n{rest}"));
     assert_eq!(render(Form::Placed), format!("[ALERT]    (7) : config : [a.cfg:2] : oops\n{rest}"));
+    assert_eq!(render(Form::Unfit), format!("[ALERT]    (7) : parsing [a.cfg:2] : oops\n{rest}"));
     assert_eq!(render(Form::LatePlaced), format!("[ALERT]    (7) : [a.cfg:2] : oops\n{rest}"));
     assert_eq!(render(Form::Config), format!("[ALERT]    (7) : config : oops\n  [a.cfg:2]\n{rest}"));
     assert_eq!(render(Form::Bare), format!("[ALERT]    (7) : oops\n  [a.cfg:2]\n{rest}"));

@@ -201,7 +201,7 @@ impl Proxy<'_> {
             self.noun(),
             self.name()
         );
-        self.report.warning(chosen.span, message);
+        self.report.push(Diagnostic::warning(chosen.span, message).with_form(Form::Unfit));
     }
 
     fn timeouts(&mut self) {
