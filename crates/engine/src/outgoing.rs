@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::Roster;
 use conn::ports::SourcePorts;
 use policy::program::{Connecting, Global, Namespace, Program, Proxy, Server, ServerAddress};
-use rt::net::{ConnectOptions, KeepAlive};
+use rt::net::{Address, ConnectOptions, KeepAlive};
 
 /// By a server's serial number.
 #[derive(Debug)]
@@ -107,6 +107,16 @@ impl Outgoing {
     pub fn route(&self, serial: usize) -> Option<&Route> {
         self.ways.get(serial).map(|way| &way.route)
     }
+}
+
+/// What is connected to where no client has a say in it. `None`: there is no address, or not yet.
+pub(crate) fn fixed_address(address: &ServerAddress) -> Option<Address> {
+    Some(match address {
+        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
+        ServerAddress::Unix(path) => Address::Unix(path.clone()),
+        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
+        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
+    })
 }
 
 fn route(proxy: &Proxy, server: &Server, global: &Global) -> Route {

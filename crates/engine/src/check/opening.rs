@@ -14,6 +14,7 @@ use rt::net::{Address, ConnectOptions, Stream};
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
+use crate::outgoing::fixed_address;
 use crate::stream::handshake::Greeting;
 
 /// The step that opens a connection, which is to be told if that fails.
@@ -84,7 +85,7 @@ impl<'a> Course<'a> {
         let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
         let Some(route) = route else { return Err(self.failed(connect, "no way to the server")) };
         let through = connect.via_socks4 || (connect.default && self.own.via_socks4);
-        let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(address_of);
+        let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(fixed_address);
         let header = connect.send_proxy || (connect.default && self.own.send_proxy);
         let next = self.next_step();
         let speaks_first = !matches!(next, Some(Step::Expect(_)));
@@ -159,7 +160,7 @@ impl<'a> Course<'a> {
                 let port = port.or_else(|| inet_port(base).filter(|port| *port > 0)).or_else(|| inet_port(&current))?;
                 Some(Address::Inet(SocketAddr::new(ip, port)))
             }
-            (other, None) => address_of(other),
+            (other, None) => fixed_address(other),
         }
     }
 
@@ -189,16 +190,6 @@ fn inet_port(address: &ServerAddress) -> Option<u16> {
         ServerAddress::Inet { port, .. } => Some(port.resolve(0)),
         _ => None,
     }
-}
-
-/// An address that no client changes.
-fn address_of(address: &ServerAddress) -> Option<Address> {
-    Some(match address {
-        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
-        ServerAddress::Unix(path) => Address::Unix(path.clone()),
-        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
-    })
 }
 
 /// A server that is wherever the client is has no address of its own: this machine's is asked.

@@ -20,7 +20,7 @@ use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Str
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
-use crate::outgoing::Route;
+use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::View;
 use crate::stream::handshake::{self, Greeting};
@@ -416,16 +416,6 @@ fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
         Some(destination) => Some(destination.into()),
         None => fixed_address(server),
     }
-}
-
-/// An address that no client changes.
-fn fixed_address(address: &ServerAddress) -> Option<Address> {
-    Some(match address {
-        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
-        ServerAddress::Unix(path) => Address::Unix(path.clone()),
-        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
-    })
 }
 
 /// Appends an address with its length in front. False: there is no room.

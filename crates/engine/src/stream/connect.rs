@@ -172,7 +172,7 @@ impl Request<'_> {
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
                 // As HAProxy: where a UNIX socket refuses, that is known at once, and so are all retries.
-                Attempt::Refused => (Cause::Server, !self.is_on_this_machine(server)),
+                Attempt::Refused => (Cause::Server, !self.is_behind_unix_socket(server)),
                 Attempt::Unable => (Cause::Server, false),
                 Attempt::Expired => (Cause::ServerTimeout, false),
             };
@@ -435,8 +435,7 @@ impl Request<'_> {
         !early.is_empty() || matches!(self.client.try_read(early), Ok(Some(1..)))
     }
 
-    /// Whether the server is behind a UNIX socket.
-    fn is_on_this_machine(&self, server: &Server) -> bool {
+    fn is_behind_unix_socket(&self, server: &Server) -> bool {
         let address = self.session.worker.shared.outgoing.address(server);
         matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_))
     }

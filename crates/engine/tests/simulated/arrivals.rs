@@ -1,31 +1,23 @@
 //! Servers that the runtime API adds and removes again and again, on the virtual clock.
 
 use policy::live::Checker;
-use testkit::{Peer, PeerOptions, Service, sleep};
+use testkit::{Peer, Service, sleep};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-const API: &str = "10.0.0.2:9001";
 /// How long a place rests, in milliseconds.
 const REST: u64 = 60_000;
 
-async fn order(typed: &str, answer: &str) {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    assert_eq!(String::from_utf8(peer.receive_rest().await).unwrap(), format!("{answer}\n"), "{typed}");
-}
-
 /// A farm that has no server at first. What is added stays in its program, so that each run has one of its own.
 fn empty(seed: u64, workers: usize) -> Worlds {
-    let worlds = listen("http-reuse always\nbalance roundrobin\ntimeout check 1s").seeds(seed..seed + 1);
-    let workers: &'static [usize] = if workers == 1 { &[1] } else { &[2] };
-    worlds.workers(workers).global("stats socket 10.0.0.2:9001 level admin")
+    let worlds = listen("http-reuse always\nbalance roundrobin\ntimeout check 1s").global(SOCKET);
+    worlds.seeds(seed..seed + 1).workers(&[workers])
 }
 
 async fn fetch(service: &mut Service) {
-    let mut client = Peer::connect_with(WEIR, PeerOptions::default()).await;
+    let mut client = Peer::connect(WEIR).await;
     client.send(GET).await;
     let mut server = service.accept().await;
     server.expect(GET_AT_SERVER).await;
@@ -34,12 +26,12 @@ async fn fetch(service: &mut Service) {
 }
 
 async fn add(name: &str, rest: &str) {
-    order(&format!("add server l/{name} {rest}"), "New server registered.\n").await;
+    assert_eq!(ask(&format!("add server l/{name} {rest}")).await, "New server registered.\n\n");
 }
 
 async fn remove(name: &str) {
-    order(&format!("disable server l/{name}"), "").await;
-    order(&format!("del server l/{name}"), "Server deleted.\n").await;
+    order(&format!("disable server l/{name}")).await;
+    assert_eq!(ask(&format!("del server l/{name}")).await, "Server deleted.\n\n");
 }
 
 /// Places that servers ever had, and those of them that are there.
@@ -56,14 +48,10 @@ fn a_place_that_has_rested_serves_again() {
             for round in 0..20 {
                 let (name, service) = (format!("n{round}"), round % 2);
                 add(&name, &format!("{} maxconn 10", [S1, S2][service])).await;
-                order(&format!("set server l/{name} weight 7"), "").await;
-                order(&format!("enable server l/{name}"), "").await;
+                order(&format!("set server l/{name} weight 7")).await;
+                order(&format!("enable server l/{name}")).await;
                 fetch(&mut services[service]).await;
-                let table = "show servers conn l";
-                let mut peer = Peer::connect(API).await;
-                peer.send(format!("{table}\n")).await;
-                peer.half_close();
-                let told = String::from_utf8(peer.receive_rest().await).unwrap();
+                let told = ask("show servers conn l").await;
                 assert!(told.contains(&format!("l/{name} 2/1 ")), "{told}");
                 let shared = world.shared();
                 let server = &shared.program.proxies[0].backend.as_ref().unwrap().servers[0];
@@ -105,20 +93,20 @@ fn what_checked_the_one_before_never_checks_the_next_one() {
     empty(0, 1).run(|world| async move {
         let mut service = Service::at(S1);
         add("a", &format!("{S1} check inter 30s")).await;
-        order("enable health l/a", "").await;
-        order("enable server l/a", "").await;
+        order("enable health l/a").await;
+        order("enable server l/a").await;
         service.accept().await.expect_end().await;
         remove("a").await;
         // The task that checked it may sleep still.
         sleep(REST).await;
         add("x", &format!("{S1} check inter 30s")).await;
         assert_eq!(places(&world), (2, 1));
-        order("del server l/x", "Server deleted.\n").await;
+        remove("x").await;
         sleep(4 * EVERY).await;
         add("b", &format!("{S1} check inter 30s")).await;
         assert_eq!(places(&world), (2, 1));
-        order("enable health l/b", "").await;
-        order("enable server l/b", "").await;
+        order("enable health l/b").await;
+        order("enable server l/b").await;
         service.accept().await.expect_end().await;
         let begun = rt::now();
         for _ in 0..5 {

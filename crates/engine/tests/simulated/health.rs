@@ -7,21 +7,13 @@ use std::rc::Rc;
 use policy::live::{Admin, Checker, ServerStatus};
 use testkit::{Peer, Service, sleep};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-const API: &str = "10.0.0.2:9001";
-const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
 /// Where checks go, and questions to agents.
 const CHECKS: &str = "10.0.1.1:81";
 const AGENT: &str = "10.0.1.1:82";
-
-async fn order(typed: &str) {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    assert_eq!(peer.receive_rest().await, b"\n", "{typed}");
-}
 
 fn status(world: &World, server: usize) -> ServerStatus {
     world.shared().live.proxies[0].status(server).unwrap()

@@ -5,6 +5,7 @@
 
 extern crate weir_engine as engine;
 
+mod api;
 mod messages;
 mod world;
 

@@ -2,19 +2,11 @@
 
 use testkit::{Peer, PeerOptions, Service, sleep};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-const API: &str = "10.0.0.2:9001";
-const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
 const OTHER: &str = "10.0.0.1:81";
-
-async fn ask(typed: &str) -> String {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    String::from_utf8(peer.receive_rest().await).unwrap()
-}
 
 /// The status of a frontend in the statistics.
 async fn status(frontend: &str) -> String {

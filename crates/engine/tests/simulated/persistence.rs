@@ -3,19 +3,11 @@
 
 use testkit::{Peer, Service, sleep};
 
+use crate::api::*;
 use crate::world::*;
 
-const API: &str = "10.0.0.2:9001";
-const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
 const SERVERS: &str = "server s1 10.0.1.1:80 cookie a\n server s2 10.0.1.2:80 cookie b";
 const AT_TWO: &str = "10.0.1.2:80";
-
-async fn ask(typed: &str) {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    assert_eq!(peer.receive_rest().await, b"\n", "{typed}");
-}
 
 /// A client of the second server asks: the server that answers, what that sees, what the client gets, the letters.
 fn row(
@@ -25,7 +17,7 @@ fn row(
 ) {
     listen(&format!("cookie SRV {mode}\n {SERVERS}")).global(SOCKET).run(move |world| async move {
         let (mut one, mut two) = (Service::at(S1), Service::at(AT_TWO));
-        ask(&format!("set server l/s2 state {state}")).await;
+        order(&format!("set server l/s2 state {state}")).await;
         let mut client = Peer::connect(WEIR).await;
         client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: SRV=b\r\n\r\n").await;
         let mut answering = if server == "s1" { one.accept().await } else { two.accept().await };

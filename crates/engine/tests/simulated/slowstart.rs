@@ -8,11 +8,10 @@ use base::moment::Moment;
 use policy::live::ServerStatus;
 use testkit::{Peer, Service, sleep};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-const API: &str = "10.0.0.2:9001";
-const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
 /// Where the checks of the first server go, and its agent.
 const CHECKS: &str = "10.0.1.1:81";
 const AGENT: &str = "10.0.1.1:82";
@@ -21,19 +20,9 @@ const SLOW: &str =
     "server s1 10.0.1.1:80 weight 10 check port 81 inter 100ms rise 1 fall 2 init-state fully-up slowstart 16s";
 const OTHER: &str = "server s2 10.0.1.2:80 weight 10";
 
-async fn order(typed: &str) {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    assert_eq!(peer.receive_rest().await, b"\n", "{typed}");
-}
-
 /// A column of the statistics of a server of `l`.
 async fn column(server: &str, name: &str) -> String {
-    let mut peer = Peer::connect(API).await;
-    peer.send("show stat\n").await;
-    peer.half_close();
-    let table = String::from_utf8(peer.receive_rest().await).unwrap();
+    let table = ask("show stat").await;
     let at = table.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
     let line = table.lines().find(|line| line.starts_with(&format!("l,{server},"))).unwrap();
     line.split(',').nth(at).unwrap().to_owned()

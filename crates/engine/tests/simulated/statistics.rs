@@ -2,18 +2,9 @@
 
 use testkit::{Peer, Service, sleep};
 
+use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
-
-const API: &str = "10.0.0.2:9001";
-const SOCKET: &str = "stats socket 10.0.0.2:9001 level admin";
-
-async fn ask(typed: &str) -> String {
-    let mut peer = Peer::connect(API).await;
-    peer.send(format!("{typed}\n")).await;
-    peer.half_close();
-    String::from_utf8(peer.receive_rest().await).unwrap()
-}
 
 /// One value of `show stat`.
 async fn value(proxy: &str, name: &str, column: &str) -> String {

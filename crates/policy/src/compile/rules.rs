@@ -253,7 +253,7 @@ impl Compiler<'_> {
             "explicitly depending on request contents without any 'tcp-request inspect-delay' setting. This means that this \
              rule will randomly find its contents. This can be fixed by setting the tcp-request inspect-delay."
         } else if !of_content
-            && what != "capture"
+            && matches!(action, Action::Track(_))
             && written.mode == Mode::Http
             && condition.is_none_or(|condition| condition.misfit(Place::Session, Place::Session, "").is_none())
         {

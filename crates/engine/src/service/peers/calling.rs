@@ -10,12 +10,12 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use policy::live::peers::Ticket;
 use policy::program::ServerAddress;
-use rt::net::{Address, ConnectOptions, Stream};
+use rt::net::{ConnectOptions, Stream};
 use wire::peers::{Hello, Status, read_line};
 
 use super::circle::Circle;
 use super::conversation::{converse, send};
-use crate::outgoing::plain;
+use crate::outgoing::{fixed_address, plain};
 
 /// How long a peer may take to be reached, and to answer a greeting.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -128,7 +128,7 @@ async fn greet(
 ) -> Option<(Stream, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
-    let mut connecting = Stream::connect(&fixed(address)?, options).ok()?;
+    let mut connecting = Stream::connect(&fixed_address(address)?, options).ok()?;
     let connected = while_wanted(circle, ticket, &mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?;
     let mut stream = connected.ok()?;
     circle.with(|section| section.reached(ticket));
@@ -169,15 +169,6 @@ async fn while_wanted<T>(
         }
     })
     .await
-}
-
-fn fixed(address: &ServerAddress) -> Option<Address> {
-    Some(match address {
-        ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
-        ServerAddress::Unix(path) => Address::Unix(path.clone()),
-        ServerAddress::Abstract(name) => Address::Abstract(name.clone()),
-        ServerAddress::Descriptor(_) | ServerAddress::Unresolved { .. } => return None,
-    })
 }
 
 /// The process stops, and its own sockets are closed: if a newer one listens in their place, it is taught everything.
