@@ -21,6 +21,13 @@ pub(crate) enum Entry {
     Clear,
 }
 
+impl Entry {
+    /// Whether it is `log global`.
+    pub(crate) fn is_global(&self) -> bool {
+        matches!(self, Self::Global(_))
+    }
+}
+
 /// Who asks.
 pub(crate) struct Asker<'a> {
     /// `global` itself, where `log global` makes no sense.

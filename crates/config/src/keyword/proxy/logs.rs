@@ -49,6 +49,8 @@ fn log(context: &mut ProxyContext<'_>, line: &Line) {
     };
     match log_line::read(line, &asker, &mut context.report) {
         Some(log_line::Entry::Clear) => context.draft.logs.clear(),
+        // Repeating it changes nothing, inherited or not. Targets of its own are used once for each line that names them.
+        Some(log_line::Entry::Global(_)) if context.draft.logs.iter().any(log_line::Entry::is_global) => {}
         Some(entry) => context.draft.logs.push(entry),
         None => context.draft.gaps.log = true,
     }
