@@ -71,8 +71,8 @@ fuzz_target!(|data: &[u8]| {
     }
     with_context(b"", |context| {
         let Some(prepared) = all.prepare(context, value) else { return };
-        let found = all.find(prepared, &texts, &alive);
-        let expected: Vec<_> = (0..).zip(&alone).filter_map(|(_, one)| one.find(prepared, &texts, &alive)).collect();
+        let Ok(found) = all.find(prepared, &texts, &alive) else { return };
+        let expected: Vec<_> = (0..).zip(&alone).filter_map(|(_, one)| one.find(prepared, &texts, &alive).ok().flatten()).collect();
         // The finest network, the longest beginning; else the first.
         let best = expected.iter().map(|hit| hit.weight).max();
         let expected = match best {

@@ -103,5 +103,6 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
         variables: Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() },
         captures: None,
         incomplete: Cell::new(false),
+        exhausted: Cell::new(false),
     })
 }

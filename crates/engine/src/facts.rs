@@ -147,6 +147,9 @@ pub struct Facts {
     pub denied: bool,
     /// A rule could not do what it had to.
     pub failed: bool,
+    /// An evaluation on its behalf cost more than it may (`sample::Context::exhausted`): it is to end with an internal
+    /// error.
+    pub exhausted: Cell<bool>,
     /// The status that the client got; -1 when none.
     pub status: i32,
     /// When things happened.
@@ -254,6 +257,7 @@ impl Facts {
         self.orders.set(Orders::default());
         self.unique_id.take();
         self.identifying.set(false);
+        self.exhausted.set(false);
         self.captures.get_mut().clear();
         self.variables.get_mut().clear();
         self.last_rule.set(None);
@@ -282,6 +286,7 @@ impl Facts {
             server_status,
             denied,
             failed,
+            exhausted,
             status,
             timings,
             start_date,
@@ -327,6 +332,7 @@ impl Facts {
         *filters = None;
         variables.get_mut().clear();
         *inspected = false;
+        exhausted.set(false);
         (*has_request, *logged, *redispatched, *denied, *failed) = (false, false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status) = (Outcome::default(), -1);

@@ -507,7 +507,10 @@ fn admit(session: &Session, client: &mut Stream, before_session: bool) -> Option
         _ if before_session => client.set_linger_zero(),
         _ => Ok(()),
     };
-    stream::tally::denied(session, before_session);
+    match ended {
+        Final::Exhausted => stream::tally::exhausted(session),
+        _ => stream::tally::denied(session, before_session),
+    }
     None
 }
 

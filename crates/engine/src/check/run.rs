@@ -437,6 +437,7 @@ impl<'a> Course<'a> {
                     limits: shared.live.variable_limits.as_ref(),
                 },
                 incomplete: Cell::new(false),
+                exhausted: Cell::new(false),
             })
         })
     }

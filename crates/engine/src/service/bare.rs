@@ -56,5 +56,6 @@ pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&
         captures: None,
         variables: Variables::default(),
         incomplete: Cell::new(false),
+        exhausted: Cell::new(false),
     })
 }

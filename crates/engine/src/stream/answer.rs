@@ -31,6 +31,14 @@ impl Ending<'_> {
         Ending { text: self.text.map(Reply::into_owned), ..self }
     }
 
+    /// To evaluate rules on behalf of the message cost more than it may: the client gets the proxy's page for an internal
+    /// error.
+    pub fn exhausted(view: View<'_>) -> Self {
+        let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
+        let (outcome, manner) = (Outcome::new(Cause::Internal, phase), Manner::Prompt);
+        Self { outcome, status: 500, text: None, manner, denied: false, failed: true, challenged: false }
+    }
+
     /// An answer of a server that does not pass: the client gets the proxy's page for that status.
     pub fn refused(status: u16) -> Self {
         let outcome = Outcome::new(Cause::Proxy, Phase::Headers);
@@ -67,7 +75,8 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
         let denied = cause == Cause::Proxy;
         Ending { outcome: Outcome::new(cause, phase), status, text, manner, denied, failed: false, challenged: false }
     };
-    match ended {
+    view.facts.exhausted.set(false);
+    let ending = match ended {
         Final::Allow | Final::SwitchMode => answered(Cause::Normal, 200, None, Manner::Prompt),
         Final::Deny(answer) => {
             with_text(view, answer, |status, text| answered(Cause::Proxy, status, text, Manner::Prompt))
@@ -95,7 +104,10 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Fault(status) => {
             Ending { denied: false, failed: *status == 500, ..answered(Cause::Proxy, *status, None, Manner::Prompt) }
         }
-    }
+        Final::Exhausted => Ending::exhausted(view),
+    };
+    // To put the answer together may have cost too much as well.
+    if view.facts.exhausted.get() { Ending::exhausted(view) } else { ending }
 }
 
 /// Bytes of the longest text that may be put together.

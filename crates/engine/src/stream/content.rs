@@ -31,6 +31,14 @@ fn cut(stream: &mut Stream, ended: &Final) {
     }
 }
 
+/// How a session is logged that a rule ended.
+pub fn outcome(facts: &SharedFacts, ended: &Final, phase: Phase) -> Outcome {
+    let failed = matches!(ended, Final::Exhausted);
+    let facts = &mut *facts.borrow_mut();
+    (facts.denied, facts.failed) = (!failed, failed);
+    Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
+}
+
 /// Runs the rules of `proxy` on a session in TCP mode: `input` gets what the client sends meanwhile. True: the session goes
 /// on in HTTP mode.
 ///
@@ -72,8 +80,7 @@ pub fn request<'a>(
             Some(Final::SwitchMode) => Ok(true),
             Some(ended) => {
                 cut(client, ended);
-                facts.borrow_mut().denied = true;
-                Err(Outcome::new(Cause::Proxy, Phase::Request))
+                Err(outcome(facts, ended, Phase::Request))
             }
         })
     })
@@ -107,8 +114,7 @@ pub async fn http_request(
     // What would go over to HTTP is there already.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode)) {
         cut(client, ended);
-        facts.borrow_mut().denied = true;
-        return Err(Outcome::new(Cause::Proxy, Phase::Request));
+        return Err(outcome(facts, ended, Phase::Request));
     }
     // The head counts as received once the rules have let it pass.
     facts.borrow_mut().timings.request = Some(rt::now());
@@ -245,9 +251,8 @@ pub async fn response(
         Some(Final::Close) => return Ok(false),
         Some(ended) => {
             cut(client, ended);
-            facts.borrow_mut().denied = true;
             let phase = if matches!(ended, Final::SilentDrop(_)) { Phase::Request } else { Phase::Data };
-            return Err(Outcome::new(Cause::Proxy, phase));
+            return Err(outcome(facts, ended, phase));
         }
     }
     duplex.down = Flow::idle();

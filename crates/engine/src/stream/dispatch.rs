@@ -56,6 +56,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let chosen = facts.borrow().backend;
     // A session that came in TCP mode may have its backend already.
     let target = chosen.or_else(|| switch(session, client, &facts));
+    if facts.borrow().exhausted.get() {
+        return rt::boxed(ruling::exhausted(session, client, facts)).await;
+    }
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
@@ -106,6 +109,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let close_server = closes_server(proxy, backend_proxy) || asks_for_a_last_one(&facts.borrow().request);
     let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
+    facts.borrow().exhausted.set(false);
     let hash = match &backend.hash_key {
         None => recognise(session, backend, &facts.borrow().request, client.input.data()),
         Some(key) => {
@@ -123,6 +127,10 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(refuse(session, client, facts, 400)).await;
     }
     let bound = persistence::bind_request(session, client, &facts, backend_proxy, backend);
+    if facts.borrow().exhausted.get() {
+        finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
+        return rt::boxed(fail(session, client, facts, 500, up)).await;
+    }
     let mut held: Option<Slot> = None;
     let (mut fresh, mut exclude) = (false, None);
     loop {
@@ -263,6 +271,7 @@ fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usi
         return Some(target);
     }
     let facts = facts.borrow();
+    facts.exhausted.set(false);
     View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| frontend.switch(context))
 }
 

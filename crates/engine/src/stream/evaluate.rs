@@ -113,7 +113,7 @@ impl<'a> View<'a> {
         facts.unique_id.get().map(|made| &**made)
     }
 
-    /// Lends it to an evaluation.
+    /// Lends it to an evaluation. One that costs more than it may is noted in the facts.
     #[inline]
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
@@ -121,7 +121,7 @@ impl<'a> View<'a> {
         let program = &shared.program;
         worker.with_arena(|arena| {
             let (probes, unread) = (StreamProbes(self), Unread::default());
-            with(&Context {
+            let context = Context {
                 program: Some(program),
                 live: Some(&shared.live),
                 arena,
@@ -153,7 +153,13 @@ impl<'a> View<'a> {
                 },
                 captures: Some(&facts.captures),
                 incomplete: Cell::new(false),
-            })
+                exhausted: Cell::new(false),
+            };
+            let made = with(&context);
+            if context.exhausted.get() {
+                facts.exhausted.set(true);
+            }
+            made
         })
     }
 }

@@ -96,7 +96,10 @@ pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
             // take the place of.
             let answered = view.facts.timings.response.is_some();
             let direction = if answered { Direction::Response } else { Direction::Request };
+            // What the page is the answer to counts no more; the page itself may cost too much as well.
+            view.facts.exhausted.set(false);
             match text(View { direction, response: None, ..view }, answer) {
+                _ if view.facts.exhausted.get() => ErrorPages::standard(500).lend(),
                 Some(reply) if reply.text.len() <= session.worker.shared.program.global.bufsize => reply,
                 // It fits in no buffer.
                 _ => ErrorPages::standard(500).lend(),

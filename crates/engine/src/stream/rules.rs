@@ -23,6 +23,8 @@ use crate::stream::{conclude, filter, tally, tracking};
 static MALFORMED: Final = Final::Fault(400);
 /// A change of the head did not fit, and that matters (`strict-mode`).
 static UNFIT: Final = Final::Fault(500);
+/// To evaluate a rule costs more than it may.
+static EXHAUSTED: Final = Final::Exhausted;
 
 /// Attempts beyond the first that a rule may set.
 const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
@@ -215,9 +217,14 @@ impl<'s, 'r> Course<'s, 'r> {
                 return Step::Unknown;
             }
             self.progress.next += 1;
-            if verdict == Verdict::Yes
-                && let Some(step) = self.take(&rule.action, context, view)
-            {
+            let step = match verdict {
+                Verdict::Yes if !context.exhausted.get() => self.take(&rule.action, context, view),
+                _ => None,
+            };
+            if context.exhausted.get() {
+                return Step::Final(&EXHAUSTED);
+            }
+            if let Some(step) = step {
                 if matches!(step, Step::Unknown) {
                     self.progress.next -= 1;
                 }
@@ -243,6 +250,7 @@ impl<'s, 'r> Course<'s, 'r> {
     fn judge(&self, facts: &Facts, unfit: Unfit) -> Option<&'static Final> {
         match unfit {
             Unfit::Malformed => Some(&MALFORMED),
+            Unfit::Exhausted => Some(&EXHAUSTED),
             Unfit::Full => {
                 tally::failed_rewrite(self.session, facts);
                 (!self.progress.lenient).then_some(&UNFIT)

@@ -122,6 +122,12 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
     refuse::answer(session, client, facts, (ending.status, ending.text), true).await
 }
 
+/// Ends a request whose rules cost more to evaluate than they may.
+pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+    let ending = Ending::exhausted(View::request(session, &client.stream, &facts.borrow()));
+    end(session, client, facts, Over::Ended(ending)).await
+}
+
 /// Notes how a request ends. Tells whether it has a body.
 fn note(facts: &mut Facts, ending: &Ending<'_>) -> bool {
     (facts.denied, facts.failed) = (ending.denied, ending.failed);

@@ -54,6 +54,14 @@ pub fn denied(session: &Session, before_session: bool) {
     }
 }
 
+/// To evaluate the rules on a connection cost more than it may.
+pub fn exhausted(session: &Session) {
+    let proxy = session.tallies();
+    for tally in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
+        tally.internal_errors.increment();
+    }
+}
+
 /// A connection begins its session: what its address asks for before that has gone well.
 pub fn session(session: &Session) {
     let worker = &session.worker;

@@ -189,10 +189,17 @@ fn switch(session: &Session, client: &Stream, facts: &SharedFacts, own: &Fronten
     view.lend(|context| own.switch(context))
 }
 
+/// Whether what was evaluated for a session cost more than it may.
+fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
+    let exhausted = facts.borrow().exhausted.take();
+    if exhausted { Err(Outcome::new(Cause::Internal, Phase::Request)) } else { Ok(()) }
+}
+
 async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
     let frontend = session.proxy();
     let target =
         frontend.frontend.as_ref().and_then(|own| switch(session, &client.stream, facts, own, client.input.data()));
+    exhaustion(facts)?;
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
@@ -218,6 +225,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     };
     let Client { stream: client, input: early, timer, .. } = client;
     let bound = persistence::bind_session(session, client, facts, backend, early);
+    exhaustion(facts)?;
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,

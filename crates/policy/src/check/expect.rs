@@ -137,10 +137,13 @@ impl Expect {
         }
         let found = match (&self.wanted, &text) {
             (_, Some(text)) => memmem::find(received, text).is_some(),
-            (Wanted::Pattern { pattern, binary: true }, _) => pattern.is_match(&hexadecimal(received)),
-            (Wanted::Pattern { pattern, .. }, _) => pattern.is_match(received),
+            (Wanted::Pattern { pattern, binary: true }, _) => context.bounded(pattern.is_match(&hexadecimal(received))),
+            (Wanted::Pattern { pattern, .. }, _) => context.bounded(pattern.is_match(received)),
             _ => false,
         };
+        if context.exhausted.get() {
+            return Finding::Failed;
+        }
         // What has not come yet may still come, unless it was said how much there is to be of it.
         match (found, self.negated) {
             (false, _) if !complete && self.at_least.is_none() => Finding::Wait,
@@ -153,7 +156,7 @@ impl Expect {
     pub fn judge_head(&self, head: &Head, context: &Context<'_>) -> Option<bool> {
         let holds = match &self.wanted {
             Wanted::Status(ranges) => ranges.iter().any(|range| range.contains(&head.status())),
-            Wanted::StatusPattern(pattern) => pattern.is_match(head.status().to_string().as_bytes()),
+            Wanted::StatusPattern(pattern) => context.bounded(pattern.is_match(head.status().to_string().as_bytes())),
             Wanted::Field { whole, name, value } => {
                 let mut fields = head.fields().filter(|field| name.matches(field.0, true, context));
                 match value {
@@ -168,7 +171,7 @@ impl Expect {
             }
             Wanted::Bytes { .. } | Wanted::Pattern { .. } | Wanted::Format(_) | Wanted::Protocol(_) => return None,
         };
-        Some(holds != self.negated)
+        Some(holds != self.negated && !context.exhausted.get())
     }
 
     /// What failing means, where the rule does not say so.
@@ -183,7 +186,7 @@ impl Expect {
 impl TextMatch {
     fn matches(&self, found: &[u8], is_name: bool, context: &Context<'_>) -> bool {
         if let FieldMatch::Pattern(pattern) = &self.how {
-            return pattern.is_match(found);
+            return context.bounded(pattern.is_match(found));
         }
         let wanted = self.text.render(context);
         let (found, wanted) = match is_name {

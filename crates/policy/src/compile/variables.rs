@@ -91,5 +91,6 @@ fn context<'a>(arena: &'a Bump, limit: usize, probes: &'a dyn Probes, variables:
         captures: None,
         variables,
         incomplete: Cell::new(false),
+        exhausted: Cell::new(false),
     }
 }

@@ -157,7 +157,7 @@ fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<O
     map.lookup.with_regex(context, value, |found, regex, text| {
         let mut out = context.text(found.value.len());
         let mut places = regex.places();
-        regex.find_groups(&mut places, text, 0)?;
+        context.bounded(regex.find_groups(&mut places, text, 0))?;
         crate::rule::expand(&places, text, found.value, &mut |bytes| out.extend(bytes));
         out.finish()
     })

@@ -292,6 +292,7 @@ impl Scene {
             variables,
             captures: None,
             incomplete: Cell::new(false),
+            exhausted: Cell::new(false),
         })
     }
 

@@ -2,7 +2,7 @@
 //! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
 
 use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Texts, View};
-use crate::sample::Value;
+use crate::sample::{Exhausted, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -204,20 +204,22 @@ impl Layer {
 
 impl Change {
     /// The entry that a prepared sample matches.
-    pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Option<Found<'s>> {
+    ///
+    /// # Errors
+    /// A regular expression takes too many steps.
+    pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Result<Option<Found<'s>>, Exhausted> {
         let base = &lookup.base;
-        let old = if self.base { base.set.find(value, &*self.entries, &|at| !self.dead.contains(&at)) } else { None };
+        let old = if self.base { base.set.find(value, &*self.entries, &|at| !self.dead.contains(&at))? } else { None };
         if let Some(hit) = old
             && !base.set.finest_counts()
         {
-            return Some(self.base_entry(hit.at));
+            return Ok(Some(self.base_entry(hit.at)));
         }
-        let new = self
-            .layer
-            .sets
-            .get(lookup.view)
-            .and_then(|set| set.find(value, &self.layer.slots, &|at| self.layer.alive(at)));
-        match (old, new) {
+        let new = match self.layer.sets.get(lookup.view) {
+            Some(set) => set.find(value, &self.layer.slots, &|at| self.layer.alive(at))?,
+            None => None,
+        };
+        Ok(match (old, new) {
             (Some(old), new) if new.is_none_or(|new| new.weight <= old.weight) => Some(self.base_entry(old.at)),
             (_, Some(new)) => {
                 let slot = self.layer.slots.0.get(new.at as usize);
@@ -230,7 +232,7 @@ impl Change {
                 }))
             }
             _ => None,
-        }
+        })
     }
 
     /// The regular expression of an entry that was added, as it was compiled then.

@@ -4,6 +4,7 @@
 use super::index::{Alive, PatternIndex, Texts};
 use super::string::{compare, delimits, trimmed};
 use super::{Method, Regex};
+use crate::sample::Exhausted;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::sync::Arc;
@@ -208,17 +209,23 @@ impl Regexes {
     }
 
     /// The place of the first one that matches.
-    pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Option<PatternIndex> {
+    ///
+    /// # Errors
+    /// One before it takes too many steps.
+    pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Result<Option<PatternIndex>, Exhausted> {
         let own = self.index.as_ref().filter(|index| index.set.is_match(text)).and_then(|index| {
             let found = index.set.matches(text);
             found.iter().map(|member| index.members[member]).find(|place| alive(self.all[*place].1))
         });
         let before = self.others.iter().take_while(|place| own.is_none_or(|own| **place < own));
-        let matches = |(single, at): &&(Single, PatternIndex)| {
-            alive(*at) && single.compiled().is_some_and(|regex| regex.is_match(text))
-        };
-        let other = before.map(|place| &self.all[*place]).find(matches);
-        other.map(|(_, at)| *at).or_else(|| own.map(|place| self.all[place].1))
+        for (single, at) in before.map(|place| &self.all[*place]) {
+            if let Some(regex) = single.compiled().filter(|_| alive(*at))
+                && regex.is_match(text)?
+            {
+                return Ok(Some(*at));
+            }
+        }
+        Ok(own.map(|place| self.all[place].1))
     }
 
     /// The one at that place, where single ones may be asked for.
@@ -297,7 +304,7 @@ mod tests {
         }
         regexes.build();
         assert!(regexes.index.is_none());
-        assert_eq!(regexes.find(b"b10", &|_| true), Some(10));
-        assert_eq!(regexes.find(b"a3", &|_| true), Some(3));
+        assert_eq!(regexes.find(b"b10", &|_| true), Ok(Some(10)));
+        assert_eq!(regexes.find(b"a3", &|_| true), Ok(Some(3)));
     }
 }

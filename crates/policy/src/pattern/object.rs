@@ -152,8 +152,8 @@ impl Lookup {
     fn is_found<'a>(&self, context: &Context<'a>, value: Value<'a>, changed: Option<&ListState>) -> bool {
         let Some(value) = self.base.set.prepare(context, value) else { return false };
         match changed {
-            None => self.find_base(value).is_some(),
-            Some(state) => state.read(|change| change.find(self, value).is_some()),
+            None => self.find_base(context, value).is_some(),
+            Some(state) => context.bounded(state.read(|change| change.find(self, value).map(|found| found.is_some()))),
         }
     }
 
@@ -163,11 +163,11 @@ impl Lookup {
         let value = self.base.set.prepare(context, value)?;
         match context.live.and_then(|live| live.lists.changed(self.list)) {
             None => {
-                let at = self.find_base(value)?.at;
+                let at = self.find_base(context, value)?.at;
                 Some(Found { at: Some(at), added: None, key: self.entries.key(at), value: self.entries.value(at) })
             }
             Some(state) => state.read(|change| {
-                let found = change.find(self, value)?;
+                let found = context.bounded(change.find(self, value))?;
                 let (at, added) = (found.at, found.added);
                 Some(Found { at, added, key: context.copy(found.key)?, value: context.copy(found.value)? })
             }),
@@ -186,12 +186,12 @@ impl Lookup {
         let text = value.bytes()?;
         match context.live.and_then(|live| live.lists.changed(self.list)) {
             None => {
-                let at = self.find_base(value)?.at;
+                let at = self.find_base(context, value)?.at;
                 let (key, value) = (self.entries.key(at), self.entries.value(at));
                 Some(with(&Found { at: Some(at), added: None, key, value }, self.base.set.regex(at)?, text))
             }
             Some(state) => state.read(|change| {
-                let found = change.find(self, value)?;
+                let found = context.bounded(change.find(self, value))?;
                 let regex = match found.at {
                     Some(at) => self.base.set.regex(at)?,
                     None => change.regex(self, found.added?)?,
@@ -201,8 +201,8 @@ impl Lookup {
         }
     }
 
-    fn find_base(&self, value: Value<'_>) -> Option<Hit> {
-        self.base.set.find(value, &*self.entries, &|_| true)
+    fn find_base(&self, context: &Context<'_>, value: Value<'_>) -> Option<Hit> {
+        context.bounded(self.base.set.find(value, &*self.entries, &|_| true))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod translate;
 
+use crate::sample::Exhausted;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use translate::translate;
@@ -49,6 +50,9 @@ const MOST_STEPS: u32 = 250_000;
 /// Kibibytes of its memory.
 const MOST_HEAP: u32 = 20_000;
 
+/// PCRE2's numbers for its limits: of matching, of memory, of depth and of the heap (pcre2api(3)).
+const LIMITS: [i32; 4] = [-47, -48, -53, -63];
+
 impl Regex {
     /// Compiles a pattern.
     ///
@@ -76,11 +80,14 @@ impl Regex {
         }
     }
 
-    /// Whether it matches somewhere. What takes PCRE2 too many steps does not.
-    pub fn is_match(&self, text: &[u8]) -> bool {
+    /// Whether it matches somewhere.
+    ///
+    /// # Errors
+    /// That takes too many steps.
+    pub fn is_match(&self, text: &[u8]) -> Result<bool, Exhausted> {
         match &self.engine {
-            Engine::Linear(linear) => linear.regex.is_match(text),
-            Engine::Backtracking(regex) => regex.is_match(text).unwrap_or(false),
+            Engine::Linear(linear) => Ok(linear.regex.is_match(text)),
+            Engine::Backtracking(regex) => regex.is_match(text).or_else(bounded),
         }
     }
 
@@ -93,25 +100,33 @@ impl Regex {
     }
 
     /// The first match from a place on: where it begins and ends.
-    pub fn find_groups(&self, places: &mut Places, text: &[u8], from: usize) -> Option<(usize, usize)> {
+    ///
+    /// # Errors
+    /// To find it takes too many steps.
+    pub fn find_groups(
+        &self,
+        places: &mut Places,
+        text: &[u8],
+        from: usize,
+    ) -> Result<Option<(usize, usize)>, Exhausted> {
         match (&self.engine, &mut places.0) {
             (Engine::Linear(linear), Kind::Linear(own, exact)) => {
                 *exact = None;
                 if linear.takes_line_end && text.ends_with(b"\n") {
                     let compile = || backtracking(&self.pattern, self.ignore_case).ok();
-                    let regex = linear.exact.get_or_init(compile).as_ref()?;
+                    let Some(regex) = linear.exact.get_or_init(compile).as_ref() else { return Ok(None) };
                     let places = exact.insert(regex.capture_locations());
-                    let found = regex.captures_read_at(places, text, from).ok()??;
-                    return Some((found.start(), found.end()));
+                    let found = regex.captures_read_at(places, text, from).or_else(bounded)?;
+                    return Ok(found.map(|found| (found.start(), found.end())));
                 }
-                let found = linear.regex.captures_read_at(own, text, from)?;
-                Some((found.start(), found.end()))
+                let found = linear.regex.captures_read_at(own, text, from);
+                Ok(found.map(|found| (found.start(), found.end())))
             }
             (Engine::Backtracking(regex), Kind::Backtracking(places)) => {
-                let found = regex.captures_read_at(places, text, from).ok()??;
-                Some((found.start(), found.end()))
+                let found = regex.captures_read_at(places, text, from).or_else(bounded)?;
+                Ok(found.map(|found| (found.start(), found.end())))
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 }
@@ -154,6 +169,12 @@ fn backtracking(pattern: &str, ignore_case: bool) -> Result<pcre2::bytes::Regex,
         let offset = error.offset().unwrap_or(0).saturating_sub(limits.len());
         format!("regex '{pattern}' is invalid (error={reason}, erroffset={offset})")
     })
+}
+
+/// PCRE2 has given up: because of a limit, or because the text is none of what the pattern asks for (UTF-8), which it does
+/// not match then.
+fn bounded<T: Default>(error: pcre2::Error) -> Result<T, Exhausted> {
+    if LIMITS.contains(&error.code()) { Err(Exhausted) } else { Ok(T::default()) }
 }
 
 impl PartialEq for Regex {

@@ -8,7 +8,7 @@ use super::many::{Parts, Regexes};
 use super::network::Network;
 use super::numbers::Numbers;
 use super::{Key, Method, Regex};
-use crate::sample::{Context, Type, Value, cast, unhex};
+use crate::sample::{Context, Exhausted, Type, Value, cast, unhex};
 use config::text::from_bytes;
 
 /// A pattern that was found.
@@ -174,7 +174,18 @@ impl PatternSet {
 
     /// The pattern that a prepared sample matches: the finest network, the longest beginning, else the first one.
     /// Methods without patterns find place 0.
-    pub fn find(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Option<Hit> {
+    ///
+    /// # Errors
+    /// A regular expression takes too many steps.
+    pub fn find(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Result<Option<Hit>, Exhausted> {
+        if let (Patterns::Regexes(regexes), Some(text)) = (&self.patterns, value.bytes()) {
+            return Ok(regexes.find(text, alive)?.map(|at| Hit { at, weight: 0 }));
+        }
+        Ok(self.find_simple(value, texts, alive))
+    }
+
+    /// The same for whatever is no regular expression.
+    fn find_simple(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Option<Hit> {
         let first = |at: PatternIndex| Hit { at, weight: 0 };
         match &self.patterns {
             Patterns::None if self.method == Method::Bool => (value == Value::Bool(true)).then_some(first(0)),
@@ -195,7 +206,7 @@ impl PatternSet {
                 Some(Hit { at, weight: if self.method == Method::Beg { length } else { 0 } })
             }
             Patterns::Parts(parts) => parts.find(value.bytes()?, texts, alive).map(first),
-            Patterns::Regexes(regexes) => regexes.find(value.bytes()?, alive).map(first),
+            Patterns::Regexes(_) => None,
         }
     }
 

@@ -85,7 +85,8 @@ mod tests {
             let single = Single::of(&lookup.base.set, &lookup.entries).unwrap();
             for value in &values {
                 let Some(found) = single.matches(*value) else { continue };
-                let of_index = lookup.base.set.find(*value, &*lookup.entries, &|_| true).is_some();
+                let of_index =
+                    lookup.base.set.find(*value, &*lookup.entries, &|_| true).is_ok_and(|found| found.is_some());
                 assert_eq!(found, of_index, "{} {pattern} {value:?}", method.name());
                 compared += 1;
             }

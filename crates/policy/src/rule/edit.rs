@@ -7,6 +7,7 @@ use crate::expression::Expression;
 use crate::fetch::comma;
 use crate::log_format::LogFormat;
 use crate::pattern::{Method, Places, Regex};
+use crate::sample::Exhausted;
 use wire::http::{Head, PART, target};
 
 /// A change of a head. What is written is rendered before, into `text`, while the head can still be read.
@@ -71,10 +72,10 @@ pub struct NameMatch {
 }
 
 impl NameMatch {
-    fn matches(&self, name: &[u8]) -> bool {
+    fn matches(&self, name: &[u8]) -> Result<bool, Exhausted> {
         match &self.regex {
             Some(regex) => regex.is_match(name),
-            None => crate::pattern::compare(self.method, name, &self.name, false),
+            None => Ok(crate::pattern::compare(self.method, name, &self.name, false)),
         }
     }
 }
@@ -146,11 +147,18 @@ impl Edit {
             Self::AddHeader(name, _) => append(head, name, text, room)?,
             Self::SetHeader(name, _) => set(head, name, text, room)?,
             Self::DeleteHeader(wanted) => {
-                head.fields.retain(|name, _| !wanted.matches(name));
+                let mut exhausted = Ok(());
+                head.fields.retain(|name, _| {
+                    !wanted.matches(name).unwrap_or_else(|why| {
+                        exhausted = Err(why);
+                        false
+                    })
+                });
+                exhausted?;
             }
-            Self::ReplaceHeader(name, replacement) => replace(head, name, room, |value, out| {
-                replacement.replace(value, text, out);
-            })?,
+            Self::ReplaceHeader(name, replacement) => {
+                replace(head, name, room, |value, out| replacement.replace(value, text, out))?
+            }
             Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
                 for (index, part) in split(value).enumerate() {
                     if index > 0 {
@@ -159,9 +167,10 @@ impl Edit {
                     let trimmed = part.trim_ascii_start();
                     out.extend_from_slice(&part[..part.len() - trimmed.len()]);
                     let core = trimmed.trim_ascii_end();
-                    replacement.replace(core, text, out);
+                    replacement.replace(core, text, out)?;
                     out.extend_from_slice(&trimmed[core.len()..]);
                 }
+                Ok(())
             })?,
             Self::SetMethod(_) => {
                 check(head, head.method().len(), text.len(), room)?;
@@ -179,16 +188,16 @@ impl Edit {
             Self::ReplacePath(replacement) => {
                 let target = head.target();
                 let (start, end) = parts(target);
-                let new = replacement.replaced(&target[start..end], text, room);
+                let new = replacement.replaced(&target[start..end], text, room)?;
                 set_parts(head, Some(&new), None, room)?;
             }
             Self::ReplacePathAndQuery(replacement) => {
                 let target = head.target();
-                let new = replacement.replaced(&target[parts(target).0..], text, room);
+                let new = replacement.replaced(&target[parts(target).0..], text, room)?;
                 set_path_and_query(head, &new, room)?;
             }
             Self::ReplaceUri(replacement) => {
-                let new = replacement.replaced(head.target(), text, room);
+                let new = replacement.replaced(head.target(), text, room)?;
                 if new != head.target() {
                     set_target(head, &new, room)?;
                     follow_target(head, room)?;
@@ -224,19 +233,20 @@ impl Edit {
 }
 
 impl Replacement {
-    fn replaced(&self, value: &[u8], text: &[u8], room: usize) -> Vec<u8> {
+    fn replaced(&self, value: &[u8], text: &[u8], room: usize) -> Result<Vec<u8>, Exhausted> {
         let mut out = Vec::with_capacity(value.len() + text.len());
-        self.replace(value, text, &mut Bounded { out: &mut out, room });
-        out
+        self.replace(value, text, &mut Bounded { out: &mut out, room })?;
+        Ok(out)
     }
 
     /// Appends the value with the first match replaced; as it is when nothing matches.
-    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) {
+    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> Result<(), Exhausted> {
         let mut places = self.regex.places();
-        match self.regex.find_groups(&mut places, value, 0) {
+        match self.regex.find_groups(&mut places, value, 0)? {
             Some(_) => expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes)),
             None => out.extend_from_slice(value),
         }
+        Ok(())
     }
 }
 
@@ -261,6 +271,14 @@ pub enum Unfit {
     Malformed,
     /// It would not fit into a buffer, or what was to be put in makes no sense.
     Full,
+    /// A regular expression takes too many steps.
+    Exhausted,
+}
+
+impl From<Exhausted> for Unfit {
+    fn from(Exhausted: Exhausted) -> Self {
+        Self::Exhausted
+    }
 }
 
 /// Goes through fields in binary form. A name that is none is left out: it could end the line before its time.
@@ -364,13 +382,13 @@ fn replace(
     head: &mut Head,
     name: &[u8],
     room: usize,
-    mut with: impl FnMut(&[u8], &mut Bounded<'_>),
+    mut with: impl FnMut(&[u8], &mut Bounded<'_>) -> Result<(), Exhausted>,
 ) -> Result<(), Unfit> {
     let mut out = Vec::new();
     for index in 0..head.field_count() {
         let Some(value) = head.fields.value_if(index, name) else { continue };
         out.clear();
-        with(value, &mut Bounded { out: &mut out, room });
+        with(value, &mut Bounded { out: &mut out, room })?;
         if out != value {
             check(head, value.len(), out.len(), room)?;
             head.fields.set_value(index, &out);

@@ -34,6 +34,10 @@ pub struct Bytes<'a> {
     pub announced: Option<u64>,
 }
 
+/// The bound of what one evaluation may cost was reached before its result was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exhausted;
+
 /// What one evaluation may see.
 pub struct Context<'a> {
     /// The configuration; `None` while it is read.
@@ -72,6 +76,9 @@ pub struct Context<'a> {
     pub variables: Variables<'a>,
     /// Something that was asked for may still come.
     pub incomplete: Cell<bool>,
+    /// The evaluation has cost more than it may: its result counts for nothing, and the message ends with an internal
+    /// error. Set and never reset by what evaluates.
+    pub exhausted: Cell<bool>,
 }
 
 impl<'a> Context<'a> {
@@ -91,6 +98,14 @@ impl<'a> Context<'a> {
             self.incomplete.set(true);
         }
         None
+    }
+
+    /// The result of something bounded; none, and the evaluation is marked as exhausted, where the bound was reached.
+    pub fn bounded<T: Default>(&self, result: Result<T, Exhausted>) -> T {
+        result.unwrap_or_else(|Exhausted| {
+            self.exhausted.set(true);
+            T::default()
+        })
     }
 
     /// The request's head, also where nobody has read it: in the first bytes of a session in TCP mode.

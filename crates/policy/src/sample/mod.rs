@@ -15,7 +15,7 @@ mod value;
 
 pub use cast::{Cast, cast, embedded_ipv4};
 pub use connection_error::ConnectionError;
-pub use context::{Bytes, Context, Direction};
+pub use context::{Bytes, Context, Direction, Exhausted};
 pub(crate) use hexadecimal::unhex;
 pub use place::{Place, Places};
 pub use probes::{

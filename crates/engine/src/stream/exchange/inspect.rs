@@ -8,8 +8,9 @@ use policy::rule::Final;
 use policy::sample::Bytes;
 
 use super::{End, Exchange, failed};
-use crate::facts::{Cause, Outcome, Phase};
+use crate::facts::{Cause, Phase};
 use crate::stream::answer::Ending;
+use crate::stream::content;
 use crate::stream::evaluate::View;
 use crate::stream::rules::{Content, Progress, run_content};
 
@@ -80,7 +81,7 @@ impl Exchange<'_> {
             Final::SilentDrop(hops) => return Err(self.replace_answer(Box::new(Ending::silent(*hops)))),
             _ => Phase::Data,
         };
-        self.facts.borrow_mut().denied = true;
-        Err(End::Failed { outcome: Outcome::new(Cause::Proxy, phase), status: 0, page: false })
+        let outcome = content::outcome(self.facts, ending, phase);
+        Err(End::Failed { outcome, status: 0, page: false })
     }
 }

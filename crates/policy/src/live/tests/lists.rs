@@ -23,7 +23,10 @@ fn find(state: &ListState, lookup: &Lookup, text: &str) -> String {
         let text = context.copy(text.as_bytes()).expect("a short text");
         let Some(value) = lookup.base.set.prepare(context, Value::Str(text)) else { return "?".to_owned() };
         state.read(|change| {
-            change.find(lookup, value).map_or("-".to_owned(), |found| String::from_utf8_lossy(found.value).into_owned())
+            change
+                .find(lookup, value)
+                .expect("few steps")
+                .map_or("-".to_owned(), |found| String::from_utf8_lossy(found.value).into_owned())
         })
     })
 }

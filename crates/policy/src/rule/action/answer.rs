@@ -44,6 +44,8 @@ pub enum Final {
     Challenge(Box<[u8]>),
     /// What a rule was to do failed: the request is refused with that status.
     Fault(u16),
+    /// To evaluate the rules cost more than it may: the message ends with an internal error.
+    Exhausted,
 }
 
 fn last(ending: Final) -> Action {

@@ -35,6 +35,7 @@ pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> 
                 ..Variables::default()
             },
             incomplete: Cell::new(false),
+            exhausted: Cell::new(false),
         })
     })
 }

@@ -186,7 +186,8 @@ fn get_in(context: &Context<'_>, lookup: &Lookup, state: &ListState, text: &[u8]
     let (found, pattern) = if kind.map { ("found", "key") } else { ("match", "pattern") };
     let text = context.copy(text).unwrap_or_default();
     let write = |change: &Change| {
-        let entry = set.prepare(context, Value::Str(text)).and_then(|value| change.find(lookup, value));
+        let entry =
+            set.prepare(context, Value::Str(text)).and_then(|value| context.bounded(change.find(lookup, value)));
         let Some(entry) = entry else {
             out.extend_from_slice(format!("{found}=no\n").as_bytes());
             return;
