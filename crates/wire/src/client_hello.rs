@@ -1,5 +1,6 @@
-//! A TLS ClientHello as it lies in the first record (RFC 8446, section 4.1.2), looked at and never answered: whoever it is
-//! meant for speaks TLS. Reads within the record alone; every length is checked against what is there.
+//! A TLS ClientHello as the client sent it (RFC 8446, section 4.1.2), inspected and never answered: the server that it is
+//! meant for speaks TLS. A message may extend over several records (section 5.1); every length is checked against the bytes
+//! that are present, and nothing is copied here.
 
 /// A record's type and version, and its length.
 const RECORD: usize = 5;
@@ -9,6 +10,8 @@ const MESSAGE: usize = 4;
 const HANDSHAKE: u8 = 0x16;
 /// Version and random of a hello.
 const FIXED: usize = 2 + 32;
+/// Bytes of a message up to the end of its version.
+const VERSIONED: usize = MESSAGE + 2;
 
 /// Extensions that are asked for (IANA's registry).
 pub mod extension {
@@ -37,13 +40,29 @@ pub enum Found<T> {
     Other,
 }
 
+/// The first handshake message of a stream, whole, with its type and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// It is in one piece.
+    Contiguous(&'a [u8]),
+    /// It extends over several records: the pieces are to be put together first.
+    Fragmented(Fragments<'a>),
+}
+
+/// The pieces of a message that extends over several records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragments<'a> {
+    /// The records, from the first one's header to the end of the message.
+    records: &'a [u8],
+    /// The length of the message in bytes.
+    length: usize,
+}
+
 /// The first message of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// Its type: 1 from a client, 2 from a server.
     pub kind: u8,
-    /// The version that it names, major and minor.
-    pub version: (u8, u8),
     /// What follows the message's length.
     body: &'a [u8],
 }
@@ -53,27 +72,133 @@ pub struct Hello<'a> {
 pub struct ClientHello<'a> {
     /// Numbers of cipher suites, two bytes each.
     pub ciphers: &'a [u8],
-    /// The extensions; `None`: the message ends before them.
+    /// The extensions; `None`: the message ends before them or within them.
     extensions: Option<&'a [u8]>,
 }
 
-/// The first handshake message of a stream, whole within its record.
-pub fn hello(data: &[u8]) -> Found<Hello<'_>> {
+/// What a walk over the first records finds.
+enum Walk<'a> {
+    /// The message is whole.
+    Whole(Message<'a>),
+    /// A record is not whole yet, or one more has to follow.
+    Part,
+    /// What follows the first record is no handshake record.
+    Broken,
+}
+
+/// The first handshake message of a stream.
+///
+/// A message is whole as soon as its own bytes are present, whatever length its record announces. Where its bytes are
+/// followed by something else than a handshake record, it is read as though it were in one piece.
+pub fn message(data: &[u8]) -> Found<Message<'_>> {
     match data.first() {
         None => return Found::Part,
         Some(&HANDSHAKE) => {}
         Some(_) => return Found::Other,
     }
     let Some((record, rest)) = data.split_at_checked(RECORD) else { return Found::Part };
-    let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
-    if record[1] < 3 || length < MESSAGE {
+    if record[1] < 3 || record[3..] == [0, 0] {
         return Found::Other;
     }
-    let Some(message) = rest.get(..length) else { return Found::Part };
-    let declared = u32::from_be_bytes([0, message[1], message[2], message[3]]) as usize;
-    match message.get(MESSAGE..MESSAGE + declared) {
-        Some(body) if body.len() >= 2 => Found::Whole(Hello { kind: message[0], version: (body[0], body[1]), body }),
-        _ => Found::Other,
+    match walk(data) {
+        Walk::Whole(message) => Found::Whole(message),
+        Walk::Part => Found::Part,
+        Walk::Broken => match declared(rest).and_then(|length| rest.get(..length)) {
+            Some(message) => Found::Whole(Message::Contiguous(message)),
+            None => Found::Part,
+        },
+    }
+}
+
+/// The version that the hello names, major and minor, as soon as the first record is whole: the rest may still come.
+pub fn version(data: &[u8]) -> Found<(u8, u8)> {
+    let message = message(data);
+    if message == Found::Other {
+        return Found::Other;
+    }
+    let start = data.split_at_checked(RECORD).and_then(|(record, rest)| rest.get(..record_length(record)));
+    match start.filter(|start| start.len() >= VERSIONED) {
+        Some(start) => Found::Whole((start[MESSAGE], start[MESSAGE + 1])),
+        None => match message {
+            Found::Whole(Message::Contiguous(message)) if message.len() >= VERSIONED => {
+                Found::Whole((message[MESSAGE], message[MESSAGE + 1]))
+            }
+            Found::Whole(Message::Fragmented(fragments)) => {
+                let mut bytes = fragments.pieces().flatten().skip(MESSAGE);
+                match (bytes.next(), bytes.next()) {
+                    (Some(major), Some(minor)) => Found::Whole((*major, *minor)),
+                    _ => Found::Other,
+                }
+            }
+            Found::Whole(_) => Found::Other,
+            _ => Found::Part,
+        },
+    }
+}
+
+/// The length that a record announces.
+fn record_length(header: &[u8]) -> usize {
+    usize::from(u16::from_be_bytes([header[3], header[4]]))
+}
+
+/// The length of a message with its type and length; `None`: they are not whole.
+fn declared(message: &[u8]) -> Option<usize> {
+    let head = message.get(..MESSAGE)?;
+    Some(MESSAGE + u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize)
+}
+
+/// Goes over the records until the message is whole. Ends: every step consumes a record's header.
+fn walk(data: &[u8]) -> Walk<'_> {
+    let (mut head, mut collected, mut at) = ([0; MESSAGE], 0, 0);
+    loop {
+        let rest = &data[at..];
+        if at > 0
+            && (rest.first().is_some_and(|kind| *kind != HANDSHAKE) || rest.get(1).is_some_and(|major| *major < 3))
+        {
+            return Walk::Broken;
+        }
+        let Some((header, rest)) = rest.split_at_checked(RECORD) else { return Walk::Part };
+        let announced = record_length(header);
+        if announced == 0 {
+            return Walk::Broken;
+        }
+        let content = &rest[..announced.min(rest.len())];
+        if collected < MESSAGE {
+            let taken = content.len().min(MESSAGE - collected);
+            head[collected..collected + taken].copy_from_slice(&content[..taken]);
+        }
+        if let Some(length) = declared(&head).filter(|_| collected + content.len() >= MESSAGE)
+            && collected + content.len() >= length
+        {
+            let end = at + RECORD + (length - collected);
+            return Walk::Whole(match at {
+                0 => Message::Contiguous(&data[RECORD..end]),
+                _ => Message::Fragmented(Fragments { records: &data[..end], length }),
+            });
+        }
+        if content.len() < announced {
+            return Walk::Part;
+        }
+        collected += announced;
+        at += RECORD + announced;
+    }
+}
+
+impl<'a> Fragments<'a> {
+    /// The length of the message in bytes: that of all pieces.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The pieces, in their order.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest = self.records;
+        std::iter::from_fn(move || {
+            let (header, behind) = rest.split_at_checked(RECORD)?;
+            let (piece, next) = behind.split_at(record_length(header).min(behind.len()));
+            rest = next;
+            Some(piece)
+        })
     }
 }
 
@@ -99,15 +224,20 @@ fn list(data: &[u8], bytes: usize) -> Option<(&[u8], &[u8])> {
 }
 
 impl<'a> Hello<'a> {
-    /// Its parts, if it is a client's and they are well formed.
+    /// The hello in a whole message; `None`: it is shorter than a message's type and length.
+    pub fn of(message: &'a [u8]) -> Option<Self> {
+        let (head, body) = message.split_at_checked(MESSAGE)?;
+        Some(Self { kind: head[0], body })
+    }
+
+    /// Its parts, if it is a client's, of TLS or SSLv3, and they are well formed.
     pub fn client(&self) -> Option<ClientHello<'a>> {
-        if self.kind != 1 {
+        if self.kind != 1 || self.body.first() != Some(&3) {
             return None;
         }
         let (_session, rest) = list(self.body.get(FIXED..)?, 1)?;
         let (ciphers, rest) = list(rest, 2)?;
-        let (_compression, rest) = list(rest, 1)?;
-        let extensions = if rest.is_empty() { None } else { Some(list(rest, 2)?.0) };
+        let extensions = list(rest, 1).and_then(|(_compression, rest)| list(rest, 2)).map(|(extensions, _)| extensions);
         Some(ClientHello { ciphers, extensions })
     }
 }
@@ -184,6 +314,30 @@ mod tests {
         data
     }
 
+    /// The hello in a message that is in one piece.
+    fn hello(data: &[u8]) -> Found<Hello<'_>> {
+        match message(data) {
+            Found::Whole(Message::Contiguous(message)) => Found::Whole(Hello::of(message).expect("a message")),
+            Found::Whole(Message::Fragmented(fragments)) => panic!("{fragments:?}"),
+            Found::Part => Found::Part,
+            Found::Other => Found::Other,
+        }
+    }
+
+    /// A message in records of those lengths, the last one as long as it has to be.
+    fn records(message: &[u8], lengths: &[usize]) -> Vec<u8> {
+        let (mut data, mut rest) = (Vec::new(), message);
+        for length in lengths.iter().copied().chain([message.len()]) {
+            let (piece, behind) = rest.split_at(length.min(rest.len()));
+            if !piece.is_empty() {
+                data.extend([0x16, 3, 1, 0, piece.len() as u8]);
+                data.extend(piece);
+            }
+            rest = behind;
+        }
+        data
+    }
+
     const EXTENSIONS: &[u8] = b"\0\0\0\x08\0\x06\0\0\x03a.b\0\x10\0\x05\0\x03\x02h2\0\x0a\0\x04\0\x02\0\x1d\
         \0\x33\0\x08\0\x06\0\x1d\0\x02xy\0\x23\0\x01t";
 
@@ -191,7 +345,7 @@ mod tests {
     fn the_parts_of_a_hello() {
         let data = sample(Some(EXTENSIONS));
         let Found::Whole(found) = hello(&data) else { panic!("{:?}", hello(&data)) };
-        assert_eq!((found.kind, found.version), (1, (3, 3)));
+        assert_eq!((found.kind, version(&data)), (1, Found::Whole((3, 3))));
         let client = found.client().expect("a client's hello");
         assert_eq!(client.ciphers, [0x13, 1, 0xc0, 0x2f]);
         assert_eq!(client.server_name(), Some(&b"a.b"[..]));
@@ -219,6 +373,52 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_hello_in_several_records_is_put_together() {
+        let whole = sample(Some(EXTENSIONS));
+        let expected = &whole[RECORD..];
+        let single: Vec<usize> = vec![1; expected.len()];
+        for lengths in [&[1][..], &[3], &[4], &[5, 1, 30], &[60], &[expected.len() - 1], &single] {
+            let data = records(expected, lengths);
+            for length in 0..data.len() {
+                assert_eq!(message(&data[..length]), Found::Part, "{lengths:?} {length}");
+            }
+            let mut longer = data.clone();
+            longer.extend(b"more");
+            for data in [&data, &longer] {
+                let Found::Whole(Message::Fragmented(found)) = message(data) else { panic!("{lengths:?}") };
+                assert_eq!(
+                    (found.pieces().collect::<Vec<_>>().concat(), found.length()),
+                    (expected.to_vec(), expected.len())
+                );
+                assert_eq!(version(data), Found::Whole((3, 3)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_record_decides_nothing_where_the_message_is_whole() {
+        let whole = sample(Some(EXTENSIONS));
+        for announced in [0, 1, 60, 200, 255] {
+            for high in [0, 0x40, 0xff] {
+                let mut data = whole.clone();
+                data[3..RECORD].copy_from_slice(&[high, announced]);
+                let expected = if (high, announced) == (0, 0) { Found::Other } else { hello(&whole) };
+                assert_eq!(hello(&data), expected, "{high} {announced}");
+            }
+        }
+        let mut data = records(&whole[RECORD..], &[50]);
+        data[RECORD + 50] = 0x17;
+        assert!(matches!(message(&data), Found::Whole(Message::Contiguous(_))), "no handshake record follows");
+    }
+
+    #[test]
+    fn the_version_is_known_when_the_first_record_is_whole() {
+        let data = records(&sample(Some(EXTENSIONS))[RECORD..], &[VERSIONED]);
+        assert_eq!(version(&data[..RECORD + VERSIONED - 1]), Found::Part);
+        assert_eq!(version(&data[..RECORD + VERSIONED]), Found::Whole((3, 3)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{Fetch, SampleOf, plain};
 use crate::expression::Arguments;
 use crate::sample::{Context, Places, Type, Value};
-use wire::client_hello::{ClientHello, Found, Hello, extension, hello, sslv2};
+use wire::client_hello::{ClientHello, Found, Hello, Message, extension, message, sslv2};
 
 const REQUEST: Places = Places::REQUEST;
 
@@ -48,9 +48,17 @@ const fn wide(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
     plain(name, Type::Bin, Places::CLIENT, doc, eval)
 }
 
+/// The first message; one that extends over several records is copied to the arena.
 fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
-    match hello(context.bytes.data) {
-        Found::Whole(found) if context.request.is_none() => Some(found),
+    match message(context.bytes.data) {
+        Found::Whole(found) if context.request.is_none() => match found {
+            Message::Contiguous(message) => Hello::of(message),
+            Message::Fragmented(fragments) => {
+                let mut message = context.text(fragments.length());
+                fragments.pieces().for_each(|piece| message.extend(piece));
+                Hello::of(message.finish()?)
+            }
+        },
         Found::Part => context.missing(),
         _ => None,
     }
@@ -69,7 +77,11 @@ fn version<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let (major, minor) = match sslv2(data) {
         Found::Whole(version) if context.request.is_none() => version,
         Found::Part if !data.is_empty() => return context.missing(),
-        _ => first(context)?.version,
+        _ => match wire::client_hello::version(data) {
+            Found::Whole(version) if context.request.is_none() => version,
+            Found::Part => return context.missing(),
+            _ => return None,
+        },
     };
     Some(Value::Int(i64::from(major) << 16 | i64::from(minor)))
 }
@@ -128,6 +140,12 @@ mod tests {
         check_rows(&Scene::bytes(&hello(EXTENSIONS)), &rows);
         check_rows(&Scene::bytes(&hello(b"\0\x23\0\0")), &[("req.ssl_st_ext", "1"), ("req.ssl_sni", "<none>")]);
         check_rows(&Scene::bytes(&hello(b"")), &[("req.ssl_st_ext", "0"), ("req.ssl_ec_ext", "<none>")]);
+        let whole = hello(EXTENSIONS);
+        let mut records = vec![0x16, 3, 1, 0, 60];
+        records.extend(&whole[5..65]);
+        records.extend([0x16, 3, 1, 0, whole.len() as u8 - 65]);
+        records.extend(&whole[65..]);
+        check_rows(&Scene::bytes(&records), &rows);
         let part = Scene { bytes: hello(EXTENSIONS)[..60].to_vec(), ..Scene::default() };
         check_rows(&part, &[("req.ssl_hello_type", "<incomplete>"), ("req.ssl_sni", "<incomplete>")]);
     }
