@@ -82,16 +82,16 @@ impl BitOr for Flags {
     }
 }
 
-/// Which bytes a text must have encoded as "#" and two hexadecimal digits; non-printable ones always are.
+/// Which bytes a text must have encoded as "#" and two hexadecimal digits; control characters always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classes(u8);
 
 impl Classes {
-    /// Names, cookies, identifiers: nothing besides non-printable bytes.
+    /// Names, cookies, identifiers, samples: nothing besides control characters. Bytes above 127 are printed as they are.
     pub const NAME: Self = Self(1);
-    /// Request lines: also `"` and `#`.
+    /// Request lines: also `"`, `#` and bytes above 127.
     pub const REQUEST: Self = Self(2);
-    /// Captured fields: also `"`, `#`, `{`, `|` and `}`.
+    /// Captured fields: also `"`, `#`, `{`, `|`, `}` and bytes above 127.
     pub const FIELD: Self = Self(4);
 
     /// Whether that byte is encoded.
@@ -109,7 +109,8 @@ const CLASSES: [u8; 256] = {
     let mut byte = 0;
     while byte < 256 {
         if byte < 32 || byte > 126 {
-            classes[byte] = Classes::NAME.0 | Classes::REQUEST.0 | Classes::FIELD.0;
+            let name = if byte < 128 { Classes::NAME.0 } else { 0 };
+            classes[byte] = name | Classes::REQUEST.0 | Classes::FIELD.0;
         }
         byte += 1;
     }
@@ -145,17 +146,17 @@ pub fn encoded(out: &mut Vec<u8>, text: &[u8], classes: Classes, flags: Flags) {
 mod tests {
     use super::*;
 
-    /// HAProxy's own output for the same bytes, but for the cookie's last byte: it prints that one as it is.
+    /// HAProxy's own output for the same bytes, but for the control characters of names: it prints those as they are.
     #[test]
     fn each_place_has_its_own_set_of_encoded_bytes() {
-        let input = b"a]b\\c\"d{|}#\x01\t\x7f\xff ~";
+        let input = "a]b\\c\"d{|}#\x01\t\x7f\u{e9} ~".as_bytes();
         for (classes, flags, wanted) in [
-            (Classes::NAME, Flags::NONE, "a]b\\c\"d{|}##01#09#7F#FF ~"),
-            (Classes::NAME, Flags::ESCAPE, "a\\]b\\\\c\\\"d{|}##01#09#7F#FF ~"),
-            (Classes::REQUEST, Flags::NONE, "a]b\\c#22d{|}#23#01#09#7F#FF ~"),
-            (Classes::REQUEST, Flags::ESCAPE, "a\\]b\\\\c#22d{|}#23#01#09#7F#FF ~"),
-            (Classes::FIELD, Flags::NONE, "a]b\\c#22d#7B#7C#7D#23#01#09#7F#FF ~"),
-            (Classes::FIELD, Flags::ESCAPE, "a\\]b\\\\c#22d#7B#7C#7D#23#01#09#7F#FF ~"),
+            (Classes::NAME, Flags::NONE, "a]b\\c\"d{|}##01#09#7F\u{e9} ~"),
+            (Classes::NAME, Flags::ESCAPE, "a\\]b\\\\c\\\"d{|}##01#09#7F\u{e9} ~"),
+            (Classes::REQUEST, Flags::NONE, "a]b\\c#22d{|}#23#01#09#7F#C3#A9 ~"),
+            (Classes::REQUEST, Flags::ESCAPE, "a\\]b\\\\c#22d{|}#23#01#09#7F#C3#A9 ~"),
+            (Classes::FIELD, Flags::NONE, "a]b\\c#22d#7B#7C#7D#23#01#09#7F#C3#A9 ~"),
+            (Classes::FIELD, Flags::ESCAPE, "a\\]b\\\\c#22d#7B#7C#7D#23#01#09#7F#C3#A9 ~"),
         ] {
             let mut out = Vec::new();
             encoded(&mut out, input, classes, flags);
@@ -164,13 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_comes_out_printable() {
+    fn no_control_character_comes_out() {
         let input: Vec<u8> = (0..=255).collect();
         for classes in [Classes::NAME, Classes::REQUEST, Classes::FIELD] {
             for flags in [Flags::NONE, Flags::ESCAPE] {
                 let mut out = Vec::new();
                 encoded(&mut out, &input, classes, flags);
-                assert!(out.iter().all(|byte| (32..=126).contains(byte)));
+                assert!(out.iter().all(|byte| matches!(byte, 32..=126 | 128..)));
+                assert_eq!(out.is_ascii(), classes != Classes::NAME);
             }
         }
     }
