@@ -216,6 +216,8 @@ pub struct Facts {
     pub request_counted: bool,
     /// A rule has refused its request, or has asked who it is from: the client is to blame.
     pub blamed: bool,
+    /// Tracked entries have counted that its server failed.
+    pub failure_counted: bool,
 }
 
 impl Facts {
@@ -320,9 +322,11 @@ impl Facts {
             tracked_out,
             request_counted,
             blamed,
+            failure_counted,
         } = self;
         tracking.get_mut().clear();
-        (*tracked_in, *tracked_out, *request_counted, *blamed) = (0, 0, false, false);
+        (*tracked_in, *tracked_out) = (0, 0);
+        (*request_counted, *blamed, *failure_counted) = (false, false, false);
         request.clear();
         response.clear();
         orders.set(Orders::default());

@@ -192,7 +192,9 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let worker = &session.worker;
     let proxy = session.proxy();
     let backend = facts.backend.map(|index| worker.proxy(index));
-    let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.server);
+    // A denied request has no server; what is shown is the one that its cookie leads to.
+    let shown = facts.server.or_else(|| facts.persistence.server.filter(|_| facts.denied));
+    let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.shared.live;
     let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
@@ -210,7 +212,8 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         None => (facts.request.method(), facts.request.target()),
     };
     let [cause, phase] = facts.outcome.letters();
-    let [presented, returned] = persistence::letters(backend, &facts.persistence);
+    let own = || Some(proxy).filter(|_| facts.has_request);
+    let [presented, returned] = persistence::letters(backend.or_else(own), &facts.persistence);
     let record = Record {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use base::buffer::Buffer;
 use policy::live::{CookieChange, ProxyState};
-use policy::persistence::{Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, rdp_server};
+use policy::persistence::{
+    Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, Presented, rdp_server,
+};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
 use policy::sample::Bytes;
@@ -58,6 +60,27 @@ pub fn bind_request(
     let facts = &mut *facts.borrow_mut();
     (facts.persistence, facts.stores) = (kept, stores);
     bound
+}
+
+/// A rule of the backend denies a request: its log line shows the cookie that the client sent and the server that it leads
+/// to, as HAProxy's does.
+pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
+    let proxy = session.worker.proxy(facts.borrow().backend.unwrap_or(session.frontend));
+    let Some(backend) = &proxy.backend else { return };
+    let (choice, plan) = (&backend.choice, &backend.persistence);
+    let Some(cookie) = &plan.cookie else { return };
+    let order = View::request(session, &client.stream, &facts.borrow())
+        .behind(client.input.data())
+        .lend(|context| choice.order(context));
+    let forced = choice.persists || order == Some(PersistOrder::Force);
+    let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
+    let state = session.worker.state(proxy.index);
+    if kept.server.is_some_and(|server| !forced && !state.is_usable(server)) {
+        kept.meet(None);
+    } else if kept.server.is_some_and(|server| !state.is_usable(server)) {
+        kept.presented = Presented::Down;
+    }
+    facts.borrow_mut().persistence = kept;
 }
 
 /// What binds a session in TCP mode to a server.

@@ -15,7 +15,7 @@ use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::request::Next;
-use crate::stream::{conclude, filter, page, redirect};
+use crate::stream::{conclude, filter, page, redirect, tracking};
 use crate::worker::SharedFacts;
 
 /// Notes how a stream ended, and the status that the client gets; -1 for none.
@@ -99,6 +99,7 @@ pub async fn answer(
     (status, text): (u16, Option<Reply<'_>>),
     read: bool,
 ) -> Next {
+    tracking::own_answer(session, &mut facts.borrow_mut());
     let answer = prepare(session, client, &facts.borrow(), status, text);
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && read && client.input.is_empty() && client.stream.is_quiet();

@@ -11,6 +11,7 @@ use crate::stream::buffering::Missing;
 use crate::stream::dispatch::{cut, release_input, start_body};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
+use crate::stream::persistence;
 use crate::stream::refuse::{self, fail_with, finish, refuse};
 use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
@@ -113,6 +114,9 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
             let _ = client.stream.forget(hops);
             return cut(session, facts, ending.outcome);
         }
+    }
+    if ending.denied {
+        persistence::note_cookie(session, client, &facts);
     }
     finish(&facts, ending.outcome, i32::from(ending.status));
     if has_body {

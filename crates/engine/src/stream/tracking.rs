@@ -248,11 +248,34 @@ fn settle_all(tracking: &Tracking, rest: Rest) {
 }
 
 fn rest(facts: &mut Facts) -> Rest {
+    let failure = has_failed(facts);
+    Rest { error: facts.blamed, failure, ..Rest::bytes(facts) }
+}
+
+/// Whether its server failed and entries have not counted that yet. An answer that came has been counted.
+fn has_failed(facts: &Facts) -> bool {
     let outcome = facts.outcome;
     let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
-    // An answer that came has been counted.
-    let failure = of_server && outcome.phase == Phase::Headers && !facts.denied && facts.timings.response.is_none();
-    Rest { error: facts.blamed, failure, ..Rest::bytes(facts) }
+    of_server
+        && outcome.phase == Phase::Headers
+        && !facts.denied
+        && !facts.failure_counted
+        && facts.timings.response.is_none()
+}
+
+/// An answer takes a server's place: what it says is counted before the rules on it read the entries. That a client was
+/// asked for its name is counted at the end.
+pub fn own_answer(session: &Session, facts: &mut Facts) {
+    if is_idle(session, facts) {
+        return;
+    }
+    if facts.denied && std::mem::take(&mut facts.blamed) {
+        each(session, facts, count_error);
+    }
+    if has_failed(facts) {
+        facts.failure_counted = true;
+        each(session, facts, count_failure);
+    }
 }
 
 /// Ends what somebody tracks.
