@@ -27,6 +27,8 @@ const TAILROOM: usize = 2 + 5;
 
 /// How the source ends.
 enum Source {
+    /// Not known: the flow was not started.
+    Unknown,
     /// After so many bytes.
     Length(u64),
     Chunked(Box<Chunks>),
@@ -111,8 +113,6 @@ pub struct Flow {
     mark: u64,
     /// Bytes of the sink's segments; 0: nobody has asked yet.
     segment: usize,
-    /// It was started.
-    begun: bool,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
     /// What stands in the way of the body.
@@ -126,10 +126,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow that does nothing: the message has no body, or it is not known yet.
+    /// A flow of which nothing but a head goes out before it is started. It has not ended, and never does without a start:
+    /// callers cannot take it for a body that was read.
     pub fn idle() -> Self {
         Self {
-            source: Source::Ended,
+            source: Source::Unknown,
             chunked: false,
             head: Buffer::empty(),
             body: Buffer::empty(),
@@ -139,7 +140,6 @@ impl Flow {
             faltered: false,
             mark: 0,
             segment: 0,
-            begun: false,
             pipe: None,
             sieve: None,
             record: None,
@@ -220,7 +220,6 @@ impl Flow {
             Framing::UntilClose => Source::UntilClose,
         };
         self.chunked = chunked;
-        self.begun = true;
         self.body = input;
         self.large = false;
         self.mark = 0;
@@ -251,7 +250,7 @@ impl Flow {
         self.source_ended() && self.sieve.as_ref().is_none_or(|sieve| sieve.is_done())
     }
 
-    /// True once the source's end was seen.
+    /// True once the source's end was seen: never of a flow that was not started.
     pub fn source_ended(&self) -> bool {
         matches!(self.source, Source::Ended)
     }
@@ -436,6 +435,10 @@ impl Flow {
         source: &mut Stream,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
+        if matches!(self.source, Source::Unknown) {
+            // Where it was not started, nothing is known of an end.
+            return Err(FlowError::Truncated);
+        }
         self.prepare();
         let room = self.body.room();
         match source.poll_read(cx, &mut self.body) {
@@ -487,7 +490,7 @@ impl Flow {
     fn remaining(&self) -> u64 {
         match &self.source {
             Source::Length(remaining) => *remaining,
-            Source::Chunked(_) | Source::UntilClose | Source::Ended => 0,
+            Source::Chunked(_) | Source::UntilClose | Source::Unknown | Source::Ended => 0,
         }
     }
 
@@ -525,7 +528,7 @@ impl Flow {
                 Ok(())
             }
             Source::Chunked(_) => self.admit_chunks(),
-            Source::Ended => Ok(()),
+            Source::Unknown | Source::Ended => Ok(()),
         }
     }
 }
@@ -546,13 +549,11 @@ fn split_off(buffer: &mut Buffer, keep: usize) -> Buffer {
     if buffer.len() <= keep {
         return Buffer::empty();
     }
-    let mut rest = rt::buffer();
     let behind = &buffer.data()[keep..];
-    if rest.push(behind) {
-        buffer.truncate(keep);
-        return rest;
-    }
-    // More than a buffer behind the body: only a large piece can hold that, and it is never read across the end.
+    // More than a buffer follows the body only where that was read into a large buffer before it flowed.
+    let mut rest = if behind.len() <= rt::buffer_size() { rt::buffer() } else { Buffer::with_capacity(behind.len()) };
+    let whole = rest.push(behind);
+    debug_assert!(whole, "there is room for all of it");
     buffer.truncate(keep);
     rest
 }

@@ -228,12 +228,22 @@ impl Facts {
         self.orders.set(orders);
     }
 
-    /// Whether the client asked for a head alone, whatever rules have made of its method.
-    pub fn wants_head_alone(&self) -> bool {
+    /// The method that the client has sent, whatever rules have made of it.
+    pub fn client_method(&self) -> Method {
         match &self.captures.borrow().line {
-            Some((method, _)) => &**method == b"HEAD",
-            None => self.request.known_method() == Method::Head,
+            Some((method, _)) => Method::from_text(method),
+            None => self.request.known_method(),
         }
+    }
+
+    /// Whether the client asked for a head alone.
+    pub fn wants_head_alone(&self) -> bool {
+        self.client_method() == Method::Head
+    }
+
+    /// Whether the client takes an answer with that status for the beginning of a tunnel (RFC 9110, section 9.3.6).
+    pub fn opens_tunnel(&self, status: u16) -> bool {
+        (200..300).contains(&status) && self.client_method() == Method::Connect
     }
 
     /// What was taken for a request was none.

@@ -90,7 +90,7 @@ impl Flow {
             && match self.source {
                 Source::Length(_) => !short && remaining >= BULK,
                 Source::UntilClose => !short || (self.large && !self.faltered),
-                Source::Chunked(_) | Source::Ended => false,
+                Source::Chunked(_) | Source::Unknown | Source::Ended => false,
             };
         self.faltered = short;
         let piece = in_whole_segments(0, rt::large_buffer_size(), self.segment) as u64;

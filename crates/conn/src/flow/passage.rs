@@ -116,7 +116,7 @@ impl Flow {
     /// Puts something in the way of what is still to come. What waits to be written goes through it as well, where it is
     /// not framed yet; so this is best done before the flow is started. A source that has ended is left alone.
     pub fn set_passage(&mut self, passage: Box<dyn Passage>) {
-        if self.sieve.is_some() || (self.begun && self.source_ended()) {
+        if self.sieve.is_some() || self.source_ended() {
             return;
         }
         let mut held = Buffer::empty();

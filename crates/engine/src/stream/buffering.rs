@@ -13,19 +13,8 @@ use wire::http::{Fields, Framing, Version};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::http::Client;
-use crate::stream::refuse::send_page;
+use crate::stream::reply::{Failure, send_interim};
 use crate::worker::SharedFacts;
-
-/// Why a body did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
-    /// How it is logged.
-    pub outcome: Outcome,
-    /// The status in the log.
-    pub status: u16,
-    /// The client gets that status' page.
-    pub page: bool,
-}
 
 /// How far a body has come.
 enum Progress {
@@ -54,7 +43,7 @@ pub struct Coming {
 ///
 /// # Errors
 /// The body does not come, or is none.
-pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Missing> {
+pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
     let deadline = {
         let known = facts.borrow();
         let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
@@ -74,7 +63,7 @@ pub async fn wait_until(
     facts: &SharedFacts,
     deadline: Option<Moment>,
     (least, mut large): (u64, Option<usize>),
-) -> Result<(), Missing> {
+) -> Result<(), Failure> {
     let framing = facts.borrow().request.framing;
     if framing == Framing::UntilClose {
         return Ok(());
@@ -86,13 +75,13 @@ pub async fn wait_until(
     }
     make_room(&mut client.input);
     if !invite(session, client, facts).await {
-        return Err(Missing { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
+        return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
     client.timer.arm(deadline);
     let result = std::future::poll_fn(|cx| poll(cx, client, facts, &mut coming, &mut large)).await;
     let mut facts = facts.borrow_mut();
     match result {
-        Ok(()) | Err(Missing { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
+        Ok(()) | Err(Failure { outcome: Outcome { cause: Cause::Client, .. }, .. }) => {
             facts.timings.request = Some(rt::now());
         }
         Err(_) => facts.timings.request = None,
@@ -106,9 +95,9 @@ fn poll(
     facts: &SharedFacts,
     coming: &mut Coming,
     large: &mut Option<usize>,
-) -> Poll<Result<(), Missing>> {
+) -> Poll<Result<(), Failure>> {
     let missing =
-        |cause, status, page| Poll::Ready(Err(Missing { outcome: Outcome::new(cause, Phase::Request), status, page }));
+        |cause, status, page| Poll::Ready(Err(Failure { outcome: Outcome::new(cause, Phase::Request), status, page }));
     loop {
         if client.input.room() == 0 && !grow(&mut client.input, large) {
             return Poll::Ready(Ok(()));
@@ -162,7 +151,7 @@ async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> 
         }
         request.remove_all(b"expect");
     }
-    send_page(session, client, b"HTTP/1.1 100 Continue\r\n\r\n", false).await
+    send_interim(session, client, b"HTTP/1.1 100 Continue\r\n\r\n").await
 }
 
 impl Coming {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
-use conn::flow::{Flow, FlowError, Trailers};
+use conn::flow::Trailers;
 use conn::link::Link;
 use policy::balance::Subject;
 use policy::log_format::Origin;
@@ -21,49 +21,52 @@ use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::Manner;
+use crate::stream::body::{BodyEnd, UnreadBody};
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
-use crate::stream::refuse::{fail, fail_with, finish, keeps_client, refuse, refused};
+use crate::stream::reply::{
+    Answer, Failure, finish, keeps_client, reply, reply_error, reply_error_unread, reply_malformed,
+};
 use crate::stream::request::{Next, head_limits};
-use crate::stream::screening::{missed, screen, screens};
+use crate::stream::screening::{screen, screens};
 use crate::stream::{
     conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
 };
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
-pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
     let proxy = session.proxy();
     if screens(proxy)
-        && let Err(missing) = rt::boxed(screen(session, client, &facts, proxy, None)).await
+        && let Err(failure) = rt::boxed(screen(session, client, &facts, proxy, None)).await
     {
-        return rt::boxed(missed(session, client, facts, missing)).await;
+        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
     if proving::may_wait(&facts, proxy)
-        && let Err(missing) = rt::boxed(proving::prove(session, &facts, proxy)).await
+        && let Err(failure) = rt::boxed(proving::prove(session, &facts, proxy)).await
     {
-        return rt::boxed(missed(session, client, facts, missing)).await;
+        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
     if !proxy.rules.http_request.is_empty()
         && let Err(over) = ruling::rule(session, client, &facts, proxy).await
     {
-        return ruling::end(session, client, facts, over).await;
+        return ruling::end(session, client, facts, over, body).await;
     }
     let chosen = facts.borrow().backend;
     // A session that came in TCP mode may have its backend already.
     let target = chosen.or_else(|| switch(session, client, &facts));
     if facts.borrow().exhausted.get() {
-        return rt::boxed(ruling::exhausted(session, client, facts)).await;
+        return rt::boxed(ruling::exhausted(session, client, facts, body)).await;
     }
     let target = target.map(|index| session.worker.proxy(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
-        finish(&facts, Outcome::new(Cause::Server, Phase::Connect), 503);
         facts.borrow_mut().timings.request = None;
-        return rt::boxed(fail(session, client, facts, 503, Flow::idle())).await;
+        let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
+        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     };
     facts.borrow_mut().backend = Some(backend_proxy.index);
     if backend_proxy.mode != Mode::Http {
@@ -82,21 +85,21 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         }
     }
     if screens(backend_proxy)
-        && let Err(missing) = rt::boxed(screen(session, client, &facts, backend_proxy, Some(proxy))).await
+        && let Err(failure) = rt::boxed(screen(session, client, &facts, backend_proxy, Some(proxy))).await
     {
-        return rt::boxed(missed(session, client, facts, missing)).await;
+        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
     if backend_proxy.index != proxy.index
         && proving::may_wait(&facts, backend_proxy)
-        && let Err(missing) = rt::boxed(proving::prove(session, &facts, backend_proxy)).await
+        && let Err(failure) = rt::boxed(proving::prove(session, &facts, backend_proxy)).await
     {
-        return rt::boxed(missed(session, client, facts, missing)).await;
+        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
     if backend_proxy.index != proxy.index
         && !backend_proxy.rules.http_request.is_empty()
         && let Err(over) = ruling::rule(session, client, &facts, backend_proxy).await
     {
-        return ruling::end(session, client, facts, over).await;
+        return ruling::end(session, client, facts, over, body).await;
     }
     forwarded::add(session, &client.stream, backend_proxy, &facts);
     if let Some(name) = &backend_proxy.http.send_name_header {
@@ -118,18 +121,23 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             connect::hash_of_key(view, backend, key)
         }
     };
-    let mut up = Flow::idle();
-    filter::install(filters.as_ref(), Direction::Request, &mut up, facts.borrow().request.framing.has_body());
-    if start_body(client, &facts, splice_request, rule, &mut up).is_err() {
+    let started = body.start(client, |up, has_body| {
+        filter::install(filters.as_ref(), Direction::Request, up, has_body);
+        up.trailers = rule;
+    });
+    let Ok(mut up) = started else {
         // What came with the head already breaks the chunked coding: the request never was one.
         facts.borrow_mut().forget_request();
         finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
-        return rt::boxed(refuse(session, client, facts, 400)).await;
+        return rt::boxed(reply_malformed(session, client, facts, 400)).await;
+    };
+    if splice_request {
+        up.splice();
     }
     let bound = persistence::bind_request(session, client, &facts, backend_proxy, backend);
     if facts.borrow().exhausted.get() {
-        finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
-        return rt::boxed(fail(session, client, facts, 500, up)).await;
+        let failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
+        return rt::boxed(reply_error(session, client, facts, failure, up)).await;
     }
     let mut held: Option<Slot> = None;
     let (mut fresh, mut exclude) = (false, None);
@@ -156,7 +164,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         };
         let Target { mut slot, mut link } = match obtained {
             Ok(target) => target,
-            Err(refusal) => return rt::boxed(refused(session, client, facts, refusal, up)).await,
+            Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
         };
         conclude::log_step(session, &facts, None, Origin::Connect);
         sticking::remember(session, &facts.borrow());
@@ -166,9 +174,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         let says_close = close_server && !backend_proxy.http.pretend_keepalive;
         let server = &backend.servers[slot.server()];
         if encode_head(&facts, backend_proxy, server, says_close, up.head_mut()).is_err() {
-            finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
             facts.borrow_mut().counts = Some(slot.release());
-            return rt::boxed(fail(session, client, facts, 400, up)).await;
+            let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
+            return rt::boxed(reply_error(session, client, facts, failure, up)).await;
         }
         let mut terms = terms(session, backend_proxy, backend, &facts, (&link, close_server));
         let hedge = Hedge { session, facts: &facts, proxy: backend_proxy, backend, hash, says_close };
@@ -192,16 +200,16 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Target { slot, link } = target;
             (terms.hedge_at, terms.reused, overtaking) = (None, link.answers > 0, Some(input));
         };
+        if matches!(end, End::Replay | End::Retry { .. }) && !up.rewind() {
+            // What went out of its body is not here any more.
+            return cut(session, facts, Outcome::new(Cause::Internal, Phase::Request));
+        }
         match end {
             End::Replay => {
-                up = Flow::idle();
                 held = Some(slot);
                 fresh = true;
             }
             End::Retry { bad_answer } => {
-                if !up.rewind() {
-                    up = Flow::idle();
-                }
                 drop(link);
                 filter::tell(filters.as_ref(), filter::Event::Restarted);
                 (held, exclude) = again(session, backend_proxy, &facts, (slot, bound), bad_answer);
@@ -214,7 +222,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Answered => {
                 let link = Leftover { slot, link, reusable: remains.link_is_reusable, close_server };
-                return answered(session, client, backend_proxy, facts, link, remains.client_goes_on);
+                let rest = if remains.client_goes_on { up.end(client) } else { None };
+                return answered(session, client, backend_proxy, facts, link, rest);
             }
             End::Tunnel => {
                 let behind = tunnelled.unwrap_or_default();
@@ -231,9 +240,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                     facts.borrow_mut().status = i32::from(status);
                     if page {
                         let text = ending.and_then(|ending| ending.text);
-                        let answer = (session, client, facts, status, text, up);
-                        return rt::boxed_with(answer, |(session, client, facts, status, text, up)| async move {
-                            fail_with(session, client, facts, status, text, up).await
+                        let arguments = (session, client, facts, Answer::new(status, text), up);
+                        return rt::boxed_with(arguments, |(session, client, facts, answer, up)| async move {
+                            reply(session, client, facts, answer, up).await
                         })
                         .await;
                     }
@@ -343,14 +352,15 @@ struct Leftover {
     close_server: bool,
 }
 
-/// The answer went to the client: the link is kept or closed, the stream ends.
+/// The answer went to the client: the link is kept or closed, the stream ends. `end`: the request was read to its end, and
+/// the client's connection goes on.
 fn answered(
     session: &Session,
     client: &mut Client,
     proxy: &Proxy,
     facts: SharedFacts,
     leftover: Leftover,
-    keep: bool,
+    end: Option<BodyEnd>,
 ) -> Next {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return Next::Close };
@@ -373,43 +383,11 @@ fn answered(
     }
     facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
-    match keep {
-        true => Next::Again,
+    match end {
+        Some(end) => Next::Again(end),
         // Nothing unread: closing cannot reset what is still on its way to the client.
-        false if client.input.is_empty() && client.stream.is_quiet() => Next::Close,
-        false => Next::Linger,
-    }
-}
-
-/// Starts an idle flow with the request's body: with what came behind its head.
-///
-/// # Errors
-/// That breaks the chunked coding.
-pub fn start_body(
-    client: &mut Client,
-    facts: &SharedFacts,
-    splice: bool,
-    trailers: Trailers,
-    up: &mut Flow,
-) -> Result<(), FlowError> {
-    let framing = facts.borrow().request.framing;
-    up.trailers = trailers;
-    if framing.has_body() {
-        let body = std::mem::replace(&mut client.input, Buffer::empty());
-        up.start(body, framing, framing == Framing::Chunked)?;
-        if splice {
-            up.splice();
-        }
-    } else {
-        release_input(client);
-    }
-    Ok(())
-}
-
-/// Whoever waits for a server, or for a client to take an answer, holds no buffer.
-pub fn release_input(client: &mut Client) {
-    if client.input.is_empty() {
-        client.input = Buffer::empty();
+        None if client.input.is_empty() && client.stream.is_quiet() => Next::Close,
+        None => Next::Linger,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
+use crate::stream::body::RequestBody;
 use crate::stream::http::Client;
 use crate::stream::tally;
 use crate::worker::SharedFacts;
@@ -137,7 +138,7 @@ pub struct Exchange<'a> {
     facts: &'a SharedFacts,
     terms: Terms,
     upload: Upload,
-    up: &'a mut Flow,
+    up: &'a mut RequestBody,
     up_step: Step,
     answer: Answer,
     down: Flow,
@@ -187,7 +188,7 @@ impl<'a> Exchange<'a> {
         link: &'a mut Link,
         facts: &'a SharedFacts,
         terms: Terms,
-        up: &'a mut Flow,
+        up: &'a mut RequestBody,
     ) -> Self {
         let now = rt::now();
         Self {

@@ -9,6 +9,7 @@ use base::moment::{Moment, WallTime};
 use rt::net::Stream;
 
 use crate::session::Session;
+use crate::stream::body::BodyEnd;
 use crate::stream::private::PrivateLinks;
 use crate::stream::request::{self, Next};
 use crate::worker::SharedFacts;
@@ -62,6 +63,13 @@ impl Client {
         }
     }
 
+    /// A client that waits for a server, or that is to take an answer, holds no buffer.
+    pub fn release_input(&mut self) {
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+    }
+
     /// The facts of the next request, and whether its stream began in TCP mode.
     pub fn begin(&mut self, session: &Session) -> (SharedFacts, bool) {
         match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
@@ -105,7 +113,7 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
             wait = true;
             match rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await {
                 Next::Wait => {}
-                Next::Again => {
+                Next::Again(BodyEnd { .. }) => {
                     client.served = client.served.saturating_add(1);
                     client.since = rt::now();
                     client.since_date = rt::wall();

@@ -3,6 +3,7 @@
 pub mod activity;
 mod answer;
 mod attempt;
+mod body;
 pub mod buffering;
 mod cacheability;
 pub mod conclude;
@@ -23,7 +24,7 @@ pub mod persistence;
 pub mod private;
 pub mod proving;
 mod redirect;
-pub mod refuse;
+pub mod reply;
 pub mod request;
 pub mod rules;
 mod ruling;

@@ -6,7 +6,7 @@ use policy::program::{ErrorPages, Page};
 use policy::rule::Reply;
 use policy::sample::Direction;
 use wire::h1::{self, ConnectionLine, Edits, Limits, Parse, RequestContext, Scan, Spelling};
-use wire::http::{Framing, Head, Method, Version};
+use wire::http::{Framing, Head, Version};
 
 use crate::facts::Facts;
 use crate::session::Session;
@@ -46,11 +46,14 @@ pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: b
         return complete(reply.text, head, (facts.request.version(), bare), keep, room);
     }
     let mut failed = false;
-    let edit = |head: &mut Head| failed = run_after(session, facts, head).is_some();
-    let answer = compose_with(&reply.text, (&facts.request, bare), spelling, keep, edit);
+    let edit = |head: &mut Head| {
+        failed = run_after(session, facts, head).is_some();
+        !facts.opens_tunnel(head.status())
+    };
+    let answer = compose(&reply.text, (&facts.request, bare), spelling, keep, edit);
     // Where the rules fail, it goes out as it was.
     let answer = match failed {
-        true => compose_with(&reply.text, (&facts.request, bare), spelling, keep, |_| {}),
+        true => compose(&reply.text, (&facts.request, bare), spelling, keep, |_| true),
         false => answer,
     };
     answer.unwrap_or(Answer { bytes: reply.text, keep: false, status: None })
@@ -108,13 +111,6 @@ pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
     }
 }
 
-/// The answer with that status to a request that was understood, which no rule looks at.
-pub fn answer<'s>(session: &'s Session, view: View<'_>, status: u16, keep: bool) -> Answer<'s> {
-    let Reply { text, .. } = of(session, view, status);
-    let spelling = session.proxy().http.client_spelling.as_deref();
-    compose(&text, &view.facts.request, spelling, keep).unwrap_or(Answer { bytes: text, keep: false, status: None })
-}
-
 /// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.
 pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
     let proxy = session.proxy();
@@ -136,27 +132,24 @@ pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
     bytes
 }
 
-/// `None`: the page is no HTTP answer, so it can only be sent as it is.
-pub fn compose(page: &[u8], request: &Head, spelling: Option<&Spelling>, keep: bool) -> Option<Answer<'static>> {
-    compose_with(page, (request, request.known_method() == Method::Head), spelling, keep, |_| {})
-}
-
-/// The same with a change of the head before it is written. `bare`: without its body.
-fn compose_with(
+/// A page with the connection line that this client needs; `bare`: without its body. `edit` may change the head before it
+/// is written, and returns whether the connection may go on then. `None`: the page is no HTTP answer, so it can only be
+/// sent as it is.
+fn compose(
     page: &[u8],
     (request, bare): (&Head, bool),
     spelling: Option<&Spelling>,
     keep: bool,
-    edit: impl FnOnce(&mut Head),
+    edit: impl FnOnce(&mut Head) -> bool,
 ) -> Option<Answer<'static>> {
     let limits = Limits { max_head: page.len(), ..Limits::default() };
     let mut head = Head::new();
     let parsed = h1::parse_response(page, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
     let Ok(Parse::Complete { consumed }) = parsed else { return None };
     let (body, before) = (&page[consumed..], head.status());
-    edit(&mut head);
+    let may_go_on = edit(&mut head);
     let closes = head.connection.close || head.asks_to_close();
-    let keep = keep && head.version() == Version::Http11 && head.framing != Framing::UntilClose && !closes;
+    let keep = keep && may_go_on && head.version() == Version::Http11 && head.framing != Framing::UntilClose && !closes;
     let connection = match (keep, request.version(), head.version()) {
         (true, Version::Http10, _) => ConnectionLine::KeepAlive,
         (false, _, Version::Http11) => ConnectionLine::Close,
@@ -195,7 +188,7 @@ mod tests {
             ("1.0", "HEAD", true),
         ] {
             let request = request(version, method);
-            let whole = compose(page, &request, None, keep).unwrap();
+            let whole = compose(page, (&request, method == "HEAD"), None, keep, |_| true).unwrap();
             let short = complete(page.into(), head, (request.version(), method == "HEAD"), keep, Vec::new);
             let texts = [&whole, &short].map(|answer| String::from_utf8_lossy(&answer.bytes).into_owned());
             assert_eq!(texts[0], texts[1], "{version} {method} {keep}");

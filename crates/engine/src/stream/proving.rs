@@ -8,7 +8,7 @@ use policy::program::Proxy;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::buffering::Missing;
+use crate::stream::reply::Failure;
 use crate::worker::SharedFacts;
 
 /// Whether a request has to wait here, as far as that can be told without looking closer.
@@ -21,7 +21,7 @@ pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
 ///
 /// # Errors
 /// Too many requests wait for that already.
-pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Missing> {
+pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
     let shared = &session.worker.shared;
     let unknown = {
         let facts = facts.borrow();
@@ -34,7 +34,7 @@ pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Res
             Some(true) => shared.live.passwords.learn(proof),
             Some(false) => {}
             None => {
-                return Err(Missing {
+                return Err(Failure {
                     outcome: Outcome::new(Cause::Resource, Phase::Request),
                     status: 503,
                     page: true,

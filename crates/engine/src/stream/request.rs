@@ -3,7 +3,6 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
-use conn::flow::{Flow, Trailers};
 use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
 use wire::h1::{self, Parse, Scan};
@@ -11,19 +10,20 @@ use wire::http::{Head, PART};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
+use crate::stream::body::{BodyEnd, UnreadBody};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
-use crate::stream::refuse::{drain, finish, keeps_client, refuse, send_page};
-use crate::stream::{conclude, content, dispatch, filter, kernel, page, tally, tracking};
+use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
+use crate::stream::{conclude, content, dispatch, filter, kernel, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// What becomes of the client's connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Next {
     /// Nothing was there: wait for the first byte.
     Wait,
-    /// Wait for the next request.
-    Again,
+    /// Wait for the next request: this one was read to its end.
+    Again(BodyEnd),
     /// It ends.
     Close,
     /// It ends, but the client may still be sending: see that it gets the answer first.
@@ -32,7 +32,7 @@ pub enum Next {
 
 /// How a request's head came.
 enum Received {
-    Head,
+    Head(UnreadBody),
     Nothing,
     /// The client went away between two requests.
     Silence,
@@ -65,10 +65,13 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     if !begun && !matches!(received, Received::Nothing | Received::Silence) {
         facts.borrow_mut().number = session.worker.shared.number_stream();
     }
-    match received {
+    let body = match received {
         // Its rules have run, and the process has counted it.
-        Received::Head if begun => tally::upgraded(session),
-        Received::Head => {
+        Received::Head(body) if begun => {
+            tally::upgraded(session);
+            body
+        }
+        Received::Head(body) => {
             let proxy = session.proxy();
             filter::begin(session, &facts);
             conclude::log_step(session, &facts, Some(&client.stream), Origin::Accept);
@@ -84,6 +87,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             facts.borrow_mut().inspected = true;
             tally::request(session);
             tracking::request(session, &mut facts.borrow_mut());
+            body
         }
         Received::Nothing | Received::Silence => {
             session.end(facts);
@@ -100,18 +104,18 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
                 tracking::wrong_request(session, &facts.borrow());
                 finish(&facts, outcome, i32::from(status));
             }
-            return rt::boxed(refuse(session, client, facts, status)).await;
+            return rt::boxed(reply_malformed(session, client, facts, status)).await;
         }
-    }
+    };
     if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
         let facts = facts.borrow();
         facts.captures.borrow_mut().take_request(plan, &facts.request);
     }
     if is_monitor(session.proxy(), &facts) {
-        return rt::boxed(monitor(session, client, facts)).await;
+        return rt::boxed(monitor(session, client, facts, body)).await;
     }
     conclude::log_step(session, &facts, Some(&client.stream), Origin::Request);
-    dispatch::dispatch(session, client, facts).await
+    dispatch::dispatch(session, client, facts, body).await
 }
 
 /// Reads without waiting. False: nothing has come yet. The end of the connection counts as something.
@@ -184,11 +188,11 @@ fn parse(client: &mut Client, facts: &mut Facts, limits: &h1::Limits, scan: &mut
     facts.timings.first_byte.get_or_insert(now);
     let status = match h1::parse_request(client.input.data(), limits, scan, &mut facts.request) {
         Ok(Parse::Complete { consumed }) if fits(&facts.request, consumed, limits.max_head) => {
-            client.input.consume(consumed);
+            let body = UnreadBody::after(&facts.request, consumed, &mut client.input);
             facts.bytes_in += consumed as u64;
             facts.timings.request = Some(now);
             facts.has_request = true;
-            return Some(Received::Head);
+            return Some(Received::Head(body));
         }
         Ok(Parse::Complete { .. }) => 431,
         Ok(Parse::Partial) if client.input.len() < limits.max_head => return None,
@@ -228,7 +232,7 @@ pub async fn expired(session: &Session, client: &mut Client) {
         tracking::wrong_request(session, &facts.borrow());
         finish(&facts, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
-    refuse(session, client, facts, 408).await;
+    reply_malformed(session, client, facts, 408).await;
 }
 
 /// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
@@ -261,27 +265,17 @@ fn origin_form(target: &[u8]) -> &[u8] {
 }
 
 /// Answers a monitoring request; it is not logged.
-async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
-    let mut body = Flow::idle();
-    let body = dispatch::start_body(client, &facts, false, Trailers::Pass, &mut body).is_ok().then_some(body);
-    let (status, answer) = {
+async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
+    let status = {
         let facts = facts.borrow();
-        let (proxy, request) = (session.proxy(), &facts.request);
+        let proxy = session.proxy();
         let view = View::request(session, &client.stream, &facts);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
-        let status = if fails { 503 } else { 200 };
-        (status, page::answer(session, view, status, keeps_client(session, request) && body.is_some()))
+        if fails { 503 } else { 200 }
     };
     tally::monitored(session, status);
-    session.end(facts);
-    let sent = send_page(session, client, &answer.bytes, false).await;
-    if let Some(body) = body.filter(|_| sent && answer.keep)
-        && drain(session, client, body).await
-    {
-        return Next::Again;
-    }
-    Next::Linger
+    reply_unread(session, client, facts, Answer { logged: false, ..Answer::new(status, None) }, body).await
 }
 
 #[cfg(test)]

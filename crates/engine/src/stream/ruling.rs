@@ -1,21 +1,19 @@
 //! What the rules of a proxy mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
 
-use conn::flow::{Flow, Trailers};
 use policy::program::Proxy;
 use policy::rule::Wait;
 
 use crate::facts::{Cause, Facts};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
-use crate::stream::buffering::Missing;
-use crate::stream::dispatch::{cut, release_input, start_body};
+use crate::stream::body::UnreadBody;
+use crate::stream::dispatch::cut;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::persistence;
-use crate::stream::refuse::{self, fail_with, finish, refuse};
+use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
 use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
-use crate::stream::screening::missed;
 use crate::stream::waiting;
 use crate::worker::SharedFacts;
 
@@ -32,7 +30,7 @@ pub enum Over<'r> {
     /// A rule has ended it.
     Ended(Ending<'r>),
     /// What it waited for did not come.
-    Missed(Missing),
+    Failed(Failure),
 }
 
 /// Runs the `http-request` rules of a proxy over a request, which waits as often as they say so.
@@ -81,9 +79,9 @@ async fn obey<'r>(
     (mut wait, mut progress): (&'r Wait, Progress),
 ) -> Result<(), Over<'r>> {
     loop {
-        if let Err(missed) = waiting::wait(session, client, facts, wait).await {
+        if let Err(failure) = waiting::wait(session, client, facts, wait).await {
             facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
-            return Err(Over::Missed(missed));
+            return Err(Over::Failed(failure));
         }
         match rules_of(session, client, facts, proxy, progress) {
             None => return Ok(()),
@@ -93,14 +91,15 @@ async fn obey<'r>(
     }
 }
 
-/// Answers a request that does not go on, or ends its connection. Most have no body and are answered at once; the future
-/// has no room for others, they get their own.
-pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>) -> Next {
+/// Answers a request that does not go on, or ends its connection.
+pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>, body: UnreadBody) -> Next {
     let ending = match over {
         Over::Ended(ending) => ending,
-        Over::Missed(missing) => return rt::boxed(missed(session, client, facts, missing)).await,
+        Over::Failed(failure) => {
+            return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        }
     };
-    let has_body = note(&mut facts.borrow_mut(), &ending);
+    note(&mut facts.borrow_mut(), &ending);
     match ending.manner {
         Manner::Prompt => {}
         Manner::Late => {
@@ -119,21 +118,17 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
         persistence::note_cookie(session, client, &facts);
     }
     finish(&facts, ending.outcome, i32::from(ending.status));
-    if has_body {
-        return rt::boxed(end_with_body(session, client, facts, ending)).await;
-    }
-    release_input(client);
-    refuse::answer(session, client, facts, (ending.status, ending.text), true).await
+    reply_unread(session, client, facts, Answer::new(ending.status, ending.text), body).await
 }
 
 /// Ends a request whose rules cost more to evaluate than they may.
-pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
     let ending = Ending::exhausted(View::request(session, &client.stream, &facts.borrow()));
-    end(session, client, facts, Over::Ended(ending)).await
+    end(session, client, facts, Over::Ended(ending), body).await
 }
 
-/// Notes how a request ends. Tells whether it has a body.
-fn note(facts: &mut Facts, ending: &Ending<'_>) -> bool {
+/// Notes how a request ends.
+fn note(facts: &mut Facts, ending: &Ending<'_>) {
     (facts.denied, facts.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
     facts.blamed = ending.challenged || ending.denied && answers;
@@ -143,15 +138,5 @@ fn note(facts: &mut Facts, ending: &Ending<'_>) -> bool {
     }
     if ending.failed {
         facts.timings.request = None;
-    }
-    facts.request.framing.has_body()
-}
-
-/// Answers a request whose body may still be on its way.
-async fn end_with_body(session: &Session, client: &mut Client, facts: SharedFacts, ending: Ending<'_>) -> Next {
-    let mut body = Flow::idle();
-    match start_body(client, &facts, false, Trailers::Pass, &mut body) {
-        Ok(()) => fail_with(session, client, facts, ending.status, ending.text, body).await,
-        Err(_) => refuse(session, client, facts, 400).await,
     }
 }

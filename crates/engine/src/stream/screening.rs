@@ -2,18 +2,14 @@
 //! (`option http-restrict-req-hdr-names`), its body is waited for (`option http-buffer-request`). Must never add a field.
 
 use config::spec::{BalanceSpec, RestrictNames};
-use conn::flow::{Flow, Trailers};
 use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::buffering::{self, Missing};
-use crate::stream::conclude;
-use crate::stream::dispatch::start_body;
+use crate::stream::buffering;
 use crate::stream::http::Client;
-use crate::stream::refuse::{fail, finish, refuse};
-use crate::stream::request::Next;
+use crate::stream::reply::Failure;
 use crate::worker::SharedFacts;
 
 /// Whether a proxy looks at requests at all: most do not, and then nothing of the below is touched.
@@ -34,7 +30,7 @@ pub async fn screen(
     facts: &SharedFacts,
     proxy: &Proxy,
     before: Option<&Proxy>,
-) -> Result<(), Missing> {
+) -> Result<(), Failure> {
     if before.is_some_and(|before| before.index == proxy.index) {
         return Ok(());
     }
@@ -42,7 +38,7 @@ pub async fn screen(
         && !restrict_names(proxy.http.restrict_names, &mut facts.borrow_mut().request)
     {
         facts.borrow_mut().denied = true;
-        return Err(Missing { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
+        return Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true });
     }
     let waits = proxy.http.buffer_request || balances_by_body(proxy, &facts.borrow().request);
     if waits && !before.is_some_and(|before| before.http.buffer_request) {
@@ -70,20 +66,6 @@ fn restrict_names(rule: RestrictNames, request: &mut Head) -> bool {
             request.fields.retain(|name, _| is_plain(name));
             true
         }
-    }
-}
-
-/// Ends a request that does not go on.
-pub async fn missed(session: &Session, client: &mut Client, facts: SharedFacts, missing: Missing) -> Next {
-    finish(&facts, missing.outcome, i32::from(missing.status));
-    if !missing.page {
-        conclude::conclude(session, facts);
-        return Next::Close;
-    }
-    let mut body = Flow::idle();
-    match start_body(client, &facts, false, Trailers::Pass, &mut body) {
-        Ok(()) => fail(session, client, facts, missing.status, body).await,
-        Err(_) => refuse(session, client, facts, missing.status).await,
     }
 }
 

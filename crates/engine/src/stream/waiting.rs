@@ -11,17 +11,17 @@ use wire::http::{Head, Version};
 use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
 use crate::session::Session;
-use crate::stream::buffering::{self, Missing};
+use crate::stream::buffering;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
-use crate::stream::refuse::send_page;
+use crate::stream::reply::{Failure, send_interim};
 use crate::worker::SharedFacts;
 
 /// Waits for what a rule says.
 ///
 /// # Errors
 /// The request ends here.
-pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, rule: &Wait) -> Result<(), Missing> {
+pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, rule: &Wait) -> Result<(), Failure> {
     match rule {
         Wait::Pause(period) => {
             let period = {
@@ -58,10 +58,10 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                     .lend(|context| format.render_in(context, &mut value));
                 hint(name, &value)
             };
-            if send_page(session, client, &hint, false).await {
+            if send_interim(session, client, &hint).await {
                 return Ok(());
             }
-            Err(Missing { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
+            Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
         }
     }
 }

@@ -17,6 +17,7 @@ mod check_pool;
 mod checks;
 mod connecting;
 mod dying;
+mod early;
 mod ejections;
 mod filters;
 mod half_close;

@@ -174,3 +174,19 @@ fn an_answer_does_not_wait_where_its_body_fits_into_no_buffer() {
         watch.took(0);
     });
 }
+
+/// Behind a body that came into a large buffer lies more than a usual one holds.
+#[test]
+fn requests_behind_a_body_in_a_large_buffer_are_all_answered() {
+    const MANY: usize = 2_000;
+    let rules =
+        "http-request wait-for-body time 10s use-large-buffer if { method POST }\n http-request return status 200";
+    listen(rules).global("    tune.bufsize.large 200000").run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(post(20_000) + &"b".repeat(20_000) + &GET.repeat(MANY)).await;
+        for _ in 0..=MANY {
+            client.expect(DONE).await;
+        }
+        world.forget_log();
+    });
+}

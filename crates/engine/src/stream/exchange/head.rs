@@ -172,6 +172,9 @@ impl Exchange<'_> {
                 return failed(Cause::Proxy, Phase::Headers, 502);
             }
             self.interim = true;
+            if status == 100 {
+                self.up.invite();
+            }
         }
         facts.response.clear();
         Ok(Found::Interim)

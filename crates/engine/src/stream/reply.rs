@@ -1,0 +1,252 @@
+//! Answers that Weir gives in a server's place: to what was no request, and to requests that could not be served. Owns how
+//! such an answer ends: the rest of the request is read, or the connection closes. Must never decide that something went
+//! wrong: its callers did.
+
+use std::task::Poll;
+
+use config::spec::CloseMode;
+use policy::program::{Proxy, Server};
+use policy::rule::Reply;
+use wire::http::{Head, Version};
+
+use crate::facts::{Cause, Facts, Outcome};
+use crate::session::Session;
+use crate::stream::body::{Endless, Remainder, UnreadBody};
+use crate::stream::connect::{REDIRECT, Refusal};
+use crate::stream::evaluate::View;
+use crate::stream::http::Client;
+use crate::stream::request::Next;
+use crate::stream::{conclude, filter, page, redirect, tracking};
+use crate::worker::SharedFacts;
+
+/// Why a request ends here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure {
+    /// How it is logged.
+    pub outcome: Outcome,
+    /// The status in the log; -1: none.
+    pub status: i32,
+    /// The client gets that status' page; else the connection just ends.
+    pub page: bool,
+}
+
+impl From<Refusal> for Failure {
+    fn from(Refusal { outcome, status }: Refusal) -> Self {
+        Self { outcome, status, page: status > 0 }
+    }
+}
+
+/// An answer in a server's place.
+pub struct Answer<'t> {
+    /// Its status.
+    pub status: u16,
+    /// The whole of it as text; `None`: the proxy's page for that status.
+    pub text: Option<Reply<'t>>,
+    /// Its stream is counted and logged.
+    pub logged: bool,
+}
+
+impl<'t> Answer<'t> {
+    /// An answer with that text, or the proxy's page for that status.
+    pub fn new(status: u16, text: Option<Reply<'t>>) -> Self {
+        Self { status, text, logged: true }
+    }
+}
+
+/// Notes how a stream ended, and the status that the client gets; -1 for none.
+pub fn finish(facts: &SharedFacts, outcome: Outcome, status: i32) {
+    let facts = &mut *facts.borrow_mut();
+    facts.outcome = outcome;
+    facts.status = status;
+}
+
+/// Ends a request with the error page of its failure. See [`reply`].
+pub async fn reply_error(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    failure: impl Into<Failure>,
+    rest: impl Remainder,
+) -> Next {
+    let Failure { outcome, status, page } = failure.into();
+    finish(&facts, outcome, status);
+    match u16::try_from(status) {
+        Ok(status) if page => reply(session, client, facts, Answer::new(status, None), rest).await,
+        _ => {
+            conclude::conclude(session, facts);
+            Next::Close
+        }
+    }
+}
+
+/// The same before the body of the request flows.
+pub async fn reply_error_unread(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    failure: Failure,
+    body: UnreadBody,
+) -> Next {
+    let Failure { outcome, status, page } = failure;
+    if !page {
+        return reply_error(session, client, facts, failure, Endless).await;
+    }
+    match body.start(client, |_, _| {}) {
+        Ok(body) => reply_error(session, client, facts, failure, body).await,
+        Err(_) => {
+            finish(&facts, outcome, status);
+            reply_malformed(session, client, facts, u16::try_from(status).unwrap_or(400)).await
+        }
+    }
+}
+
+/// Answers a request whose body does not flow yet. Most have none and are answered at once; the caller's future has no
+/// room for the others, which get their own.
+pub async fn reply_unread(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    answer: Answer<'_>,
+    body: UnreadBody,
+) -> Next {
+    match body.absent() {
+        Ok(end) => {
+            client.release_input();
+            reply(session, client, facts, answer, end).await
+        }
+        Err(body) => {
+            rt::boxed(async move {
+                match body.start(client, |_, _| {}) {
+                    Ok(body) => reply(session, client, facts, answer, body).await,
+                    Err(_) => reply_malformed(session, client, facts, 400).await,
+                }
+            })
+            .await
+        }
+    }
+}
+
+/// Answers what was no request, or came too late for one, with the page that no rule changes. The connection ends.
+pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
+    let page = page::refusal(session, status);
+    let sent = write(session, client, &page, false).await;
+    conclude::conclude(session, facts);
+    if sent && !page.is_empty() { Next::Linger } else { Next::Close }
+}
+
+/// Sends the head of an interim answer. False: the client does not take it.
+pub async fn send_interim(session: &Session, client: &mut Client, head: &[u8]) -> bool {
+    write(session, client, head, false).await
+}
+
+/// Ends a request with an answer, before its own end as the case may be. What is left of it is read and dropped, so that
+/// the connection can go on; where its end cannot be found, the answer says that the connection closes.
+pub async fn reply<R: Remainder>(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    answer: Answer<'_>,
+    rest: R,
+) -> Next {
+    let logged = answer.logged;
+    if logged {
+        tracking::own_answer(session, &mut facts.borrow_mut());
+    }
+    let answer = prepare(session, client, &facts.borrow(), answer, rest.may_end());
+    // Everything that the client has sent was read: closing cannot reset what is on its way to it.
+    let closes = !answer.keep && rest.is_read() && client.input.is_empty() && client.stream.is_quiet();
+    let sent = write(session, client, &answer.bytes, closes).await;
+    {
+        let facts = &mut *facts.borrow_mut();
+        if let Some(status) = answer.status.filter(|_| facts.status > 0) {
+            facts.status = i32::from(status);
+        }
+        if sent && !is_of_client(facts) {
+            facts.bytes_out += answer.bytes.len() as u64;
+        }
+    }
+    if logged {
+        conclude::conclude(session, facts);
+    } else {
+        session.end(facts);
+    }
+    let (keep, empty) = (answer.keep, answer.bytes.is_empty());
+    answer.end(session);
+    if !sent || empty || (closes && client.stream.is_quiet()) {
+        return Next::Close;
+    }
+    if !keep {
+        return Next::Linger;
+    }
+    rest.read(session, client).await.map_or(Next::Linger, Next::Again)
+}
+
+/// Writes to the client; the last bytes wait for the connection's end, where that follows at once. False: the client does
+/// not take it.
+async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes: bool) -> bool {
+    let mut sent = 0;
+    let mut armed = false;
+    std::future::poll_fn(|cx| {
+        while sent < page.len() {
+            match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], then_closes) {
+                Poll::Ready(Ok(written)) => sent += written,
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                Poll::Pending => {
+                    if !armed {
+                        armed = true;
+                        client.timer.arm(session.proxy().timeouts.client.map(|limit| rt::now() + limit));
+                    }
+                    return client.timer.poll_expired(cx).map(|()| false);
+                }
+            }
+        }
+        Poll::Ready(true)
+    })
+    .await
+}
+
+/// What the client gets. `may_end`: the request's end can be found.
+fn prepare<'t>(
+    session: &'t Session,
+    client: &Client,
+    facts: &Facts,
+    Answer { status, text, .. }: Answer<'t>,
+    may_end: bool,
+) -> page::Answer<'t> {
+    filter::tell(facts.filters.as_ref(), filter::Event::Replied(status));
+    let may_go_on = may_end && !facts.opens_tunnel(status);
+    let keep =
+        may_go_on && !is_of_client(facts) && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
+    let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
+    let target = if i32::from(status) == REDIRECT { server(proxy, facts) } else { None };
+    let redirect = target.and_then(|server| redirect::page(server, &facts.request));
+    let reply = match (redirect, text) {
+        (Some(redirect), _) => Reply::new(redirect),
+        (None, Some(text)) => text,
+        (None, None) => page::of(session, View::request(session, &client.stream, facts), status),
+    };
+    page::to_stream(session, facts, reply, keep)
+}
+
+/// Whether the client has ended it.
+fn is_of_client(facts: &Facts) -> bool {
+    matches!(facts.outcome.cause, Cause::Client | Cause::ClientTimeout)
+}
+
+/// The server that the request got.
+fn server<'a>(proxy: &'a Proxy, facts: &Facts) -> Option<&'a Server> {
+    proxy.backend.as_ref().zip(facts.server).and_then(|(backend, index)| backend.servers.get(index))
+}
+
+/// Whether the client's connection may go on behind an answer.
+pub fn keeps_client(session: &Session, request: &Head) -> bool {
+    wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_leaving()
+}
+
+/// Whether the client said that its connection may go on (RFC 9112, section 9.3).
+fn wants_keep_alive(request: &Head) -> bool {
+    match request.version() {
+        Version::Http11 => !request.connection.close,
+        Version::Http10 => request.connection.keep_alive && !request.connection.close,
+    }
+}
