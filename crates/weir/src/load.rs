@@ -13,6 +13,7 @@ use crate::rights::{self, Rights};
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use config::environment::Environment;
+use config::keyword::SpecOptions;
 use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
@@ -55,13 +56,19 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
     let options = LoadOptions {
         language: language(settings),
         local_peer: settings.local_peer.clone().unwrap_or_else(host::name),
-        ..LoadOptions::default()
+        spec: SpecOptions { check_only: settings.check, ..SpecOptions::default() },
     };
     let mut loaded = config::load(files, Environment::of_process(), &options);
     let mut found = std::mem::take(&mut loaded.diagnostics);
     if found.iter().any(Diagnostic::is_alert) {
-        // It will not be served. Its rules are looked at all the same: whoever mends it wants to know everything.
-        policy::diagnose(&loaded.spec, &mut resolver(&loaded.sources, &loaded.environment, settings), &mut found);
+        // It will not be served. Rules, names of hosts and accounts are looked at all the same: everything is told at once.
+        let mut resolver = resolver(&loaded.sources, &loaded.environment, settings);
+        let mut spec = loaded.spec.clone();
+        if settings.ignore_unresolved {
+            disable_unresolved(&mut spec, &mut resolver);
+        }
+        let _ = rights::look_up(&spec.global.rights, &mut found);
+        policy::diagnose(&spec, &mut resolver, &mut found);
     }
     loaded.diagnostics = in_order(found, &loaded.sources);
     messages.report(&loaded.diagnostics, &loaded.sources);
@@ -95,7 +102,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let mut resolver = resolver(&sources, &environment, settings);
     let mut found = Vec::new();
     apply(&mut spec, settings);
-    let threads = processors::settle(&mut spec.global, messages)?;
+    let threads = processors::settle(&mut spec.global, messages);
     let rights = rights::look_up(&spec.global.rights, &mut found);
     if settings.ignore_unresolved {
         for server in disable_unresolved(&mut spec, &mut resolver) {
@@ -111,6 +118,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
     let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
     messages.report(&in_order(found, &sources), &sources);
     conclude(messages)?;
+    let threads = threads?;
     let Some(program) = program else {
         messages.alert("config : Fatal errors found in configuration.");
         return Err(Refused);

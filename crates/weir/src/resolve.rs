@@ -9,6 +9,7 @@ use policy::log_format::Record;
 use policy::sample::{Probes, ProcessFacts, Transport, Value};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
 /// The system's resolver.
 pub struct SystemResolver {
@@ -104,6 +105,12 @@ impl Resolver for SystemResolver {
 
     fn group(&mut self, name: &str) -> Option<u32> {
         rt::process::group_by_name(name).ok().flatten()
+    }
+
+    fn has_descriptor(&mut self, number: i32) -> bool {
+        // Where the system does not tell, the bind tells.
+        let all = Path::new("/proc/self/fd");
+        !all.exists() || std::fs::symlink_metadata(all.join(number.to_string())).is_ok()
     }
 
     fn file_names(&self) -> Vec<String> {

@@ -64,7 +64,11 @@ fn account(
     if let Ok(Some(number)) = found {
         return Some(number);
     }
-    let why = found.err().map_or("no such name".to_owned(), |error| reason(&error));
+    // The number of the error, and its name, as HAProxy writes them: a name that is not there is none.
+    let why = match found.err() {
+        None => "0:Success".to_owned(),
+        Some(error) => format!("{}:{}", error.raw_os_error().unwrap_or(0), reason(&error)),
+    };
     out.push(Diagnostic::alert(written.span, format!("cannot find {kind} id for '{name}' ({why})")));
     None
 }
@@ -228,8 +232,8 @@ mod tests {
         assert_eq!(
             messages,
             [
-                "cannot find user id for 'no such account' (no such name)",
-                "cannot find group id for 'no such account' (no such name)"
+                "cannot find user id for 'no such account' (0:Success)",
+                "cannot find group id for 'no such account' (0:Success)"
             ]
         );
     }

@@ -207,6 +207,11 @@ fn read_options(words: &mut VecDeque<&Word>, line: &Line, log: &mut LogSpec, rep
 
 type Sample = (Vec<(u32, u32)>, u32);
 
+/// A number above 0, digits alone.
+fn positive(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// `1-2,5:10`: which lines out of how many.
 fn read_sample(text: &str) -> Result<Sample, String> {
     let (list, size_text) = text.split_once(':').ok_or("Missing sample size")?;
@@ -214,7 +219,7 @@ fn read_sample(text: &str) -> Result<Sample, String> {
     for part in list.split(',') {
         let wrong = || format!("wrong sample range '{part}'");
         let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number > 0).ok_or_else(wrong);
+        let number = |text: &str| positive(text).ok_or_else(wrong);
         let (low, high) = (number(low)?, number(high)?);
         if low > high {
             return Err(wrong());
@@ -226,12 +231,12 @@ fn read_sample(text: &str) -> Result<Sample, String> {
         return Err("ranges are overlapping".into());
     }
     let highest = ranges.last().map_or(0, |range| range.1);
-    match size_text.parse::<u32>() {
-        Ok(size @ 1..) if size >= highest => Ok((ranges, size)),
-        Ok(size @ 1..) => Err(format!(
+    match positive(size_text) {
+        Some(size) if size >= highest => Ok((ranges, size)),
+        Some(size) => Err(format!(
             "sample size {size} should be greater or equal to {highest} the maximum of the high ranges limits"
         )),
-        _ => Err(format!("wrong sample size '{size_text}' for sample range '{list}'")),
+        None => Err(format!("wrong sample size '{size_text}' for sample range '{list}'")),
     }
 }
 
@@ -279,6 +284,8 @@ mod tests {
     fn samples() {
         let rows: &[(&str, Result<Sample, &str>)] = &[
             ("1:2", Ok((vec![(1, 1)], 2))),
+            ("1:+3", Err("wrong sample size '+3' for sample range '1'")),
+            ("1-+3,4:10", Err("wrong sample range '1-+3'")),
             ("4,1-2:7", Ok((vec![(1, 2), (4, 4)], 7))),
             ("1-3,5:2", Err("sample size 2 should be greater or equal to 5 the maximum of the high ranges limits")),
             ("1-3", Err("Missing sample size")),

@@ -42,6 +42,7 @@ use crate::document::{Document, Sources};
 use crate::environment::Environment;
 use crate::span::Span;
 use crate::spec::Spec;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read as _};
 
@@ -54,11 +55,13 @@ pub struct SpecOptions {
     pub local_peer: String,
     /// It was said on the command line: `localpeer` does not change it.
     pub local_peer_is_fixed: bool,
+    /// The configuration is checked and not served: what HAProxy looks for at a start alone is no error.
+    pub check_only: bool,
 }
 
 impl Default for SpecOptions {
     fn default() -> Self {
-        Self { read_file, local_peer: String::new(), local_peer_is_fixed: false }
+        Self { read_file, local_peer: String::new(), local_peer_is_fixed: false, check_only: false }
     }
 }
 
@@ -82,8 +85,35 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) earlier: &'a [proxy::ProxyDraft],
     /// The name of this instance among its peers, as far as it is known.
     pub(crate) local_peer: &'a str,
-    /// `expose-experimental-directives` was seen.
-    pub(crate) exposes_experimental: bool,
+    /// What experimental keywords ask.
+    pub(crate) experimental: &'a Experimental,
+    /// A section that is not `global` was seen.
+    pub(crate) follows_sections: bool,
+}
+
+/// Whether keywords may be used that may still change (`expose-experimental-directives`), and whether any is.
+#[derive(Debug, Default)]
+pub(crate) struct Experimental {
+    allowed: Cell<Option<Span>>,
+    used: Cell<bool>,
+}
+
+impl Experimental {
+    /// The line at that place allows them.
+    pub(crate) fn allow(&self, span: Span) {
+        self.allowed.set(Some(span));
+    }
+
+    /// Whether one that is read may be used.
+    pub(crate) fn permits(&self) -> bool {
+        self.used.set(true);
+        self.allowed.get().is_some()
+    }
+
+    /// The line that allows what nothing makes use of.
+    fn allowed_in_vain(&self) -> Option<Span> {
+        self.allowed.get().filter(|_| !self.used.get())
+    }
 }
 
 impl Surroundings<'_> {

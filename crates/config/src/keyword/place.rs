@@ -190,6 +190,19 @@ impl Holder<'_> {
 }
 
 impl Place {
+    /// Whether the side that a keyword is about is not there, and HAProxy warns of that and reads on.
+    pub(crate) fn is_idle_in(&self, section: Section) -> bool {
+        let warns = matches!(
+            self.wording,
+            Wording::Ignored
+                | Wording::IgnoredBut(_)
+                | Wording::WillBeIgnored
+                | Wording::WillBeIgnoredQuoted
+                | Wording::Directive
+        );
+        section != Section::Defaults && !section.has(self.side) && warns
+    }
+
     /// Says HAProxy's sentence if the keyword stands where it must not. True if it may be read.
     /// `first` is what the shorter sentences call it, `name` the whole name.
     pub(crate) fn admits(

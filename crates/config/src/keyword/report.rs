@@ -21,12 +21,22 @@ impl<'a> Report<'a> {
         Report { out: self.out }
     }
 
+    /// Whether anything makes the configuration unusable so far.
+    pub(crate) fn has_alerts(&self) -> bool {
+        self.out.iter().any(Diagnostic::is_alert)
+    }
+
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.out.push(diagnostic);
     }
 
     pub(crate) fn alert(&mut self, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::alert(span, message));
+    }
+
+    /// An error in the form of HAProxy's oldest messages, without a space before the colon.
+    pub(crate) fn tight(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Diagnostic::alert(span, message).with_form(Form::ParsingTight));
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {

@@ -514,7 +514,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     let rules = set_name(set);
     let place = context.holder.describe();
     let action = TABLE.iter().find(|action| action.extra & set != 0 && is(action, word));
-    if word == "normalize-uri" && action.is_some() && !context.around.exposes_experimental {
+    if word == "normalize-uri" && action.is_some() && !context.around.experimental.permits() {
         let why = "action is experimental, must be allowed via a global 'expose-experimental-directives'";
         context.report.alert(line.span(at), format!("'{word}' {why}"));
         return;

@@ -7,7 +7,8 @@ use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
 use super::{
-    DEFAULT_BUFSIZE, SpecOptions, Surroundings, filter, global, is_name_character, section, server, upgrade, verify,
+    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, filter, global, is_name_character, section, server,
+    upgrade, verify,
 };
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
@@ -45,6 +46,7 @@ struct Reader<'a> {
 /// Reads all sections.
 pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
     let paths = Paths::of(document);
+    let experimental = Experimental::default();
     let around = Surroundings {
         sources,
         environment: &document.environment,
@@ -53,7 +55,8 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
         bufsize: DEFAULT_BUFSIZE,
         earlier: &[],
         local_peer: &options.local_peer,
-        exposes_experimental: false,
+        experimental: &experimental,
+        follows_sections: false,
     };
     let mut reader = Reader {
         around,
@@ -72,11 +75,12 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
 
 impl Reader<'_> {
     fn section(&mut self, section: &Section) {
+        let is_global = section.line.keyword() == "global";
+        self.around.follows_sections |= !is_global;
         match section.line.keyword() {
             "global" => {
                 global::read(section, &mut self.global, self.around, &mut self.report);
                 self.around.bufsize = self.global.tune.bufsize.unwrap_or(DEFAULT_BUFSIZE);
-                self.around.exposes_experimental = self.global.expose_experimental;
             }
             "defaults" => self.read_defaults(section),
             "frontend" => self.read_proxy(section, Kind::Frontend),
@@ -178,16 +182,36 @@ impl Reader<'_> {
             let message = format!("character '{bad}' is not permitted in '{}' name '{name}'.", kind.keyword());
             self.report.push(Diagnostic::new(Severity::Notice, line.span(1), message));
         }
-        self.refuse_duplicate(line, kind, &name);
+        let is_dropped = self.is_dropped(section, kind);
+        if !is_dropped {
+            self.refuse_duplicate(line, kind, &name);
+        }
         let mut draft = self.inherit(line, kind, &name);
         let holder = Holder { section: kind, name: Some(&name) };
         let around = Surroundings { earlier: &self.proxies, ..self.around };
         proxy::read(section, &mut draft, holder, around, &mut self.report);
-        if !name.is_empty() {
+        if !name.is_empty() && !is_dropped {
             self.check_id(&draft);
             self.names.entry(name).or_insert(self.proxies.len());
             self.proxies.push(draft);
         }
+    }
+
+    /// Whether a backend is left out because something else than `from` follows its name. HAProxy says nothing of that but
+    /// that it does not know what to do with the lines that follow.
+    fn is_dropped(&mut self, section: &Section, kind: Kind) -> bool {
+        let line = &section.line;
+        let follows_name = line.words.get(2).filter(|word| word.text != "from" || line.words.len() == 3);
+        let Some(extra) = follows_name.filter(|_| kind == Kind::Backend) else { return false };
+        let hint = format!("only 'from <defaults>' may follow a backend's name: remove '{}'", extra.text);
+        let Some(first) = section.body.first() else {
+            let message = format!("backend '{}' is left out, since '{}' follows its name.", line.text(1), extra.text);
+            self.report.push(Diagnostic::new(Severity::Notice, extra.span, message).with_hint(hint));
+            return true;
+        };
+        let hint = format!("{hint} on line {}", line.number);
+        self.report.push(Diagnostic::alert(first.whole(), "'listen' or 'defaults' expected.").with_hint(hint));
+        false
     }
 
     fn refuse_duplicate(&mut self, line: &Line, kind: Kind, name: &str) {
@@ -277,6 +301,7 @@ impl Reader<'_> {
         verify::proxies(&self.proxies, &self.global, self.around, &mut self.report);
         verify::error_pages(&self.proxies, &self.content.http_errors, self.around, &mut self.report);
         filter::verify(&self.proxies, &mut self.report);
+        verify::healthchecks(&self.content.healthchecks, &mut self.report);
         verify::guids(&self.proxies, &mut self.report);
         verify::log_targets(&self.proxies, &self.global, &self.content, self.around, &mut self.report);
         verify::peers(&self.proxies, &mut self.content.peers, &mut self.report);
@@ -286,6 +311,12 @@ impl Reader<'_> {
         verify::log_forwards(&self.proxies, &self.content.log_forwards, self.around, &mut self.report);
         for forward in self.content.log_forwards.iter_mut().filter(|forward| forward.logs_globally) {
             forward.logs.splice(0..0, self.global.logs.iter().cloned());
+        }
+        if let Some(span) = self.around.experimental.allowed_in_vain().filter(|_| !self.report.has_alerts()) {
+            let message = "Option 'expose-experimental-directives' is set in the global section but is no longer used. It is \
+                           strongly recommended to remove it in order to avoid using an experimental directive by accident in \
+                           the future.";
+            self.report.late(Severity::Warning, span, message);
         }
         number(&mut self.proxies);
         let defaults = self.named_defaults();

@@ -221,7 +221,13 @@ impl Reader<'_, '_> {
 
     fn factor(&mut self) -> Option<()> {
         let at = self.value("brates-factor")?;
-        match self.line.text(at).parse::<u32>() {
+        let text = self.line.text(at);
+        if text.starts_with('+') {
+            let message = "stick-table: unexpected character '+' in argument of 'brates-factor'.";
+            self.report.alert(self.line.span(at), message);
+            return None;
+        }
+        match text.parse::<u32>() {
             Ok(factor @ 1..=LARGEST_FACTOR) => self.spec.byte_rate_factor = factor,
             _ => {
                 let message = "argument 'brates-factor' must be greater than 0 and lower or equal than 1024.";

@@ -15,7 +15,8 @@ use super::{rule, upgrade};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::span::Spanned;
 use crate::spec::{
-    AddressSpec, GlobalSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec, RetryOn, SocketKind,
+    AddressSpec, CheckMethod, GlobalSpec, HealthcheckSpec, HttpErrorsSpec, LogFormatSpec, Mode, ProxyKind, ProxySpec,
+    RetryOn, SocketKind,
 };
 use std::collections::HashMap;
 
@@ -28,6 +29,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
     for draft in drafts.iter().filter(|draft| !draft.spec.disabled && !draft.gaps.base) {
         let mut proxy = Proxy { draft, backends: &backends, around, report: report.reborrow() };
         proxy.listens();
+        proxy.uses_servers();
         proxy.takes_log_lines();
         proxy.targets();
         proxy.transports();
@@ -66,6 +68,27 @@ pub(super) fn error_pages(
     }
 }
 
+/// Rules of a `healthcheck` section that its type makes no use of.
+pub(super) fn healthchecks(sections: &[HealthcheckSpec], report: &mut Report<'_>) {
+    for section in sections {
+        let check = &section.check;
+        for (kind, lines, is_used) in [
+            ("http-check", &check.http, matches!(check.method, CheckMethod::Http(_))),
+            ("tcp-check", &check.tcp, check.method == CheckMethod::Tcp),
+        ] {
+            if lines.is_empty() || is_used {
+                continue;
+            }
+            let message = format!(
+                "healthcheck section '*healthcheck-{}' : {kind} rules without 'type {kind}', so the rules are ignored.",
+                section.name.value
+            );
+            // HAProxy calls it an alert, and goes on.
+            report.push(Diagnostic::new(Severity::Notice, section.name.span, message));
+        }
+    }
+}
+
 struct Proxy<'a> {
     draft: &'a ProxyDraft,
     backends: &'a HashMap<&'a str, &'a ProxyDraft>,
@@ -96,6 +119,18 @@ impl Proxy<'_> {
             let message = format!(
                 "{} '{}' has no 'bind' directive. Please declare it as a backend if this was intended.",
                 self.noun(),
+                self.name()
+            );
+            self.warn(message);
+        }
+    }
+
+    /// A proxy of both sides that sends everything elsewhere has no use for its servers.
+    fn uses_servers(&mut self) {
+        let spec = &self.draft.spec;
+        if spec.kind == ProxyKind::Listen && spec.default_backend.is_some() && !spec.servers.is_empty() {
+            let message = format!(
+                "In proxy '{}', the 'default_backend' rule always has precedence over the servers, which will never be used.",
                 self.name()
             );
             self.warn(message);

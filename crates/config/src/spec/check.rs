@@ -170,6 +170,8 @@ pub struct CheckSpec {
     pub method: CheckMethod,
     /// `http-check` rules, from the step's name on.
     pub http: Vec<RuleLineSpec>,
+    /// How many of them, from the first one on, were read before `option httpchk`: their order is not judged.
+    pub http_unjudged: usize,
     /// `tcp-check` rules, from the step's name on.
     pub tcp: Vec<RuleLineSpec>,
     /// `http-check disable-on-404`.
@@ -200,6 +202,14 @@ pub struct OwnCheckSpec {
 }
 
 impl CheckSpec {
+    /// Adds an `http-check` rule.
+    pub(crate) fn push_http(&mut self, line: RuleLineSpec) {
+        self.http.push(line);
+        if !matches!(self.method, CheckMethod::Http(_)) {
+            self.http_unjudged = self.http.len();
+        }
+    }
+
     /// Marks all rules as the `defaults` section's: they hold until the proxy has one of its own.
     pub(crate) fn inherit(&mut self) {
         self.http.iter_mut().chain(&mut self.tcp).for_each(|line| line.inherited = true);
@@ -213,6 +223,7 @@ impl CheckSpec {
             return;
         }
         self.http.retain(|known| !known.inherited);
+        self.http_unjudged = 0;
         if let CheckMethod::Http(line) = &mut self.method {
             line.words.clear();
         }

@@ -504,7 +504,7 @@ fn check(check: &CheckSpec, out: &mut String) {
     field(out, "check", &method, &"Connect".to_owned());
     field(out, "http_check", &shown(&check.http), &Vec::new());
     field(out, "tcp_check", &shown(&check.tcp), &Vec::new());
-    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log, command, path } but { method, http, tcp, own });
+    changed!(out, check, CheckSpec::default(), CheckSpec { disable_on_404, send_state, log, command, path, http_unjudged } but { method, http, tcp, own });
 }
 
 fn address(address: &AddressSpec) -> String {

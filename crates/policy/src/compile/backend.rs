@@ -75,6 +75,19 @@ impl Compiler<'_> {
         }
     }
 
+    /// Looks the servers of a proxy up that is not served: for what is wrong with their addresses alone.
+    pub(super) fn server_addresses(&mut self, spec: &Spec, proxy: &ProxySpec) {
+        for written in &proxy.servers {
+            let follows = self.resolving(spec, proxy, written).is_some();
+            let methods = &written.connecting.initial_address;
+            let last = self.resolver.last_address(&proxy.name.value, &written.name.value);
+            if let Err(message) = self.initial_address((&written.address.value, last), methods, follows) {
+                let head = format!("'server {}/{}' : ", proxy.name.value, written.name.value);
+                self.alert(written.address.span, Form::LatePlaced, format!("{head}{message}"));
+            }
+        }
+    }
+
     pub(super) fn server(
         &mut self,
         spec: &Spec,

@@ -3,14 +3,14 @@
 
 use super::Compiler;
 use super::names::SpecNames;
+use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, External, Observed, Pace, Port, ServerCheck, Step};
 use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{
-    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxyKind, ProxySpec, RuleLineSpec, ServerSpec,
-    Spec,
+    CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec,
 };
 use config::text;
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ impl Compiler<'_> {
         let names = self.names(spec, Some(index));
         let bufsize = buffer_size(&spec.global);
         let program = self.check_program(&spec.global, written).map(Box::new);
-        let check = self.check_of((written, &written.check), &names, Some(&written.name.value), bufsize);
+        let check = self.check_of((written, &written.check), &names, true, bufsize);
         Check { program, ..check }
     }
 
@@ -65,11 +65,11 @@ impl Compiler<'_> {
     /// What is wrong with a program, whether it checks or not.
     fn can_be_found(&mut self, written: &ProxySpec) {
         let (rules, name, span) = (&written.check, &written.name.value, written.name.span);
-        let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
         for (what, value) in [("command", &rules.command), ("path", &rules.path)] {
             if value.is_some() && rules.method != CheckMethod::Program {
                 let text = format!(
-                    "'external-check {what}' will be ignored for {kind} '{name}' (requires 'option external-check')."
+                    "'external-check {what}' will be ignored for {} (requires 'option external-check').",
+                    owner(written)
                 );
                 self.warn(Diagnostic::warning(span, text).with_form(Form::Bare));
             }
@@ -83,26 +83,25 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `backend`: whose
-    /// rules they are, if not a section's.
+    /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `of_proxy`: the
+    /// rules are not a section's.
     fn check_of(
         &mut self,
         (written, rules): (&ProxySpec, &CheckSpec),
         names: &SpecNames<'_>,
-        backend: Option<&str>,
+        of_proxy: bool,
         bufsize: usize,
     ) -> Check {
         let is_http = matches!(rules.method, CheckMethod::Http(_));
         let is_tcp = rules.method == CheckMethod::Tcp;
-        let tcp = self.script(&rules.tcp, written, names, ("tcp-check", check::tcp_rule));
-        let http = self.script(&rules.http, written, names, ("http-check", check::http_rule));
+        let tcp = self.script(&rules.tcp, written, names, ("tcp-check", check::tcp_rule, 0));
+        let http = self.script(&rules.http, written, names, ("http-check", check::http_rule, rules.http_unjudged));
         for (lines, is_used, kind, option) in
             [(&rules.tcp, is_tcp, "tcp-check", "tcp-check"), (&rules.http, is_http, "http-check", "httpchk")]
         {
-            if let (Some(line), Some(backend)) = (lines.iter().find(|line| !line.inherited && !is_used), backend) {
-                let text = format!(
-                    "backend '{backend}' uses {kind} rules without 'option {option}', so the rules are ignored."
-                );
+            if let (Some(line), true) = (lines.iter().find(|line| !line.inherited && !is_used), of_proxy) {
+                let owner = owner(written);
+                let text = format!("{owner} uses {kind} rules without 'option {option}', so the rules are ignored.");
                 self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare));
             }
         }
@@ -148,18 +147,18 @@ impl Compiler<'_> {
         lines: &[RuleLineSpec],
         written: &ProxySpec,
         names: &SpecNames<'_>,
-        (kind, read): (&str, ReadRule),
+        (kind, read, unjudged): (&str, ReadRule, usize),
     ) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         let mut broken = false;
-        for line in lines {
+        for (at, line) in lines.iter().enumerate() {
             names.begin(line);
             let mut words = Words::new(&line.words);
             let parsing = Parsing { names, place: Place::Check, set: 0, proxy: written, warnings: RefCell::default() };
             let what = format!("'{kind} {}'", words.action());
             // Behind a step that is wrong, the order of others proves nothing.
             match read(&mut words, &parsing)
-                .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind) })
+                .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind, at >= unjudged) })
             {
                 Ok(step) => steps.push(step),
                 Err(RuleError { message, hint, span, .. }) => {
@@ -170,6 +169,19 @@ impl Compiler<'_> {
             }
         }
         steps
+    }
+
+    /// The `healthcheck` sections that no server names are judged all the same.
+    pub(super) fn unused_checks(&mut self, spec: &Spec) {
+        let Some(any) = spec.proxies.first() else { return };
+        let names = self.names(spec, Some(0));
+        let is_named = |name: &str| {
+            let mut servers = spec.proxies.iter().flat_map(|proxy| &proxy.servers);
+            servers.any(|server| server.check.healthcheck.as_ref().is_some_and(|wanted| wanted.value == name))
+        };
+        for section in spec.sections.healthchecks.iter().filter(|section| !is_named(&section.name.value)) {
+            let _ = self.check_of((any, &section.check), &names, false, buffer_size(&spec.global));
+        }
     }
 
     /// How a server is checked; `None`: not at all.
@@ -197,7 +209,7 @@ impl Compiler<'_> {
                 );
             }
             let bufsize = buffer_size(&names.spec.global);
-            Arc::new(self.check_of((proxy.0, &section.check), names, None, bufsize))
+            Arc::new(self.check_of((proxy.0, &section.check), names, false, bufsize))
         });
         self.check_protocol(proxy, server, script.as_deref());
         let own = match &written.address {
@@ -323,7 +335,8 @@ impl Compiler<'_> {
 }
 
 /// Steps come in an order that makes sense: where connections are opened by steps, the first thing is to open one.
-fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> {
+/// `in_pairs`: what is asked and what is expected has to alternate as well.
+fn in_order(before: &[Step], step: Step, kind: &str, in_pairs: bool) -> Result<Step, RuleError> {
     let acts = |step: &&Step| !matches!(step, Step::Comment(_) | Step::Variable(_));
     let first = before.iter().find(acts);
     let opens = matches!(first, Some(Step::Connect(_)));
@@ -339,7 +352,7 @@ fn in_order(before: &[Step], step: Step, kind: &str) -> Result<Step, RuleError> 
         (Some(Step::Connect(_) | Step::Request(_)), Step::Connect(_)) => ("connect", "expect"),
         _ => return Ok(step),
     };
-    if kind == "http-check" {
+    if kind == "http-check" && in_pairs {
         // HAProxy counts what is sent over a connection together with that.
         let pairs = before.windows(2).filter(|pair| matches!(pair, [Step::Connect(_), Step::Request(_)])).count();
         let ((wanted, missing), at) = (lacks, before.len() + 1 - pairs);

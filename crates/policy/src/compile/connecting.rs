@@ -28,6 +28,7 @@ impl Compiler<'_> {
         head: &str,
     ) -> Connecting {
         let written = &server.connecting;
+        names.begin_at(server.span);
         // Both together mean the server's alone.
         let source = written.source.as_ref().or(proxy.connecting.source.as_ref());
         let source = source.and_then(|source| self.source(source, server.span, head));
@@ -36,7 +37,7 @@ impl Compiler<'_> {
             "*" => Namespace::Told,
             wanted => {
                 if !self.resolver.has_namespace(wanted) {
-                    self.alert(name.span, Form::Parsing, format!("{head}Cannot open namespace '{wanted}'."));
+                    self.alert(name.span, Form::Placed, format!("{head}Cannot open namespace '{wanted}'."));
                 }
                 Namespace::Named(wanted.into())
             }

@@ -5,7 +5,7 @@ use super::{Compiler, address};
 use crate::capture::{CapturePlan, Slot};
 use crate::condition::Condition;
 use crate::processors::group_sizes;
-use crate::program::{Bind, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
+use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
 use crate::rule::{Switch, Target};
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
@@ -17,6 +17,9 @@ const DEFAULT_RELAY_MAXCONN: u32 = 10;
 
 /// `backlog` of the address of a `peers` section.
 const DEFAULT_PEERS_BACKLOG: u32 = 1_024;
+
+/// What HAProxy calls the frontend of the runtime API.
+const RUNTIME: &str = "GLOBAL";
 
 /// What an address depends on beside its own words.
 #[derive(Clone, Copy)]
@@ -105,7 +108,7 @@ impl Compiler<'_> {
         let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
-        let line = Line { owner: ("frontend", "GLOBAL"), backlog: maxconn, threads, global };
+        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, global };
         let binds = written.sockets.iter().zip(ids).enumerate();
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
@@ -158,6 +161,39 @@ impl Compiler<'_> {
         self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
+    /// Looks the address of a `bind` line up; what is wrong with it is told.
+    fn listening_address(&mut self, bind: &BindSpec, owner: &str) -> Option<BindAddress> {
+        let why = match self.bind_address(&bind.address) {
+            Ok(BindAddress::Descriptor { fd, .. }) if !self.resolver.has_descriptor(fd) => {
+                format!("cannot use file descriptor '{fd}' : Bad file descriptor.")
+            }
+            Ok(address) => return Some(address),
+            Err(name) => {
+                let text = if bind.text.is_empty() { address::written(&bind.address) } else { bind.text.clone() };
+                format!("invalid address: '{name}' in '{text}'")
+            }
+        };
+        let keyword = if owner == RUNTIME { "stats socket" } else { "bind" };
+        let again = if owner == RUNTIME { format!("parsing [{}] : ", self.place(bind.span)) } else { String::new() };
+        self.alert(bind.span, Form::Parsing, format!("{again}'{keyword}' : {why}"));
+        None
+    }
+
+    /// Looks up where a configuration wants to listen that is not served: for what is wrong with it alone.
+    pub(super) fn bind_addresses(&mut self, spec: &Spec) {
+        let of_proxies = spec.proxies.iter().filter(|proxy| proxy.kind != ProxyKind::Backend);
+        let of_proxies = of_proxies.flat_map(|proxy| proxy.binds.iter().map(|bind| (bind, proxy.name.value.as_str())));
+        let of_runtime = spec.global.runtime.sockets.iter().map(|bind| (bind, RUNTIME));
+        let of_relays = spec.sections.log_forwards.iter().flat_map(|relay| {
+            let binds = relay.binds.iter().chain(&relay.datagrams);
+            binds.map(|bind| (bind, relay.name.value.as_str()))
+        });
+        let all: Vec<_> = of_proxies.chain(of_runtime).chain(of_relays).collect();
+        for (bind, owner) in all {
+            let _ = self.listening_address(bind, owner);
+        }
+    }
+
     fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
         let mut listening = self.listening(bind, line.owner, &group_sizes(&line.global.processors, line.threads));
@@ -166,14 +202,7 @@ impl Compiler<'_> {
             Err(message) => self.alert(bind.span, Form::Bare, message),
         }
         let threads = listening.threads.as_ref().map_or(line.threads, |threads| threads.len() as u32);
-        let address = match self.bind_address(&bind.address) {
-            Ok(address) => address,
-            Err(name) => {
-                let text = if bind.text.is_empty() { address::written(&bind.address) } else { bind.text.clone() };
-                self.alert(bind.span, Form::Parsing, format!("'bind' : invalid address: '{name}' in '{text}'"));
-                return None;
-            }
-        };
+        let address = self.listening_address(bind, line.owner.1)?;
         Some(Bind {
             index: place,
             address,

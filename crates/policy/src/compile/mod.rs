@@ -97,6 +97,12 @@ pub trait Resolver {
         None
     }
 
+    /// Whether the process has a descriptor of that number.
+    fn has_descriptor(&mut self, number: i32) -> bool {
+        let _ = number;
+        true
+    }
+
     /// Whether there is a network namespace of that name which may be opened.
     fn has_namespace(&mut self, name: &str) -> bool {
         let _ = name;
@@ -173,6 +179,7 @@ pub fn compile(
             }
         }
     }
+    compiler.unused_checks(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
     let peers = compiler.peers(spec, global.nbthread);
@@ -236,7 +243,10 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
         let _ = compiler.check(spec, index, proxy);
         let _ = compiler.log_lines(spec, index, proxy);
         let _ = compiler.unique_id(spec, index, proxy);
+        compiler.server_addresses(spec, proxy);
     }
+    compiler.unused_checks(spec);
+    compiler.bind_addresses(spec);
 }
 
 /// What compiling needs at hand.
@@ -403,6 +413,10 @@ impl<'a> Compiler<'a> {
         self.check_lookups(&written.name.value, &compiled.rules);
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
+        if !is_back {
+            // There is nothing to check, but what is written about it is judged.
+            let _ = self.check(spec, index, written);
+        }
         Proxy {
             slow_userlists: Vec::new(),
             fixed: false,

@@ -1,7 +1,7 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::{FindHost, ReadFile};
-use crate::condition::{Acl, Acls, predefined};
+use crate::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use crate::expression::Names;
 use crate::key::Keys;
 use crate::pattern::{self, Registry};
@@ -32,6 +32,8 @@ pub(super) struct SpecNames<'a> {
     line: RefCell<Option<Span>>,
     /// It is one of the `defaults` section.
     inherited: Cell<bool>,
+    /// Where it is, unless it is compiled after all lines have been read.
+    position: Cell<Option<LinePosition>>,
     /// Where the specification is known to be wrong.
     pub(super) doubts: Rc<[Span]>,
     /// Looks hosts up.
@@ -90,6 +92,7 @@ impl<'a> SpecNames<'a> {
             shared,
             line: RefCell::default(),
             inherited: Cell::default(),
+            position: Cell::default(),
             doubts: Rc::default(),
             find_host: None,
         }
@@ -100,6 +103,17 @@ impl<'a> SpecNames<'a> {
         self.folder.borrow_mut().clone_from(&line.folder);
         self.line.replace(Some(line.span));
         self.inherited.set(line.inherited);
+        self.begin_at(line.span);
+    }
+
+    /// What comes next is read at that place: it may name the ACLs above it. What the runtime API adds is below all.
+    pub(super) fn begin_at(&self, span: Span) {
+        self.position.set(Some(position(span)).filter(|_| span.line > 0));
+    }
+
+    /// What comes next of the line is read after all lines: it may name every ACL.
+    pub(super) fn begin_late(&self) {
+        self.position.set(None);
     }
 
     /// Whether lines of that proxy were refused: what it seems to lack may be one of them.
@@ -223,7 +237,8 @@ impl Names for SpecNames<'_> {
 
     fn acl(&self, name: &str) -> Option<Arc<Acl>> {
         let reach = self.shared.acls.borrow();
-        let Some(found) = reach.visible(self.inherited.get()).find(name) else { return predefined(name, self) };
+        let scope = reach.visible(self.inherited.get(), self.position.get());
+        let Some(found) = scope.find(name) else { return predefined(name, self) };
         // An ACL that asks for others that ask for others has to end somewhere.
         (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
     }
@@ -265,16 +280,23 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub(super) fn of(&self, line: &RuleLineSpec) -> &Acls {
-        self.visible(line.inherited)
+    /// Those that a line may name.
+    pub(super) fn of(&self, line: &RuleLineSpec) -> AclScope<'_> {
+        self.visible(line.inherited, Some(position(line.span)))
     }
 
     pub(super) fn of_mut(&mut self, line: &RuleLineSpec) -> &mut Acls {
         if line.inherited { &mut self.inherited } else { &mut self.own }
     }
 
-    /// Those that lines see which are inherited, or not.
-    fn visible(&self, inherited: bool) -> &Acls {
-        if inherited { &self.inherited } else { &self.own }
+    /// Those of lines that are inherited, or not, and that are above `before`.
+    fn visible(&self, inherited: bool, before: Option<LinePosition>) -> AclScope<'_> {
+        let acls = if inherited { &self.inherited } else { &self.own };
+        before.map_or(acls.all(), |line| acls.before(line))
     }
+}
+
+/// The position of a line.
+pub(super) fn position(span: Span) -> LinePosition {
+    (span.file, span.line)
 }

@@ -1,8 +1,8 @@
 //! ACLs, rules and switching rules become conditions and actions; what is wrong with them is told where it is written.
 
 use super::Compiler;
-use super::names::{Reach, SpecNames};
-use crate::condition::{Acls, Condition, ConditionError, Doubt, parse_acl, parse_condition};
+use super::names::{Reach, SpecNames, position};
+use crate::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, parse_condition};
 use crate::expression::Names;
 use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
@@ -71,8 +71,9 @@ impl Compiler<'_> {
             let what = "'force-be-switch'";
             compiled.force_switching.extend(self.bare_condition(line, &line.words, &reach, &names, what));
         }
+        let choice = self.server_choice(written, &reach, &names);
         if written.kind != ProxyKind::Frontend {
-            compiled.choice = self.server_choice(written, &reach, &names);
+            compiled.choice = choice;
         }
         compiled.rules = by_set(lists, written);
         for line in &written.rules.switching {
@@ -93,11 +94,11 @@ impl Compiler<'_> {
                     if let Some(doubt) = read.doubt {
                         self.doubt(words, 0, doubt, (&name.text, names));
                     }
-                    reach.borrow_mut().of_mut(line).add(&name.text, read.test);
+                    reach.borrow_mut().of_mut(line).add(position(line.span), &name.text, read.test);
                 }
                 Err(error) => {
                     // So that the conditions that name it are not found wrong for it, too.
-                    reach.borrow_mut().of_mut(line).add_broken(&name.text);
+                    reach.borrow_mut().of_mut(line).add_broken(position(line.span), &name.text);
                     let span = words.get(error.word).map_or(line.span, |word| word.span);
                     let message = format!("error detected while parsing ACL '{}' : {}.", name.text, error.message);
                     self.alert_with_hint(span, Form::Parsing, message, error.hint);
@@ -141,7 +142,7 @@ impl Compiler<'_> {
     fn condition(
         &mut self,
         words: &[Word],
-        acls: &Acls,
+        acls: AclScope<'_>,
         names: &SpecNames<'_>,
     ) -> Result<Option<Condition>, (ConditionError, Option<Span>)> {
         if words.is_empty() {
@@ -402,6 +403,7 @@ impl Compiler<'_> {
         self.warn_of_misfit(Some(&condition), rest, (Place::ServerChoice, Place::ServerChoice), "", written);
         let name = &target.text;
         if name.contains('%') {
+            names.begin_late();
             return match LogFormat::for_rule(name, Purpose::Text, Place::ServerChoice, names) {
                 Ok(format) => Some(ServerRule { condition, target: ServerTarget::Named(format) }),
                 Err(error) => {
@@ -412,9 +414,8 @@ impl Compiler<'_> {
             };
         }
         let Some(server) = written.servers.iter().position(|server| server.name.value == *name) else {
-            let kind = if written.kind == ProxyKind::Backend { "backend" } else { "proxy" };
-            let own = &written.name.value;
-            let message = format!("{kind} '{own}' : unable to find server '{name}' referenced in a 'use-server' rule.");
+            let owner = owner(written);
+            let message = format!("{owner} : unable to find server '{name}' referenced in a 'use-server' rule.");
             self.alert(target.span, Form::Bare, message);
             return None;
         };
@@ -466,6 +467,7 @@ impl Compiler<'_> {
         };
         self.warn_of_misfit(condition.as_ref(), rest, (Place::Switching, Place::Switching), "", written);
         if target.text.contains('%') {
+            names.begin_late();
             let format = LogFormat::for_rule(&target.text, Purpose::Text, Place::Switching, names);
             let format = match format {
                 Ok(format) => format,

@@ -20,7 +20,7 @@ impl Shorthand {
     pub(super) fn is_overwritten(&self, explicit: Option<Method>, is_used: bool) -> bool {
         let is_asked_for = match self.method {
             Method::Str => matches!(self.name, "method" | "http_auth_group"),
-            Method::Int | Method::Bin => false,
+            Method::Int | Method::Dotted | Method::Bin => false,
             _ => true,
         };
         match explicit {
@@ -73,11 +73,11 @@ const SHORTHANDS: &[Shorthand] = &[
     row("path_sub", "path", Method::Sub),
     row("payload", "req.payload", Method::Bin),
     row("payload_lv", "req.payload_lv", Method::Bin),
-    row("req.ssl_ver", "req.ssl_ver", Method::Int),
+    row("req.ssl_ver", "req.ssl_ver", Method::Dotted),
     row("req_rdp_cookie", "req.rdp_cookie", Method::Str),
     row("req_rdp_cookie_cnt", "req.rdp_cookie_cnt", Method::Int),
     row("req_ssl_sni", "req.ssl_sni", Method::Str),
-    row("req_ssl_ver", "req.ssl_ver", Method::Int),
+    row("req_ssl_ver", "req.ssl_ver", Method::Dotted),
     row("req_ver", "req.ver", Method::Str),
     row("resp_ver", "res.ver", Method::Str),
     row("scook", "res.cook", Method::Str),

@@ -7,7 +7,9 @@ mod parse;
 
 pub use acl::{Acl, Test};
 pub use keyword::{PREDEFINED, Shorthand, shorthands};
-pub use parse::{Acls, ConditionError, Doubt, ReadTest, parse_acl, parse_condition, predefined};
+pub use parse::{
+    AclScope, Acls, ConditionError, Doubt, LinePosition, ReadTest, parse_acl, parse_condition, predefined,
+};
 
 use crate::sample::{Context, Place};
 use std::sync::Arc;

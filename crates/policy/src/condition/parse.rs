@@ -25,30 +25,75 @@ impl ConditionError {
     }
 }
 
-/// The ACLs of one proxy by name, in the order of their first lines.
+/// File and line of the configuration, in the order in which they are read.
+pub type LinePosition = (u32, u32);
+
+/// The ACLs of one proxy by name, in the order of their first lines, each with the position of that line.
 #[derive(Debug, Clone, Default)]
-pub struct Acls(Vec<Arc<Acl>>);
+pub struct Acls(Vec<(LinePosition, Arc<Acl>)>);
 
 impl Acls {
     /// Adds a line to the ACL of that name.
-    pub fn add(&mut self, name: &str, test: Test) {
-        match self.0.iter_mut().find(|acl| acl.name() == Some(name)) {
-            Some(acl) => Arc::make_mut(acl).add(test),
-            None => self.0.push(Arc::new(Acl::new(Some(name), test))),
+    pub fn add(&mut self, position: LinePosition, name: &str, test: Test) {
+        match self.0.iter_mut().find(|(_, acl)| acl.name() == Some(name)) {
+            Some((_, acl)) => Arc::make_mut(acl).add(test),
+            None => self.0.push((position, Arc::new(Acl::new(Some(name), test)))),
         }
     }
 
     /// Remembers that a line of the ACL of that name is wrong, for the sake of the conditions that name it.
-    pub fn add_broken(&mut self, name: &str) {
-        if self.find(name).is_none() {
-            self.0.push(Arc::new(Acl::broken(name)));
+    pub fn add_broken(&mut self, position: LinePosition, name: &str) {
+        if self.all().find(name).is_none() {
+            self.0.push((position, Arc::new(Acl::broken(name))));
         }
     }
 
-    /// The ACL of that name.
-    pub fn find(&self, name: &str) -> Option<&Arc<Acl>> {
-        self.0.iter().find(|acl| acl.name() == Some(name))
+    /// Every ACL: for what is compiled after all lines have been read.
+    pub fn all(&self) -> AclScope<'_> {
+        AclScope { acls: self, before: None }
     }
+
+    /// The ACLs that a line may name: those whose first line is above it. Their later lines count all the same.
+    pub fn before(&self, line: LinePosition) -> AclScope<'_> {
+        AclScope { acls: self, before: Some(line) }
+    }
+}
+
+/// The ACLs that a condition may name.
+#[derive(Debug, Clone, Copy)]
+pub struct AclScope<'a> {
+    acls: &'a Acls,
+    before: Option<LinePosition>,
+}
+
+impl<'a> AclScope<'a> {
+    /// The ACL of that name.
+    pub fn find(&self, name: &str) -> Option<&'a Arc<Acl>> {
+        self.known(name).filter(|(first, _)| self.before.is_none_or(|line| *first < line)).map(|(_, acl)| acl)
+    }
+
+    /// The line that defines an ACL of that name too late.
+    pub fn defined_below(&self, name: &str) -> Option<u32> {
+        let (first, _) = self.known(name)?;
+        self.before.filter(|line| first >= line).map(|_| first.1)
+    }
+
+    fn known(&self, name: &str) -> Option<&'a (LinePosition, Arc<Acl>)> {
+        self.acls.0.iter().find(|(_, acl)| acl.name() == Some(name))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.acls.0.iter().filter_map(|(_, acl)| acl.name())
+    }
+}
+
+/// What to do about the name of an ACL that is not there.
+pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>) -> Option<String> {
+    if let Some(line) = acls.defined_below(name) {
+        return Some(format!("an ACL has to be defined above the lines that name it; move line {line} up"));
+    }
+    let known = acls.names().chain(PREDEFINED.iter().map(|row| row.0));
+    config::suggest::nearest(name, known).map(|known| format!("did you mean '{known}'?"))
 }
 
 /// What an ACL line was found to say beside its test.
@@ -149,7 +194,9 @@ fn own_list(
 ) -> Result<Lookup, ConditionError> {
     let wrong = |at: usize, why: String| ConditionError::at(flags.end + at, why);
     let texts = match method {
-        Method::Int | Method::Len => written_range(written).map_err(|(at, why)| wrong(at, why))?,
+        Method::Int | Method::Dotted | Method::Len => {
+            written_range(written, method.notation()).map_err(|(at, why)| wrong(at, why))?
+        }
         Method::Ip => {
             if let Some(at) = written.iter().position(|word| flags.numeric && is_short(word)) {
                 return Err(wrong(at, format!("'{}' is not a valid IPv4 or IPv6 address", written[at])));
@@ -180,10 +227,24 @@ fn is_short(word: &str) -> bool {
 
 /// A network as it is written; the name of a host becomes its address, unless `-n` forbids to ask for that.
 fn address(word: &str, flags: &Flags, names: &dyn Names) -> String {
-    if flags.numeric || Network::parse(word).is_some() || word.contains('/') {
+    if flags.numeric || Network::parse(word).is_some() {
         return word.to_owned();
     }
-    names.resolve(word).map_or_else(|| word.to_owned(), |address| address.to_string())
+    let (host, mask) = word.find('/').map_or((word, ""), |at| word.split_at(at));
+    if ends_in_number(host) {
+        return word.to_owned();
+    }
+    names.resolve(host).map_or_else(|| word.to_owned(), |address| format!("{address}{mask}"))
+}
+
+/// Whether a name ends in a number, decimal or hexadecimal: no host is called so, but the system's resolver would take it
+/// for an address that is written in an odd way.
+fn ends_in_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or_default();
+    match last.strip_prefix("0x").or_else(|| last.strip_prefix("0X")) {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()),
+    }
 }
 
 /// A fetch with converters, or a shorthand.
@@ -312,7 +373,7 @@ impl Flags {
 /// The first fault.
 pub fn parse_condition(
     words: &[&str],
-    acls: &Acls,
+    acls: AclScope<'_>,
     names: &dyn Names,
     doubts: &mut Vec<(usize, Doubt)>,
 ) -> Result<Condition, ConditionError> {
@@ -349,7 +410,7 @@ pub fn parse_condition(
 struct Reader<'a> {
     words: &'a [&'a str],
     at: usize,
-    acls: &'a Acls,
+    acls: AclScope<'a>,
     names: &'a dyn Names,
     doubts: &'a mut Vec<(usize, Doubt)>,
 }
@@ -371,8 +432,7 @@ impl Reader<'_> {
             return Ok(Arc::clone(acl));
         }
         let Some((name, words)) = PREDEFINED.iter().find(|(known, _)| *known == name) else {
-            let known = self.acls.0.iter().filter_map(|acl| acl.name()).chain(PREDEFINED.iter().map(|row| row.0));
-            let hint = config::suggest::nearest(name, known).map(|known| format!("did you mean '{known}'?"));
+            let hint = hint_for_missing_acl(name, self.acls);
             return Err(ConditionError { hint, ..ConditionError::at(at, format!("no such ACL : '{name}'")) });
         };
         let read = parse_acl(words, self.names).map_err(|error| ConditionError { word: at, ..error })?;

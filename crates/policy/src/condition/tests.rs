@@ -7,14 +7,14 @@ fn acls() -> Acls {
     let mut acls = Acls::default();
     for (name, words) in [("a", "str(abc) -m beg ab"), ("a", "str(x) y"), ("b", "int(5) gt 7"), ("c", "always_true")] {
         let words: Vec<&str> = words.split(' ').collect();
-        acls.add(name, parse_acl(&words, &FewNames).expect("an ACL").test);
+        acls.add((0, 1), name, parse_acl(&words, &FewNames).expect("an ACL").test);
     }
     acls
 }
 
 fn evaluate(text: &str) -> Result<Verdict, String> {
     let words: Vec<&str> = text.split(' ').collect();
-    let condition = parse_condition(&words, &acls(), &FewNames, &mut Vec::new()).map_err(|error| error.message)?;
+    let condition = parse_condition(&words, acls().all(), &FewNames, &mut Vec::new()).map_err(|error| error.message)?;
     Ok(Scene::default().with(|context| condition.evaluate(context)))
 }
 
@@ -142,7 +142,7 @@ fn several_samples_are_tried_one_after_the_other() {
     ];
     for (text, expected) in rows {
         let words: Vec<&str> = text.split(' ').collect();
-        let condition = parse_condition(&words, &acls(), &FewNames, &mut Vec::new()).expect("a condition");
+        let condition = parse_condition(&words, acls().all(), &FewNames, &mut Vec::new()).expect("a condition");
         assert_eq!(scene.with(|context| condition.evaluate(context)), Verdict::of(expected), "{text}");
     }
 }
@@ -178,7 +178,7 @@ fn predefined_acls_say_what_their_names_say() {
     for (name, (method, target, length), expected) in rows {
         let fields = [("content-length", length)];
         let scene = Scene::request(method, target, &fields[..usize::from(!length.is_empty())]);
-        let condition = parse_condition(&["if", name], &acls(), &FewNames, &mut Vec::new()).expect("a condition");
+        let condition = parse_condition(&["if", name], acls().all(), &FewNames, &mut Vec::new()).expect("a condition");
         assert_eq!(
             scene.with(|context| condition.evaluate(context)),
             Verdict::of(expected),

@@ -1,25 +1,20 @@
-//! Ranges of integers (section 7.1.2): `5`, `5:7`, `:7`, `5:`, and operators before a number.
+//! Ranges of integers (section 7.1.2): `5`, `5:7`, `5-7`, `:7`, `5:`, and operators before a number; versions of
+//! protocols as dotted numbers. Must never be kinder to a number than HAProxy is.
 
 use std::ops::RangeInclusive;
 
 /// How a number in front of which an operator stands is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// `eq`.
+enum Operator {
     Equal,
-    /// `ge`.
     GreaterOrEqual,
-    /// `gt`.
     Greater,
-    /// `le`.
     LessOrEqual,
-    /// `lt`.
     Less,
 }
 
 impl Operator {
-    /// By its name.
-    pub fn named(word: &str) -> Option<Self> {
+    fn named(word: &str) -> Option<Self> {
         Some(match word {
             "eq" => Self::Equal,
             "ge" => Self::GreaterOrEqual,
@@ -31,63 +26,99 @@ impl Operator {
     }
 }
 
-/// Digits of the fraction that a number with a dot is compared by: `3.1` is 0x30001, as in versions of protocols.
-fn number(text: &str) -> Option<i64> {
-    match text.split_once('.') {
-        None => text.parse().ok(),
-        Some((major, minor)) => {
-            let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u16>().ok()?);
-            Some((i64::from(major) << 16) + i64::from(minor))
+/// How the numbers of a list are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// `5`.
+    Plain,
+    /// `3.1`, which is 0x30001, as in versions of protocols; `3` is `3.0`.
+    Dotted,
+}
+
+impl Notation {
+    /// Digits alone.
+    fn number(self, text: &str) -> Option<i64> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match self {
+            Self::Plain => text.parse().ok().filter(|_| digits(text)),
+            Self::Dotted => {
+                let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+                let (major, minor) = (Self::Plain.number(major)?, Self::Plain.number(minor)?);
+                let fits = major <= i64::from(u16::MAX) && minor <= i64::from(u16::MAX);
+                fits.then_some((major << 16) + minor)
+            }
+        }
+    }
+
+    /// The end of a range: a dash before it makes it negative, and stands for 0 when nothing follows.
+    fn end(self, text: &str) -> Option<i64> {
+        match text.strip_prefix('-').filter(|_| self == Self::Plain) {
+            Some("") => Some(0),
+            Some(digits) => self.number(digits).map(i64::wrapping_neg),
+            None => self.number(text),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "number",
+            Self::Dotted => "dotted number",
+        }
+    }
+
+    fn written(self, value: i64) -> String {
+        match self {
+            Self::Plain => value.to_string(),
+            Self::Dotted => format!("{}.{}", value.max(0) >> 16, value.max(0) & 0xffff),
         }
     }
 }
 
-/// Reads a range.
+/// Where a range is cut: at the first colon or dash, which may be the first character. So `-5` is all up to 5.
+fn cut(text: &str) -> Option<(&str, &str)> {
+    text.split_once([':', '-'])
+}
+
+/// Reads a number or a range.
 ///
 /// # Errors
 /// HAProxy's sentence.
-pub fn range(text: &str, operator: Operator) -> Result<RangeInclusive<i64>, String> {
-    let wrong = || format!("'{text}' is not a number");
-    let wrong_range = || format!("'{text}' is not a valid number range");
-    let (low, high) = match text.split_once(':') {
-        None => {
-            let value = number(text).ok_or_else(wrong)?;
-            (value, value)
-        }
-        Some(("", "")) => return Err(wrong()),
-        Some((low, "")) => (number(low).ok_or_else(wrong)?, i64::MAX),
-        Some(("", high)) => (i64::MIN, number(high).ok_or_else(wrong)?),
-        Some((low, high)) => (number(low).ok_or_else(wrong)?, number(high).ok_or_else(wrong_range)?),
+pub fn range(text: &str, notation: Notation) -> Result<RangeInclusive<i64>, String> {
+    let Some((low, high)) = cut(text) else {
+        let value = notation.number(text).ok_or_else(|| format!("'{text}' is not a {}", notation.name()))?;
+        return Ok(value..=value);
     };
-    if low > high {
-        return Err(wrong_range());
-    }
-    Ok(match operator {
-        Operator::Equal => low..=high,
-        Operator::GreaterOrEqual => low..=i64::MAX,
-        Operator::Greater => high.saturating_add(1)..=i64::MAX,
-        Operator::LessOrEqual => i64::MIN..=high,
-        Operator::Less => i64::MIN..=low.saturating_sub(1),
-    })
+    let wrong = || format!("'{text}' is not a valid {} range", notation.name());
+    let range = match (low, high) {
+        ("", "") => return Err(wrong()),
+        (low, "") => notation.number(low).ok_or_else(wrong)?..=i64::MAX,
+        ("", high) => i64::MIN..=notation.end(high).ok_or_else(wrong)?,
+        (low, high) => notation.number(low).ok_or_else(wrong)?..=notation.end(high).ok_or_else(wrong)?,
+    };
+    if range.is_empty() { Err(wrong()) } else { Ok(range) }
 }
 
-/// The patterns of a configuration line, operators before numbers worked in: `gt 3` is `4:`. What is wrong comes with
-/// its place among the words.
+/// The patterns of a configuration line, operators before numbers worked in: `gt 3` is `4:`. No operator changes a range.
+/// What is wrong comes with its place among the words.
 ///
 /// # Errors
 /// HAProxy's sentence.
-pub fn written(words: &[&str]) -> Result<Vec<String>, (usize, String)> {
+pub fn written(words: &[&str], notation: Notation) -> Result<Vec<String>, (usize, String)> {
     let (mut operator, mut found) = (Operator::Equal, Vec::new());
     for (at, word) in words.iter().enumerate() {
         if let Some(named) = Operator::named(word) {
             operator = named;
             continue;
         }
-        let range = range(word, operator).map_err(|why| (at, why))?;
-        found.push(match (operator, *range.start(), *range.end()) {
-            (Operator::Equal, ..) => (*word).to_owned(),
-            (_, low, i64::MAX) => format!("{low}:"),
-            (_, _, high) => format!(":{high}"),
+        let range = range(word, notation).map_err(|why| (at, why))?;
+        let (value, of) = (*range.start(), |value: i64| notation.written(value));
+        found.push(match operator {
+            _ if cut(word).is_some() => (*word).to_owned(),
+            Operator::Equal => (*word).to_owned(),
+            Operator::GreaterOrEqual => format!("{}:", of(value)),
+            Operator::Greater => format!("{}:", of(value.saturating_add(1))),
+            Operator::LessOrEqual => format!(":{}", of(value)),
+            Operator::Less => format!(":{}", of(value - 1)),
         });
     }
     Ok(found)
@@ -98,21 +129,83 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read() {
+    fn ranges_are_read_as_haproxy_reads_them() {
         let rows = [
-            ("5", Operator::Equal, 5..=5),
-            ("5:7", Operator::Equal, 5..=7),
-            (":7", Operator::Equal, i64::MIN..=7),
-            ("-3:", Operator::Equal, -3..=i64::MAX),
-            ("5", Operator::Greater, 6..=i64::MAX),
-            ("5", Operator::LessOrEqual, i64::MIN..=5),
-            ("5", Operator::Less, i64::MIN..=4),
-            ("3.1", Operator::Equal, 0x30001..=0x30001),
+            ("5", 5..=5),
+            ("5:7", 5..=7),
+            ("5-7", 5..=7),
+            (":7", i64::MIN..=7),
+            ("5:", 5..=i64::MAX),
+            ("5-", 5..=i64::MAX),
+            ("-5", i64::MIN..=5),
+            ("--5", i64::MIN..=-5),
+            (":-5", i64::MIN..=-5),
+            ("--", i64::MIN..=0),
         ];
-        for (text, operator, expected) in rows {
-            assert_eq!(range(text, operator), Ok(expected), "{text}");
+        for (text, expected) in rows {
+            assert_eq!(range(text, Notation::Plain), Ok(expected), "{text}");
         }
-        assert_eq!(range("5:3", Operator::Equal), Err("'5:3' is not a valid number range".to_owned()));
-        assert!(range("a", Operator::Equal).is_err() && range(":", Operator::Equal).is_err());
+        for text in ["a", "", "+5", "0x5", "5x", " 5", "5 ", "3.1", "9223372036854775808"] {
+            assert_eq!(range(text, Notation::Plain), Err(format!("'{text}' is not a number")));
+        }
+        let ranges = [
+            "5:3",
+            "5-3",
+            ":",
+            "-",
+            "-:3",
+            "-5:",
+            "-5-3",
+            "5:-3",
+            "5::6",
+            "5-6-7",
+            "5:x",
+            "x-6",
+            "3.0-3.1",
+            "5:+6",
+            "---5",
+            "1:9223372036854775808",
+        ];
+        for text in ranges {
+            assert_eq!(range(text, Notation::Plain), Err(format!("'{text}' is not a valid number range")));
+        }
+    }
+
+    #[test]
+    fn versions_are_dotted() {
+        let rows = [("3", 0x30000..=0x30000), ("3.1", 0x30001..=0x30001), ("3.0-3.1", 0x30000..=0x30001)];
+        for (text, expected) in rows {
+            assert_eq!(range(text, Notation::Dotted), Ok(expected), "{text}");
+        }
+        for text in ["3.", ".1", "3.1.1", "3.1x"] {
+            assert_eq!(range(text, Notation::Dotted), Err(format!("'{text}' is not a dotted number")));
+        }
+        for text in ["3.3:3.1", "3.99999:4", "3.-1"] {
+            assert_eq!(range(text, Notation::Dotted), Err(format!("'{text}' is not a valid dotted number range")));
+        }
+        let found = written(&["gt", "3.65535", "lt", "3", "4-5"], Notation::Dotted);
+        assert_eq!(found, Ok(vec!["4.0:".to_owned(), ":2.65535".to_owned(), "4-5".to_owned()]));
+    }
+
+    #[test]
+    fn operators_change_numbers_alone() {
+        let rows = [
+            ("5", "5"),
+            ("eq 5", "5"),
+            ("gt 5", "6:"),
+            ("ge 5", "5:"),
+            ("lt 5", ":4"),
+            ("lt 0", ":-1"),
+            ("le 5", ":5"),
+            ("gt 5:7", "5:7"),
+            ("lt 5-", "5-"),
+            ("eq -- 80", "-- 80"),
+            ("5 gt 7", "5 8:"),
+        ];
+        for (words, expected) in rows {
+            let words: Vec<&str> = words.split(' ').collect();
+            let expected = expected.split(' ').map(str::to_owned).collect();
+            assert_eq!(written(&words, Notation::Plain), Ok(expected), "{words:?}");
+        }
     }
 }

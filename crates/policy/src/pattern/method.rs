@@ -1,5 +1,6 @@
 //! The methods of matching, and which types they take (section 7.1).
 
+use super::Notation;
 use crate::sample::Type;
 
 /// How a sample is compared with a pattern.
@@ -11,6 +12,8 @@ pub enum Method {
     Bool,
     /// `int`: the number is in a range.
     Int,
+    /// `int` for versions, whose ranges are written as dotted numbers.
+    Dotted,
     /// `ip`: the address is in a network.
     Ip,
     /// `bin`: the same bytes, written in hexadecimal digits.
@@ -59,7 +62,7 @@ impl Method {
         match self {
             Self::Found => "found",
             Self::Bool => "bool",
-            Self::Int => "int",
+            Self::Int | Self::Dotted => "int",
             Self::Ip => "ip",
             Self::Bin => "bin",
             Self::Len => "len",
@@ -89,13 +92,18 @@ impl Method {
         match self {
             Self::Found => None,
             Self::Bool => Some(Type::Bool),
-            Self::Int => Some(Type::Int),
+            Self::Int | Self::Dotted => Some(Type::Int),
             Self::Ip => Some(Type::Addr),
             Self::Bin => Some(Type::Bin),
             Self::Len | Self::Str | Self::Sub | Self::Reg | Self::Beg | Self::End | Self::Dir | Self::Dom => {
                 Some(Type::Str)
             }
         }
+    }
+
+    /// How the numbers of its patterns are written.
+    pub(crate) const fn notation(self) -> Notation {
+        if matches!(self, Self::Dotted) { Notation::Dotted } else { Notation::Plain }
     }
 
     /// Whether it compares with nothing, so that no pattern is needed.

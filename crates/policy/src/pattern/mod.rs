@@ -20,7 +20,7 @@ mod string;
 pub use entries::Entries;
 pub use hash::Key;
 pub use index::{PatternIndex, Texts};
-pub(crate) use integer::written as written_range;
+pub(crate) use integer::{Notation, written as written_range};
 pub use list::{ListName, lines};
 pub use method::Method;
 pub(crate) use network::Network;

@@ -56,7 +56,7 @@ fn short_ipv4(text: &str) -> Option<Ipv4Addr> {
     }
     let last = numbers.len() - 1;
     for (index, number) in numbers.iter().enumerate() {
-        if number.is_empty() || number.len() > 3 {
+        if number.is_empty() || number.len() > 3 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         let at = if index == last { 3 } else { index };
@@ -93,7 +93,18 @@ mod tests {
             let parsed = Network::parse(network).unwrap_or_else(|| panic!("{network}"));
             assert_eq!(parsed.contains(address.parse().expect("an address")), expected, "{network} {address}");
         }
-        for wrong in ["", "a", "1.2.3.4.5", "1.2.3.4/33", "1.2.3.256", "::1/129", "1.2.3.4,5"] {
+        for wrong in [
+            "",
+            "a",
+            "1.2.3.4.5",
+            "1.2.3.4/33",
+            "1.2.3.256",
+            "::1/129",
+            "1.2.3.4,5",
+            "+3.0.0.0/8",
+            "0x1.2.3.4",
+            "1.2.3.+4",
+        ] {
             assert_eq!(Network::parse(wrong), None, "{wrong}");
         }
     }

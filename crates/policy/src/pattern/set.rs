@@ -3,7 +3,7 @@
 
 use super::affix::{Affixes, Side};
 use super::index::{Alive, Form, Networks, PatternIndex, Texts, Whole};
-use super::integer::{Operator, range};
+use super::integer::range;
 use super::many::{Parts, Regexes};
 use super::network::Network;
 use super::numbers::Numbers;
@@ -51,7 +51,7 @@ impl PatternSet {
         let form = if ignore_case { Form::AnyCase } else { Form::Exact };
         let patterns = match method {
             Method::Found | Method::Bool => Patterns::None,
-            Method::Int | Method::Len => Patterns::Numbers(Box::new(Numbers::new(key))),
+            Method::Int | Method::Dotted | Method::Len => Patterns::Numbers(Box::new(Numbers::new(key))),
             Method::Ip => Patterns::Networks(Box::new(Networks::new(key))),
             Method::Bin => Patterns::Whole(Whole::new(Form::Hex, key)),
             Method::Str => Patterns::Whole(Whole::new(form, key)),
@@ -135,7 +135,7 @@ impl PatternSet {
         let key = texts.key(at);
         match &mut self.patterns {
             Patterns::None => {}
-            Patterns::Numbers(numbers) => numbers.insert(range(&from_bytes(key), Operator::Equal)?, at),
+            Patterns::Numbers(numbers) => numbers.insert(range(&from_bytes(key), self.method.notation())?, at),
             Patterns::Networks(networks) => networks.insert(network(key)?, at),
             Patterns::Whole(whole) => {
                 if self.method == Method::Bin && unhex(key).is_none() {
@@ -217,7 +217,7 @@ impl PatternSet {
             Patterns::Affixes(affixes) => affixes.texts.like(key, texts),
             Patterns::Networks(networks) => network(key).map(|network| networks.like(network)).unwrap_or_default(),
             Patterns::Numbers(numbers) => {
-                let range = range(&from_bytes(key), Operator::Equal);
+                let range = range(&from_bytes(key), self.method.notation());
                 range.map(|range| numbers.like(&range)).unwrap_or_default()
             }
             _ => (0..count as PatternIndex).filter(|at| texts.key(*at) == key).collect(),

@@ -3,7 +3,7 @@
 
 use super::entries::Entries;
 use super::index::Texts;
-use super::integer::{Operator, range};
+use super::integer::range;
 use super::{Method, Network, PatternSet};
 use crate::sample::Value;
 use config::text::from_bytes;
@@ -29,7 +29,9 @@ impl Single {
         }
         let key = entries.key(0);
         match set.method() {
-            Method::Int => range(&from_bytes(key), Operator::Equal).ok().map(Self::Numbers),
+            method @ (Method::Int | Method::Dotted) => {
+                range(&from_bytes(key), method.notation()).ok().map(Self::Numbers)
+            }
             Method::Ip => std::str::from_utf8(key).ok().and_then(Network::parse).map(Self::Network),
             Method::Str if !set.ignores_case() => Some(Self::Text(key.into())),
             _ => None,
@@ -62,7 +64,7 @@ mod tests {
     fn it_answers_as_the_index_of_the_list_does() {
         let patterns = [
             (Method::Int, "5"),
-            (Method::Int, "-2:7"),
+            (Method::Int, "2:7"),
             (Method::Int, "8:"),
             (Method::Ip, "192.0.2.0/24"),
             (Method::Ip, "0.0.0.0/0"),

@@ -6,6 +6,7 @@
 mod balancers;
 mod check;
 mod check_rules;
+mod check_verdicts;
 mod command_line;
 mod condition;
 mod counts;

@@ -174,7 +174,7 @@ fn idle_ping(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>
 
 /// Reverse HTTP has an address of its own form, which is refused before its options are read.
 fn nbconn(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
-    if context.around.exposes_experimental {
+    if context.around.experimental.permits() {
         context.error(keyword.span, "'nbconn' : only valid for reverse HTTP listeners.");
     } else {
         context.error(

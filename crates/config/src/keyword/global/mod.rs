@@ -127,6 +127,10 @@ fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
             return;
         }
     };
+    if row.name.starts_with("tune.fd.") && !context.around.experimental.permits() {
+        let why = "directive is experimental, must be allowed via a global 'expose-experimental-directives'";
+        return context.report.alert(line.span(0), format!("'{}' {why}", row.name));
+    }
     match row.status {
         Status::Supported(parse) | Status::Group(parse) => parse(context, line),
         Status::NotYet => context.report.not_yet(line.span(0), row.name, PLACE),

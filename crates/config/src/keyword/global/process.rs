@@ -185,6 +185,7 @@ fn expose_deprecated(context: &mut GlobalContext<'_>, line: &Line) {
 fn expose_experimental(context: &mut GlobalContext<'_>, line: &Line) {
     if flag(context, line) {
         context.spec.expose_experimental = true;
+        context.around.experimental.allow(line.span(0));
     }
 }
 
@@ -207,7 +208,7 @@ fn localpeer(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn description(context: &mut GlobalContext<'_>, line: &Line) {
     if line.words.len() < 2 {
-        context.report.alert(line.span(1), "'description' expects a string argument.");
+        context.report.tight(line.span(1), "'description' expects a string argument.");
         return;
     }
     let words: Vec<&str> = line.arguments().iter().map(|word| word.text.as_str()).collect();

@@ -75,11 +75,30 @@ fn bounded(context: &mut GlobalContext<'_>, line: &Line, most: i64) -> Option<u3
     None
 }
 
+/// Whether a line comes too late: what the following sections are read with is known by then.
+fn is_late(context: &mut GlobalContext<'_>, line: &Line) -> bool {
+    if context.around.follows_sections {
+        let message = format!(
+            "'{}' not allowed if a non-global section was previously defined. This parameter must be declared in the first \
+             global section",
+            line.keyword()
+        );
+        context.report.alert(line.span(0), message);
+    }
+    context.around.follows_sections
+}
+
 fn nbthread(context: &mut GlobalContext<'_>, line: &Line) {
+    if is_late(context, line) {
+        return;
+    }
     context.spec.nbthread = bounded(context, line, MOST_THREADS).or(context.spec.nbthread);
 }
 
 fn thread_groups(context: &mut GlobalContext<'_>, line: &Line) {
+    if is_late(context, line) {
+        return;
+    }
     let known = context.spec.processors.thread_groups;
     context.spec.processors.thread_groups = bounded(context, line, MOST_GROUPS).or(known);
 }
@@ -117,9 +136,12 @@ fn max_threads_per_group(context: &mut GlobalContext<'_>, line: &Line) {
 }
 
 fn thread_group(context: &mut GlobalContext<'_>, line: &Line) {
+    if is_late(context, line) {
+        return;
+    }
     let Some(value) = integer(context, line) else { return };
     let Some(group) = u32::try_from(value).ok().filter(|_| (1..=MOST_GROUPS).contains(&value)) else {
-        let message = format!("'thread-group' value must be between 1 and {MOST_GROUPS} (was {value})");
+        let message = format!("'thread-group' thread-group number must be between 1 and {MOST_GROUPS} (was {value})");
         context.report.alert(line.span(1), message);
         return;
     };

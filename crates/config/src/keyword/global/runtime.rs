@@ -54,7 +54,9 @@ fn timeout(context: &mut GlobalContext<'_>, line: &Line) {
 }
 
 fn maxconn(context: &mut GlobalContext<'_>, line: &Line) {
-    let most = line.words.get(2).and_then(|word| limit(lenient(word, "stats maxconn", &mut context.report)));
+    // HAProxy keeps 32 bits of what it reads.
+    let value = line.words.get(2).map(|word| lenient(word, "stats maxconn", &mut context.report) as i32);
+    let most = value.and_then(|value| limit(value.into()));
     match most {
         Some(most) => context.spec.runtime.maxconn = Some(most),
         None => context.report.alert(line.span(2), "'stats maxconn' expects a positive value"),

@@ -1,6 +1,7 @@
 //! What holds for all listening sockets of a kind (section 3.1).
 
 use super::{GlobalContext, GlobalKeyword, supported};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::Line;
 use crate::keyword::bind::owner::account_number;
 use crate::span::Spanned;
@@ -22,7 +23,9 @@ fn unix_bind(context: &mut GlobalContext<'_>, line: &Line) {
         let unix_bind = &mut context.spec.unix_bind;
         match line.text(at) {
             "prefix" if unix_bind.prefix.is_some() => {
-                context.report.alert(line.span(at), "unix-bind 'prefix' already specified. Continuing.");
+                // HAProxy calls it an alert, and goes on with the first one.
+                let message = "unix-bind 'prefix' already specified. Continuing.";
+                context.report.push(Diagnostic::new(Severity::Notice, line.span(at), message));
             }
             "prefix" if value.is_empty() => {
                 context.report.alert(line.span(at), "unix_bind 'prefix' expects a path as an argument.");

@@ -287,14 +287,19 @@ fn max_payload(context: &mut GlobalContext<'_>, line: &Line) {
 /// A number of bytes without a unit; 0 means that there is no limit.
 fn vars_size(context: &mut GlobalContext<'_>, line: &Line) {
     let keyword = line.keyword();
-    let Some(word) = line.words.get(1) else {
-        context.report.alert(line.span(1), format!("{keyword}: '' is an invalid size"));
-        return;
-    };
-    let Ok(size) = word.text.parse::<i64>() else {
-        let message = format!("{keyword}: '{}' is an invalid size", word.text);
-        context.report.push(Diagnostic::alert(word.span, message).with_hint("write a number of bytes, without a unit"));
-        return;
+    let size = match line.words.get(1) {
+        None => {
+            context.report.diag(line.span(0), format!("'{keyword}' without a number sets no limit."));
+            0
+        }
+        Some(word) => {
+            let Ok(size) = word.text.parse::<i64>() else {
+                let message = format!("{keyword}: '{}' is an invalid size", word.text);
+                let hint = "write a number of bytes, without a unit";
+                return context.report.push(Diagnostic::alert(word.span, message).with_hint(hint));
+            };
+            size
+        }
     };
     let size = u64::try_from(size).ok().filter(|size| *size > 0);
     let vars = &mut context.spec.tune.variables;
@@ -439,6 +444,9 @@ fn peers_updates(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
+/// Events that may be fetched at once.
+const MOST_EVENTS: i64 = 1_000_000;
+
 fn maxpollevents(context: &mut GlobalContext<'_>, line: &Line) {
     if context.spec.tune.maxpollevents.is_some() {
         context.report.warning(line.span(0), "'tune.maxpollevents' already specified. Continuing.");
@@ -446,6 +454,10 @@ fn maxpollevents(context: &mut GlobalContext<'_>, line: &Line) {
     }
     let Some(word) = argument(context, line) else { return };
     let value = lenient(word, "tune.maxpollevents", &mut context.report);
+    if value > MOST_EVENTS {
+        let message = format!("'tune.maxpollevents' expects an integer value lower than or equal to {MOST_EVENTS}.");
+        return context.report.alert(word.span, message);
+    }
     context.spec.tune.maxpollevents = u32::try_from(value).ok().filter(|&value| value > 0);
 }
 

@@ -36,10 +36,11 @@ fn logasap(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn httpslog(context: &mut ProxyContext<'_>, line: &Line) {
-    if !context.report.too_many(line, 2, "option httpslog") {
-        context.draft.format =
-            Some(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
+    if let Some(extra) = line.words.get(2) {
+        let message = format!("'option httpslog' takes no argument; '{}' is passed over.", extra.text);
+        context.report.diag(extra.span, message);
     }
+    context.draft.format = Some(ChosenFormat { format: LogFormatSpec::Https, option: "httpslog", span: line.whole() });
 }
 
 fn socket_stats(context: &mut ProxyContext<'_>, line: &Line) {

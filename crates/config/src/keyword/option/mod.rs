@@ -9,7 +9,7 @@ mod persistence;
 
 use super::negation::Negation;
 use super::place::Place;
-use super::proxy::{ProxyContext, ProxyParse, unknown_option};
+use super::proxy::{ProxyContext, ProxyParse, judge, unknown_option};
 use super::table::{Family, Keyword, Status, rows};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
@@ -75,6 +75,10 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         return;
     }
     let Some(row) = rows(FAMILIES).find(|row| row.name == name) else {
+        if context.negation != Negation::None {
+            let message = format!("negation/default is not supported for option '{name}'.");
+            return context.report.tight(line.span(1), message);
+        }
         unknown_option(context, line, rows(FAMILIES).map(|row| row.name).collect());
         return;
     };
@@ -89,9 +93,12 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
         Status::NotYet if context.negation != Negation::None => {}
         Status::NotYet => context.report.not_yet(line.span(1), &what, &place),
         Status::Tuning => context.report.no_counterpart(line.span(1), &what, &place),
-        Status::Removed(sentence) => context.report.removed(line.span(1), sentence, line.text(2)),
+        Status::Removed(sentence) => context.report.tight(line.span(1), sentence.replace("%1", line.text(2))),
     }
 }
+
+/// What HAProxy does not read where it counts for nothing.
+const PASSED_OVER: &[&str] = &["forwarded", "redispatch"];
 
 fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -> bool {
     let name = row.name;
@@ -112,7 +119,29 @@ fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -
     }
     let long = format!("option {name}");
     let first = if name == "forwarded" { long.as_str() } else { name };
-    row.extra.place.admits(context.holder, line.span(1), first, &long, &mut context.report)
+    let place = row.extra.place;
+    if !place.is_idle_in(context.holder.section) {
+        return place.admits(context.holder, line.span(1), first, &long, &mut context.report);
+    }
+    let is_switch = row.extra.default && !PASSED_OVER.contains(&name);
+    if is_switch && context.report.too_many(line, 2, &long) {
+        return false;
+    }
+    place.admits(context.holder, line.span(1), first, &long, &mut context.report);
+    match row.status {
+        // HAProxy finds no switch of that name here, after it has warned of it.
+        _ if is_switch && context.negation == Negation::None => {
+            let message = format!("unknown option '{name}'; did you mean '{name}' maybe ?");
+            let hint = format!("remove the line: {} has no use for it", context.holder.describe());
+            context.report.push(Diagnostic::alert(line.span(1), message).with_hint(hint));
+        }
+        _ if is_switch => {
+            context.report.tight(line.span(1), format!("negation/default is not supported for option '{name}'."));
+        }
+        Status::Supported(parse) | Status::Group(parse) if !PASSED_OVER.contains(&name) => judge(context, line, parse),
+        _ => {}
+    }
+    false
 }
 
 /// Whether the line switches its option on; `None` for `default`. `Err` if it has an argument too many.

@@ -84,7 +84,8 @@ fn uri(line: &Line) -> Result<BalanceSpec, Wrong> {
         match word {
             "len" | "depth" => {
                 let text = line.text(at + 1);
-                let Some(number) = limit(leading_number(text).0) else {
+                // HAProxy keeps 32 bits of what it reads.
+                let Some(number) = limit((leading_number(text).0 as i32).into()) else {
                     let message = format!("balance uri : '{word}' expects a positive integer (got '{text}').");
                     return Err((at + 1, message));
                 };

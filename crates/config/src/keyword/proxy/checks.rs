@@ -33,7 +33,7 @@ fn http(context: &mut ProxyContext<'_>, line: &Line) {
     let line = context.around.rule_line(line, 1);
     let check = &mut context.draft.spec.check;
     check.begin_http();
-    check.http.push(line);
+    check.push_http(line);
 }
 
 fn tcp(context: &mut ProxyContext<'_>, line: &Line) {

@@ -69,13 +69,13 @@ fn id(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(word) = only(line, "'id' expects an integer argument.", &mut context.report) else { return };
     match limit(lenient(word, "id", &mut context.report)) {
         Some(id) => context.draft.id = Some(Spanned::new(id, word.span)),
-        None => context.report.alert(word.span, "custom id has to be > 0."),
+        None => context.report.tight(word.span, "custom id has to be > 0."),
     }
 }
 
 fn description(context: &mut ProxyContext<'_>, line: &Line) {
     if line.words.len() < 2 {
-        context.report.alert(line.span(1), "'description' expects a string argument.");
+        context.report.tight(line.span(1), "'description' expects a string argument.");
         return;
     }
     let words: Vec<&str> = line.arguments().iter().map(|word| word.text.as_str()).collect();

@@ -1,6 +1,7 @@
 //! Fine settings of TCP keep-alive towards clients.
 
 use super::{ProxyContext, ProxyKeyword, supported};
+use crate::diagnostic::Severity;
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::place::places::FRONT_WILL;
@@ -56,14 +57,17 @@ fn seconds(context: &mut ProxyContext<'_>, line: &Line, field: fn(&mut KeepAlive
         return;
     };
     let message = match units::time(&word.text, TimeUnit::Seconds) {
-        Ok(time) if time.leftover.is_none() => {
+        Ok(time) => {
+            if let Some(warning) = time.leftover_warning(&word.text) {
+                context.report.late(Severity::Warning, word.span, warning);
+            }
             *field(&mut context.draft.spec.reception.keep_alive) = u32::try_from(time.value).ok().and_then(nonzero);
             return;
         }
-        Ok(units::Time { leftover: Some(found), .. }) | Err(TimeError::Unexpected(found)) => {
+        Err(TimeError::Unexpected(found)) => {
             format!("unexpected character '{found}' in argument to <{name}>.")
         }
-        Ok(_) | Err(TimeError::Empty) => format!("'{name}' expects an integer value"),
+        Err(TimeError::Empty) => format!("'{name}' expects an integer value"),
         Err(error @ TimeError::Overflow) => error.message(&word.text, name),
     };
     context.report.alert(word.span, message);

@@ -27,6 +27,7 @@ mod timeouts;
 pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 
 use super::negation::{self, Negation};
+use super::place::places::BACK_SECTION;
 use super::place::{Holder, Place, Section as Kind, places};
 use super::report::{Report, did_you_mean};
 use super::table::{Family, Found, Keyword, Status, find, rows};
@@ -196,14 +197,49 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// What is read, and judged, even where a warning has told that it counts for nothing.
-const READ_ANYWHERE: &[&str] = &["default_backend", "http-reuse", "use_backend"];
+/// What is judged with the other lines of its proxy even where a warning has told that it counts for nothing.
+const READ_ANYWHERE: &[&str] = &[
+    "default_backend",
+    "error-log-format",
+    "force-persist",
+    "http-check comment",
+    "http-check connect",
+    "http-check expect",
+    "http-check send",
+    "http-check set-var",
+    "http-check set-var-fmt",
+    "http-check unset-var",
+    "http-reuse",
+    "ignore-persist",
+    "monitor fail",
+    "tcp-check comment",
+    "tcp-check connect",
+    "tcp-check expect",
+    "tcp-check send",
+    "tcp-check send-binary",
+    "tcp-check send-binary-lf",
+    "tcp-check send-lf",
+    "tcp-check set-var",
+    "tcp-check set-var-fmt",
+    "tcp-check unset-var",
+    "use-server",
+    "use_backend",
+];
+
+/// What HAProxy does not read where it counts for nothing.
+const PASSED_OVER: &[&str] = &["stick match", "stick on", "stick store-request", "stick store-response"];
 
 fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, words: usize) {
     let removed = matches!(row.status, Status::Removed(_));
     let (span, first) = (line.span(0), line.keyword());
     let is_read = context.holder.section != Kind::Defaults && READ_ANYWHERE.contains(&row.name);
     if !removed && !row.extra.admits(context.holder, span, first, row.name, &mut context.report) && !is_read {
+        if row.extra.is_idle_in(context.holder.section)
+            && !PASSED_OVER.contains(&row.name)
+            && let Status::Supported(parse) | Status::Group(parse) = row.status
+        {
+            judge(context, line, parse);
+        }
         return;
     }
     match row.status {
@@ -220,8 +256,22 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
     }
 }
 
+/// Reads a line for its faults alone.
+pub(crate) fn judge(context: &mut ProxyContext<'_>, line: &Line, parse: ProxyParse) {
+    let mut draft = ProxyDraft::documented();
+    draft.spec.kind = context.draft.spec.kind;
+    draft.spec.mode = context.draft.spec.mode;
+    let report = context.report.reborrow();
+    let (holder, negation, around) = (context.holder, context.negation, context.around);
+    parse(&mut ProxyContext { draft: &mut draft, holder, report, negation, around }, line);
+}
+
 /// The first word opens a group, the second one is none of its members.
 fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
+    if context.holder.section == Kind::Frontend && line.keyword() == "stick" {
+        BACK_SECTION.admits(context.holder, line.span(0), "stick", "stick", &mut context.report);
+        return;
+    }
     let (first, second) = (line.keyword(), line.text(1));
     let sentence = match GROUPS.iter().find(|group| group.0 == first) {
         Some(group) => group.1.replace("%1", second).replace("%p", &context.holder.describe()),

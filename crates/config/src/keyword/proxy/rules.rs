@@ -122,12 +122,13 @@ pub(super) enum Stage {
     HttpRequest,
     Redirect,
     Switching,
+    ServerChoice,
     ResponseContent,
     HttpResponse,
 }
 
 impl Stage {
-    const REQUEST: [Self; 7] = [
+    const REQUEST: [Self; 8] = [
         Self::Connection,
         Self::Session,
         Self::Content,
@@ -135,6 +136,7 @@ impl Stage {
         Self::HttpRequest,
         Self::Redirect,
         Self::Switching,
+        Self::ServerChoice,
     ];
     const RESPONSE: [Self; 2] = [Self::ResponseContent, Self::HttpResponse];
 
@@ -147,6 +149,7 @@ impl Stage {
             Self::HttpRequest => "an 'http-request'",
             Self::Redirect => "a 'redirect'",
             Self::Switching => "a 'use_backend'",
+            Self::ServerChoice => "a 'use-server'",
             Self::ResponseContent => "a 'tcp-response content'",
             Self::HttpResponse => "an 'http-response'",
         }
@@ -162,6 +165,7 @@ impl Stage {
             Self::MonitorFail => !rules.monitor_fail.is_empty(),
             Self::HttpRequest => has(rule::HTTP_REQUEST),
             Self::Redirect => !rules.redirects.is_empty(),
+            Self::ServerChoice => !rules.use_server.is_empty(),
             Self::Switching => rules.switching.iter().any(|line| !line.inherited),
             Self::ResponseContent => has(rule::TCP_RESPONSE_CONTENT),
             Self::HttpResponse => has(rule::HTTP_RESPONSE),

@@ -151,9 +151,10 @@ fn http(context: &mut SectionContext<'_>, line: &Line) {
         }
         return;
     }
-    let rule = rule(context, line);
-    if let Some(section) = context.content.healthchecks.last_mut() {
-        section.check.http.extend(rule);
+    if let Some(rule) = rule(context, line)
+        && let Some(section) = context.content.healthchecks.last_mut()
+    {
+        section.check.push_http(rule);
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
         context.report.alert(line.span(1), message);
         return false;
     }
+    if context.report.too_many(line, 2, "log-profile") {
+        return false;
+    }
     if let Some(other) = context.content.log_profiles.iter().find(|other| other.name == name) {
         let message = format!(
             "log-profile section '{name}' has the same name as another log-profile section declared at {}.",

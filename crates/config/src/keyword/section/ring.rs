@@ -19,6 +19,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     tuning("timeout client", "<time>", "Has no effect here, nor in HAProxy: a ring has no clients."),
     supported("timeout connect", "<time>", "Connection to the server.", timeout_connect),
     supported("timeout server", "<time>", "Silence of the server.", timeout_server),
+    supported("timeout", "[<name> [<time>]]", "Any other timeout has no effect here, nor in HAProxy.", no_timeout),
 ];
 
 /// The ring that is always there.
@@ -141,6 +142,12 @@ fn timeout(context: &mut SectionContext<'_>, line: &Line, set: fn(&mut RingSpec,
     if let (Some(value), Some(ring)) = (value, ring(context)) {
         set(ring, value);
     }
+}
+
+/// HAProxy reads no further than it knows the name.
+fn no_timeout(context: &mut SectionContext<'_>, line: &Line) {
+    let message = format!("'timeout {}' has no effect in a ring.", line.text(1));
+    context.report.diag(line.span(1), message);
 }
 
 fn timeout_connect(context: &mut SectionContext<'_>, line: &Line) {

@@ -56,6 +56,11 @@ fn duplicated(context: &mut SectionContext<'_>, line: &Line, what: &str) {
 
 fn group(context: &mut SectionContext<'_>, line: &Line) {
     let Some(name) = named(context, line) else { return };
+    if let Some(bad) = name.chars().find(|&found| !is_name_character(found)) {
+        let message = format!("character '{bad}' is not permitted in 'group' name '{name}'.");
+        context.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ParsingTight));
+        return;
+    }
     let Some(list) = context.content.userlists.last_mut() else { return };
     if list.groups.iter().any(|group| group.0 == name) {
         return duplicated(context, line, "group");

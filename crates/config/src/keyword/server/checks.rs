@@ -188,7 +188,8 @@ fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) 
         context.error(keyword.span, format!("'{name}' expects an integer argument.."));
         return None;
     }
-    let count = context.number(keyword, value).min(MOST_COUNTED);
+    // HAProxy keeps 32 bits of what it reads.
+    let count = i64::from(context.number(keyword, value) as i32).min(MOST_COUNTED);
     if count < 1 {
         let name = if name == "error-limit" { name.clone() } else { format!("'{name}'") };
         context.error(value.map_or(keyword.span, |word| word.span), format!("{name} has to be > 0.."));

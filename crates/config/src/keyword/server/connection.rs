@@ -9,6 +9,7 @@ use crate::keyword::source;
 use crate::span::Spanned;
 use crate::spec::InitialAddress;
 use crate::units::{self, TimeError};
+use std::net::IpAddr;
 
 /// Characters of a password that the kernel takes.
 const PASSWORD_AT_MOST: usize = 80;
@@ -222,6 +223,10 @@ fn initial_address(context: &mut ServerContext<'_>, _: &Word, value: Option<&Wor
     let Some(word) = value else { return };
     let mut methods = Vec::new();
     for method in word.text.split(',').filter(|method| !method.is_empty()) {
+        if methods.iter().any(|known| matches!(known, InitialAddress::Address(_))) && method.parse::<IpAddr>().is_ok() {
+            let message = format!("'init-addr' : initial address already specified, cannot add '{method}'..");
+            return context.error(word.span, message);
+        }
         methods.push(match method {
             "last" => InitialAddress::Last,
             "libc" => InitialAddress::Libc,

@@ -1,6 +1,7 @@
 //! Load, names, state (section 5.2).
 
-use super::{ServerContext, ServerOption, checks, supported};
+use super::{Problem, ServerContext, ServerOption, checks, supported};
+use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::keyword::guid_fault;
@@ -143,7 +144,9 @@ fn strict_maxconn(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if context.name.is_none() {
-        context.error(keyword.span, "'id' option is not accepted in default-server sections");
+        // HAProxy calls it an alert, and goes on.
+        let message = "'id' option is not accepted in default-server sections".to_owned();
+        context.problems.push(Problem { severity: Severity::Notice, span: keyword.span, message });
         return;
     }
     let Some(word) = value else {

@@ -2,6 +2,7 @@
 
 use super::{ServerContext, declared_before, finish, read_address, read_options, tell};
 use crate::document::Line;
+use crate::keyword::argument::leading_number;
 use crate::keyword::is_name_character;
 use crate::keyword::proxy::ProxyContext;
 use crate::span::Spanned;
@@ -43,11 +44,13 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// `3` is 1 to 3, `2-3` what it says.
+/// `3` is 1 to 3, `2-3` what it says. HAProxy passes over blanks and a plus sign, and keeps 32 bits of a number.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let digits = |text: &str| {
-        let end = text.bytes().take_while(u8::is_ascii_digit).count();
-        text[..end].parse::<u32>().ok()
+        let text = text.trim_start();
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        let (value, _) = leading_number(digits);
+        u32::try_from(value as i32).ok().filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()))
     };
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (digits(first)?, digits(last)?),
@@ -73,6 +76,10 @@ mod tests {
             ("-2", None),
             ("3-", None),
             ("1-x", None),
+            ("+3", Some((1, 3))),
+            ("1-+3", Some((1, 3))),
+            (" 3", Some((1, 3))),
+            ("4294967297", Some((1, 1))),
             ("1-2-3", Some((1, 2))),
             ("99999999999", None),
             ("100000", None),

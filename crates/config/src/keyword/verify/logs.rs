@@ -55,7 +55,9 @@ pub(in crate::keyword) fn targets(
                 format!("global log directive declared in file {file} at line '{line}' uses {what} '{}'.", name.value)
             }
         };
-        report.push(Diagnostic::alert(name.span, message).with_form(Form::Bare).with_hint(hint));
+        // HAProxy looks for it where it starts, and not with `-c`.
+        let severity = if around.options.check_only { Severity::Notice } else { Severity::Alert };
+        report.push(Diagnostic::new(severity, name.span, message).with_form(Form::Bare).with_hint(hint));
     }
 }
 

@@ -47,6 +47,7 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, peer: Peer, packets: Packe
 fn number(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) if hexadecimal.starts_with(['+', '-']) => return None,
         Some(hexadecimal) => i64::from_str_radix(hexadecimal, 16),
         None if digits.starts_with(|first: char| first.is_ascii_digit()) => digits.parse(),
         None => return None,
@@ -66,6 +67,7 @@ mod tests {
             ("-1", Some(-1)),
             ("4294967296", Some(1 << 32)),
             ("0x", None),
+            ("0x+3", None),
             ("", None),
             ("-", None),
             ("int(3)", None),

@@ -114,7 +114,7 @@ fn wait_for_body(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleE
             }
             "at-least" => {
                 let value = value()?;
-                least = units::size(&value.text, u64::MAX).map_err(|_| unexpected(value))?;
+                least = units::size(&value.text, u64::from(u32::MAX)).map_err(|_| unexpected(value))?;
             }
             "use-large-buffer" => large = true,
             _ => return Err(RuleError::at(Some(word), USAGE)),
