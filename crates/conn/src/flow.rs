@@ -209,10 +209,11 @@ impl Flow {
     }
 
     /// Starts a message's body: `input` is what was read behind the received head; `chunked` frames the sink in chunks.
+    /// Returns how many bytes of `input` belong to the body.
     ///
     /// # Errors
     /// [`FlowError::Malformed`] when the bytes that are here already break the chunked coding.
-    pub fn start(&mut self, input: Buffer, framing: Framing, chunked: bool) -> Result<(), FlowError> {
+    pub fn start(&mut self, input: Buffer, framing: Framing, chunked: bool) -> Result<usize, FlowError> {
         self.source = match framing {
             Framing::None | Framing::Length(0) => Source::Ended,
             Framing::Length(length) => Source::Length(length),
@@ -226,9 +227,18 @@ impl Flow {
         self.pipe = None;
         if matches!(self.source, Source::Ended) {
             self.rest = std::mem::replace(&mut self.body, Buffer::empty());
-            return Ok(());
+            return Ok(0);
         }
-        if self.body.is_empty() { Ok(()) } else { self.admit() }
+        let length = self.body.len();
+        if length > 0 {
+            self.admit()?;
+        }
+        Ok(length - self.surplus())
+    }
+
+    /// Bytes that were read behind the end of the body.
+    fn surplus(&self) -> usize {
+        if self.source_ended() { self.rest.len() } else { 0 }
     }
 
     /// Has the kernel move the rest of the body, where it is passed on byte by byte. Without a pipe to be had it is
@@ -460,9 +470,10 @@ impl Flow {
                 }
             }
             Poll::Ready(Ok(read)) => {
-                moved.read += read;
                 self.adapt(source, read, room);
-                self.admit().map(Poll::Ready)
+                let admitted = self.admit();
+                moved.read += read.saturating_sub(self.surplus());
+                admitted.map(Poll::Ready)
             }
         }
     }

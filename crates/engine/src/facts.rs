@@ -202,10 +202,10 @@ pub struct Facts {
     pub last_rule: Cell<Option<RulePlace>>,
     /// The rule that something is waited for.
     pub waiting_rule: Cell<Option<RulePlace>>,
-    /// Of `bytes_in`, those that the statistics have counted.
-    pub counted_in: u64,
-    /// Of `bytes_out`, likewise.
-    pub counted_out: u64,
+    /// Of these four, those that the statistics have counted.
+    pub counted: Flow,
+    /// Of `bytes_in`, bytes of the body that were counted before it began to flow.
+    pub early_body: u64,
     /// What it tracks in stick tables.
     pub tracking: RefCell<Tracking>,
     /// Of `bytes_in`, those that tracked entries have counted.
@@ -220,7 +220,36 @@ pub struct Facts {
     pub failure_counted: bool,
 }
 
+/// Bytes of a stream: of its request from the client and to the server, of the response from the server and to the client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Flow {
+    pub bytes_in: u64,
+    pub sent: u64,
+    pub received: u64,
+    pub bytes_out: u64,
+}
+
+impl Flow {
+    /// What was added since an earlier time.
+    #[inline]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes_in: self.bytes_in.wrapping_sub(earlier.bytes_in),
+            sent: self.sent.wrapping_sub(earlier.sent),
+            received: self.received.wrapping_sub(earlier.received),
+            bytes_out: self.bytes_out.wrapping_sub(earlier.bytes_out),
+        }
+    }
+}
+
 impl Facts {
+    /// The bytes so far.
+    #[inline]
+    pub fn flow(&self) -> Flow {
+        Flow { bytes_in: self.bytes_in, sent: self.sent, received: self.received, bytes_out: self.bytes_out }
+    }
+
     /// Adds to what rules have ordered.
     pub fn order(&self, change: impl FnOnce(&mut Orders)) {
         let mut orders = self.orders.get();
@@ -325,8 +354,8 @@ impl Facts {
             cost_before,
             last_rule,
             waiting_rule,
-            counted_in,
-            counted_out,
+            counted,
+            early_body,
             tracking,
             tracked_in,
             tracked_out,
@@ -356,7 +385,7 @@ impl Facts {
         stores.clear();
         (*hedged, *hedge_won) = (false, false);
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
-        (*bytes_in, *bytes_out, *counted_in, *counted_out) = (0, 0, 0, 0);
+        (*bytes_in, *bytes_out, *counted, *early_body) = (0, 0, Flow::default(), 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
         (*client_kernel, *server_kernel) = (Kernel::Unknown, Kernel::Unknown);
         *cost_before = rt::TaskCost::default();

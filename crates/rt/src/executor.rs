@@ -198,6 +198,7 @@ fn harvest(worker: &Worker, timeout: i32) {
                 worker.remote.end_sleep();
                 worker.refresh_time();
                 worker.remote.set_usage(usage(began, slept, worker.now.get()));
+                worker.idleness.note(slept, worker.now.get());
             };
             let events = poller.wait(timeout, waited, |key, events| record(worker, key, events));
             if looks_first && events == 0 {

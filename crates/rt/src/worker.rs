@@ -13,6 +13,7 @@ use std::task::{Context, Waker};
 use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
 
 use crate::driver::Driver;
+use crate::idleness::Idleness;
 use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
@@ -58,6 +59,7 @@ pub(crate) struct Worker {
     /// What the program keeps for this worker.
     local: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) patience: Patience,
+    pub(crate) idleness: Idleness,
     /// What the task that runs may still spend.
     budget: Cell<u32>,
     pub(crate) run_queue_depth: usize,
@@ -106,6 +108,7 @@ impl Worker {
             panics: Cell::new(0),
             local: RefCell::default(),
             patience: Patience::default(),
+            idleness: Idleness::new(now),
             budget: Cell::new(BUDGET),
             run_queue_depth: parts.run_queue_depth,
             measures: Cell::new(false),
@@ -299,6 +302,11 @@ pub fn contain(tag: u64, part: impl FnOnce()) {
 /// Number of tasks that live on this worker.
 pub fn tasks() -> usize {
     current::with(|worker| worker.tasks.borrow().len())
+}
+
+/// Percent of its time that this worker spent waiting, lately: over a window of half a second or more.
+pub fn idle_percent() -> u32 {
+    current::with(|worker| worker.idleness.percent())
 }
 
 /// What the running task has cost so far; nothing outside of any.

@@ -1,7 +1,7 @@
 //! What a configuration is told of the machine it is read on. Must never change the variables of the process.
 
 use crate::messages::Messages;
-use crate::version;
+use crate::{identity, version};
 use config::environment::Environment;
 use config::spec::GlobalSpec;
 use engine::service::runtime::Host;
@@ -13,6 +13,9 @@ use std::io::Write as _;
 pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u64>, messages: &Messages) -> Host {
     Host {
         memory: memory.unwrap_or(0),
+        began: Some(identity::began()),
+        product: identity::product().to_owned(),
+        implementation: format!("Weir {}", version::VERSION),
         version: version::of_runtime(),
         release_date: version::RELEASE_DATE.to_owned(),
         node: global.node.clone().unwrap_or_else(name),

@@ -9,6 +9,7 @@ mod files;
 mod former;
 mod help;
 mod host;
+mod identity;
 mod kept_counts;
 mod libraries;
 mod life;
@@ -37,14 +38,15 @@ use config::language::variables::define;
 use messages::Messages;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    identity::began();
     let mut words = std::env::args_os();
-    let name = words.next().unwrap_or_default();
-    let called_haproxy = Path::new(&name).file_name().is_some_and(|name| name == "haproxy");
+    words.next();
     let words: Vec<OsString> = words.collect();
+    let called_haproxy = identity::is_haproxy();
+    identity::name_process();
     if let Some((tool, words)) = tool(&words) {
         return (tool.run)(words).finish(tool.name);
     }

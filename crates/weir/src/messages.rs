@@ -1,7 +1,7 @@
 //! What the process says on its standard error, in HAProxy's forms: `[NOTICE]   (pid) : …`, `[WARNING]  (pid) : …`,
 //! `[ALERT]    (pid) : …`. Counts what it says, so that `-dW` and `-c` can judge. Must never decide to end the process.
 
-use crate::version;
+use crate::{identity, version};
 use config::LANGUAGE_LEVEL;
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
@@ -126,7 +126,12 @@ impl Messages {
     }
 
     fn introduce(&mut self) {
-        self.notice(&format!("weir version is {} (language level {LANGUAGE_LEVEL})", version::VERSION));
+        let name = identity::command();
+        if identity::is_haproxy() {
+            self.notice(&format!("{name} version is {}", version::runtime()));
+        } else {
+            self.notice(&format!("{name} version is {} (language level {LANGUAGE_LEVEL})", version::VERSION));
+        }
         if let Ok(path) = std::env::current_exe() {
             self.notice(&format!("path to executable is {}", path.display()));
         }

@@ -49,10 +49,12 @@ impl<'a> Course<'a> {
         self.close();
         self.linger = connect.linger;
         self.fulfilled = None;
+        self.count(|protocol| &protocol.streams, 1);
         if self.take_idle(connect) {
             self.restart_timeout();
             return Ok(());
         }
+        self.count(|protocol| &protocol.connections, 1);
         let way = self.way(connect)?;
         let mut connecting = match Stream::connect(way.target(), &way.options) {
             Ok(connecting) => connecting,

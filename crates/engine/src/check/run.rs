@@ -13,6 +13,7 @@ use base::moment::Moment;
 use policy::check::{
     Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Report, ServerCheck, Step, Wanted,
 };
+use policy::live::counters::{Count, ProtocolCounts};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Transaction, Value};
@@ -156,6 +157,13 @@ impl<'a> Course<'a> {
         Report { status, code, took: rt::now().saturating_since(self.begun), info }
     }
 
+    /// Counts for the protocol of the backend, which is HTTP/1 where the check speaks it.
+    pub(super) fn count(&self, of: fn(&ProtocolCounts) -> &Count, events: usize) {
+        if self.check.is_http {
+            of(&self.worker.tallies().proxies[self.proxy.index].back.protocol).add(events as u64);
+        }
+    }
+
     async fn steps(&mut self) -> Result<(), Outcome> {
         let check = self.check;
         if !check.connects_by_itself() {
@@ -217,7 +225,10 @@ impl<'a> Course<'a> {
                 }
             }
             match waited {
-                Waited::Done(Ok(written)) => sent += written,
+                Waited::Done(Ok(written)) => {
+                    sent += written;
+                    self.count(|protocol| &protocol.sent, written);
+                }
                 Waited::Done(Err(error)) => {
                     let info = words::of_system(&error) + &words::at_send(self, comment);
                     result = Err(Outcome::new(CheckStatus::SocketError, info));
@@ -325,6 +336,7 @@ impl<'a> Course<'a> {
         match read {
             Waited::Done(Ok(count)) => {
                 self.ended |= count == 0;
+                self.count(|protocol| &protocol.received, count);
                 Waited::Done(Ok(()))
             }
             Waited::Done(Err(error)) => Waited::Done(Err(error)),

@@ -10,6 +10,8 @@ use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
 use crate::stream::http::Client;
+use crate::stream::tally;
+use crate::worker::SharedFacts;
 
 /// Proof that a request was read to its end: what follows on the connection is the next one. Only this file makes it, from
 /// a head that announces no body, or from a body whose end was seen.
@@ -44,18 +46,27 @@ impl UnreadBody {
     }
 
     /// Starts the body's flow with what followed the head. `prepare` is given the flow before, and told whether there is a
-    /// body. A client without unread input holds no buffer from here on.
+    /// body. A client without unread input holds no buffer from here on. Bytes that came are counted, unless they were.
     ///
     /// # Errors
     /// What followed the head breaks the chunked coding: where the body ends cannot be known.
-    pub fn start(self, client: &mut Client, prepare: impl FnOnce(&mut Flow, bool)) -> Result<RequestBody, FlowError> {
+    pub fn start(
+        self,
+        client: &mut Client,
+        facts: &SharedFacts,
+        prepare: impl FnOnce(&mut Flow, bool),
+    ) -> Result<RequestBody, FlowError> {
         let Self { framing, expects } = self;
         let has_body = framing.has_body();
         let mut flow = Flow::idle();
         prepare(&mut flow, has_body);
         let input = if has_body { std::mem::take(&mut client.input) } else { Buffer::empty() };
         let waits = expects && input.is_empty();
-        flow.start(input, framing, framing == Framing::Chunked)?;
+        let came = flow.start(input, framing, framing == Framing::Chunked)? as u64;
+        if came > 0 {
+            let facts = &mut *facts.borrow_mut();
+            facts.bytes_in += came.saturating_sub(facts.early_body);
+        }
         client.release_input();
         Ok(RequestBody { flow, has_body, waits })
     }
@@ -170,6 +181,7 @@ impl Remainder for RequestBody {
             client.timer.poll_expired(cx).map(|()| false)
         })
         .await;
+        tally::dropped(session, moved.read);
         if ended { self.end(client) } else { None }
     }
 }

@@ -105,7 +105,9 @@ fn poll(
         let before = client.input.len();
         match client.stream.poll_read(cx, &mut client.input) {
             Poll::Ready(Ok(read)) if read > 0 => {
-                facts.borrow_mut().bytes_in += read as u64;
+                let facts = &mut *facts.borrow_mut();
+                facts.bytes_in += read as u64;
+                facts.early_body += read as u64;
                 if coming.take(&client.input.data()[before..]).is_err() {
                     return missing(Cause::Proxy, 400, false);
                 }

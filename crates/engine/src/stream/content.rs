@@ -257,7 +257,7 @@ pub async fn response(
     }
     duplex.down = Flow::idle();
     let started = duplex.down.start(input, Framing::UntilClose, false);
-    started.map(|()| true).map_err(|_| Outcome::new(Cause::Internal, Phase::Data))
+    started.map(|_| true).map_err(|_| Outcome::new(Cause::Internal, Phase::Data))
 }
 
 /// A wait for bytes to look at.

@@ -121,7 +121,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             connect::hash_of_key(view, backend, key)
         }
     };
-    let started = body.start(client, |up, has_body| {
+    let started = body.start(client, &facts, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });

@@ -16,7 +16,7 @@ use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::request::Next;
-use crate::stream::{conclude, filter, page, redirect, tracking};
+use crate::stream::{conclude, filter, page, redirect, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// Why a request ends here.
@@ -91,7 +91,7 @@ pub async fn reply_error_unread(
     if !page {
         return reply_error(session, client, facts, failure, Endless).await;
     }
-    match body.start(client, |_, _| {}) {
+    match body.start(client, &facts, |_, _| {}) {
         Ok(body) => reply_error(session, client, facts, failure, body).await,
         Err(_) => {
             finish(&facts, outcome, status);
@@ -116,7 +116,7 @@ pub async fn reply_unread(
         }
         Err(body) => {
             rt::boxed(async move {
-                match body.start(client, |_, _| {}) {
+                match body.start(client, &facts, |_, _| {}) {
                     Ok(body) => reply(session, client, facts, answer, body).await,
                     Err(_) => reply_malformed(session, client, facts, 400).await,
                 }
@@ -130,6 +130,7 @@ pub async fn reply_unread(
 pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
+    tally::no_request(session, &facts.borrow(), client.input.len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, facts);
     if sent && !page.is_empty() { Next::Linger } else { Next::Close }
 }

@@ -5,7 +5,7 @@ use policy::live::Counts;
 use policy::live::counters::{ProxyTallies, Rate, Tally, WorkerTallies};
 use policy::program::{Proxy, Server};
 
-use crate::facts::{Cause, Facts, Phase};
+use crate::facts::{Cause, Facts, Flow, Phase};
 use crate::session::Session;
 use crate::stream::tracking;
 use crate::worker::Worker;
@@ -240,18 +240,21 @@ pub fn bytes(session: &Session, facts: &mut Facts) {
 
 #[inline]
 fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
-    let (read, written) = (facts.bytes_in - facts.counted_in, facts.bytes_out - facts.counted_out);
-    if read == 0 && written == 0 {
+    let now = facts.flow();
+    let Flow { bytes_in, sent, received, bytes_out } = now.since(&facts.counted);
+    if bytes_in == 0 && sent == 0 && received == 0 && bytes_out == 0 {
         return;
     }
-    facts.counted_in = facts.bytes_in;
-    facts.counted_out = facts.bytes_out;
+    facts.counted = now;
     parties.each(|tally| {
-        tally.bytes_in.add(read);
-        tally.bytes_out.add(written);
+        tally.bytes_in.add(bytes_in);
+        tally.sent.add(sent);
+        tally.received.add(received);
+        tally.bytes_out.add(bytes_out);
     });
     let worker = &session.worker;
     let process = &worker.tallies().process;
+    let written = sent + bytes_out;
     process.bytes_out.add(written);
     let units = (written + 16) / 32;
     process.bytes_out_rate.add(rt::now(), units, || worker.all().map(|worker| &worker.process.bytes_out_rate));
@@ -261,7 +264,7 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
 #[inline]
 pub fn flowing(session: &Session, facts: &mut Facts) {
     const WORTH_COUNTING: u64 = 64 * 1024;
-    if facts.bytes_in - facts.counted_in + facts.bytes_out - facts.counted_out >= WORTH_COUNTING {
+    if facts.bytes_in - facts.counted.bytes_in + facts.bytes_out - facts.counted.bytes_out >= WORTH_COUNTING {
         bytes(session, facts);
     }
 }
@@ -294,6 +297,31 @@ pub fn stream(session: &Session, facts: &mut Facts) {
     if let (Some(back), true) = (parties.back, facts.server.is_some()) {
         times(back, parties.server, facts);
     }
+}
+
+/// A server has announced its answer.
+pub fn interim(session: &Session, facts: &Facts) {
+    if let Some(server) = Parties::of(session, facts).server {
+        server.answers[1].increment();
+    }
+}
+
+/// Bytes of a request that were read behind its end in the log: the protocol alone has seen them.
+pub fn dropped(session: &Session, bytes: usize) {
+    session.tallies().front.protocol.received.add(bytes as u64);
+}
+
+/// What came was no request: the protocol alone has seen its bytes, and those of the answer. A connection that ended
+/// without a byte was no stream of it.
+#[cold]
+pub fn no_request(session: &Session, facts: &Facts, received: usize, sent: usize) {
+    let protocol = &session.tallies().front.protocol;
+    protocol.received.add(received as u64);
+    protocol.sent.add(sent as u64);
+    if received == 0 && facts.bytes_in == 0 {
+        protocol.streams.subtract(1);
+    }
+    session.worker.tallies().process.bytes_out.add(sent as u64);
 }
 
 /// A change of a head did not fit.

@@ -374,7 +374,7 @@ impl Carriage<'_> {
         if down.written > 0 {
             self.client_side.writes(now);
         }
-        if up.read > 0 || down.written > 0 {
+        if up != Moved::default() || down != Moved::default() {
             let facts = &mut *self.facts.borrow_mut();
             facts.sent += up.written as u64;
             facts.received += down.read as u64;

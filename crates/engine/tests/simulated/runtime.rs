@@ -35,7 +35,7 @@ fn lines_are_answered_as_haproxy_answers_them() {
         ("show cli level;;show cli level\n", "admin\n\n\nadmin\n\n"),
         ("  show \t cli   level  \nshow cli level\n", "admin\n\n"),
         ("show cli level;operator;show cli level;user;show cli level\n", "admin\n\n\noperator\n\n\nuser\n\n"),
-        ("user;operator;show cli level\n", "\n\nuser\n\n"),
+        ("user;operator;show cli level\n", "\nPermission denied\n\nuser\n\n"),
         ("quit;show cli level\n", ""),
         ("prompt\nshow cli level\n\nquit\n", "\n> admin\n\n> \n> "),
         ("prompt i\nshow cli level\n\nquit\n", "\nadmin\n\n\n"),
@@ -73,6 +73,12 @@ fn lines_are_answered_as_haproxy_answers_them() {
 fn levels_forbid_what_is_above_them() {
     let commands = [
         "show env",
+        "show startup-logs",
+        "wait 1ms",
+        "set rate-limit sessions global 0",
+        "operator",
+        "expert-mode",
+        "experimental-mode",
         "show activity",
         "show sess",
         "clear counters",

@@ -140,6 +140,7 @@ pub struct ProcessState {
     gate: Gate,
     connections_a_second: Throttle,
     sessions_a_second: Throttle,
+    tls_sessions_a_second: Throttle,
 }
 
 impl ProcessState {
@@ -148,6 +149,7 @@ impl ProcessState {
             gate: Gate::new(maxconn),
             connections_a_second: Throttle::new(rates.connections),
             sessions_a_second: Throttle::new(rates.sessions),
+            tls_sessions_a_second: Throttle::new(rates.tls_sessions),
         }
     }
 }

@@ -68,8 +68,20 @@ struct State {
     frequency: Frequency,
     /// Events that may be about to happen.
     reserved: u32,
-    /// Who was refused because of these alone.
+    /// Tasks that were refused because of these alone.
     parked: Vec<(u64, Waker)>,
+    /// Tasks that were told when to ask again, one entry for each that ever was: a new limit wakes them.
+    timed: Vec<(u64, Waker)>,
+}
+
+impl State {
+    /// Notes the waker of `key`, once.
+    fn enlist(list: &mut Vec<(u64, Waker)>, key: u64, waker: &Waker) {
+        match list.iter_mut().find(|entry| entry.0 == key) {
+            Some(entry) => entry.1.clone_from(waker),
+            None => list.push((key, waker.clone())),
+        }
+    }
 }
 
 impl Throttle {
@@ -84,9 +96,15 @@ impl Throttle {
         self.limit.load(Relaxed)
     }
 
-    /// Changes the limit. Whoever waits by the old one asks again when that would have let it through.
+    /// Changes the limit. Tasks that wait by the old one are woken to ask again.
     pub fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Relaxed);
+        let waiting = {
+            let mut state = self.state();
+            let parked = std::mem::take(&mut state.parked);
+            parked.into_iter().chain(std::mem::take(&mut state.timed))
+        };
+        waiting.for_each(|(_, waker)| waker.wake());
     }
 
     /// Reserves an event. `Err`: come back then; without a moment: when woken, since others may not need what they
@@ -96,13 +114,11 @@ impl Throttle {
         state.frequency.advance(now);
         let measured = state.frequency.measure(now);
         if measured >= limit {
+            State::enlist(&mut state.timed, key, waker);
             return Err(Some(state.frequency.next_below(limit)));
         }
         if measured.saturating_add(state.reserved) >= limit {
-            match state.parked.iter_mut().find(|entry| entry.0 == key) {
-                Some(entry) => entry.1.clone_from(waker),
-                None => state.parked.push((key, waker.clone())),
-            }
+            State::enlist(&mut state.parked, key, waker);
             return Err(None);
         }
         state.reserved += 1;
@@ -161,6 +177,11 @@ impl ProcessState {
     /// `maxsessrate`.
     pub fn session_throttle(&self) -> &Throttle {
         &self.sessions_a_second
+    }
+
+    /// `maxsslrate`. Nothing is encrypted yet, so it is never asked.
+    pub fn tls_session_throttle(&self) -> &Throttle {
+        &self.tls_sessions_a_second
     }
 }
 
@@ -276,6 +297,24 @@ mod tests {
         throttle.resolve(true);
         let next = throttle.reserve(1, at(0), 1, WOKEN).unwrap_err();
         assert_eq!(next, Some(Moment::from_nanos(NANOS + 1)));
+    }
+
+    #[test]
+    fn a_new_limit_wakes_tasks_that_wait_by_the_old_one() {
+        struct Bell(AtomicU32);
+        impl std::task::Wake for Bell {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.fetch_add(1, SeqCst);
+            }
+        }
+        let bell = std::sync::Arc::new(Bell(AtomicU32::new(0)));
+        let waker = Waker::from(std::sync::Arc::clone(&bell));
+        let throttle = Throttle::new(Some(1));
+        assert_eq!(happens(&throttle, at(0)), Ok(()));
+        assert!(matches!(throttle.reserve(1, at(0), 2, &waker), Err(Some(_))));
+        throttle.set_limit(5);
+        assert_eq!(bell.0.load(SeqCst), 1);
+        assert_eq!(throttle.reserve(throttle.limit(), at(0), 2, &waker), Ok(()));
     }
 
     #[test]

@@ -124,6 +124,16 @@ impl<S> Call<'_, S> {
         self.say(Severity::Info, text);
     }
 
+    /// Answers with something that a person has to know.
+    pub fn notice(&mut self, text: &str) {
+        self.say(Severity::Notice, text);
+    }
+
+    /// Answers that a part of it was not done, or how a server was changed, as HAProxy does.
+    pub fn warn(&mut self, text: &str) {
+        self.say(Severity::Warning, text);
+    }
+
     /// Answers that it cannot be done.
     pub fn refuse(&mut self, text: &str) {
         self.say(Severity::Error, text);

@@ -21,7 +21,7 @@ use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::request::fits;
 use crate::stream::sticking;
-use crate::stream::tracking;
+use crate::stream::{tally, tracking};
 
 /// Heads that are read before others get their turn: a server may send interim answers without an end.
 const HEADS_IN_A_TURN: usize = 16;
@@ -177,6 +177,7 @@ impl Exchange<'_> {
             }
         }
         facts.response.clear();
+        tally::interim(self.session, facts);
         Ok(Found::Interim)
     }
 

@@ -190,8 +190,12 @@ const RULES: &[Row] = &[
     row("switching that costs too much", 500, "use_backend b if { req.hdr(v) -m reg ^(a+)+\\\\1$ }\nbackend b")
         .frontend()
         .fields(COSTLY),
-    row("a balance that costs too much", 500, "balance hash \"req.hdr(v),regsub('^(a+)+\\\\1(?!.)',X)\"\n server s1 10.0.1.1:80")
-        .fields(COSTLY),
+    row(
+        "a balance that costs too much",
+        500,
+        "balance hash \"req.hdr(v),regsub('^(a+)+\\\\1(?!.)',X)\"\n server s1 10.0.1.1:80",
+    )
+    .fields(COSTLY),
     row("no request", 400, "http-request return status 200").fields("a b: 1\r\n").closed(),
     row("too many fields", 400, "http-request return status 200").fields(MANY).closed(),
     row("wait-for-body", 200, "http-request wait-for-body time 100ms\n http-request return status 200").asks(),

@@ -20,6 +20,12 @@ impl Count {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
+    /// Takes away; sums may pass zero on the way.
+    #[inline]
+    pub fn subtract(&self, less: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(less), Relaxed);
+    }
+
     /// Sets.
     #[inline]
     pub fn set(&self, value: u64) {

@@ -122,7 +122,9 @@ impl Tally {
         let count: &Count = match column {
             "stot" => &self.sessions,
             "bin" | "reqbin" => &self.bytes_in,
-            "bout" | "resbin" => &self.bytes_out,
+            "reqbout" => &self.sent,
+            "bout" | "resbin" => &self.received,
+            "resbout" => &self.bytes_out,
             "dreq" => &self.denied_requests,
             "dresp" => &self.denied_responses,
             "ereq" => &self.request_errors,
@@ -209,7 +211,7 @@ mod tests {
         let now = Moment::from_nanos(100_000_000_000);
         let columns = [("stot", 1), ("bin", 2), ("resbin", 3), ("hrsp_5xx", 4), ("lastsess", 5), ("rate", 6), ("x", 7)];
         columns.into_iter().for_each(|(column, value)| tally.preset(column, value, now));
-        let counts = [&tally.sessions, &tally.bytes_in, &tally.bytes_out, &tally.answers[5], &tally.last_session];
+        let counts = [&tally.sessions, &tally.bytes_in, &tally.received, &tally.answers[5], &tally.last_session];
         assert_eq!(counts.map(Count::get), [1, 2, 3, 4, 96]);
     }
 }

@@ -26,8 +26,14 @@ pub struct Tally {
     pub most_queued: Peak,
     pub connections: Count,
     pub requests: Count,
+    /// Bytes of requests: from clients, and to servers.
     pub bytes_in: Count,
+    pub sent: Count,
+    /// Bytes of responses: from servers, and to clients.
+    pub received: Count,
     pub bytes_out: Count,
+    /// What the protocol's counters show beyond the requests and responses above.
+    pub protocol: ProtocolCounts,
     /// Bytes that the kernel moved, from the peer and to it.
     pub spliced_in: Count,
     pub spliced_out: Count,
@@ -62,7 +68,65 @@ pub struct Tally {
     pub connection_rate: Rate,
 }
 
+/// What a protocol has counted beyond the requests and responses of an object: of health checks, of what was no request.
+/// And what its counters had counted when they were cleared: `clear counters` zeroes them, and not the others.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct ProtocolCounts {
+    pub connections: Count,
+    pub streams: Count,
+    pub received: Count,
+    pub sent: Count,
+    cleared: [Count; 6],
+}
+
+/// Counters of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ProtocolCounter {
+    Connections,
+    Streams,
+    Received,
+    Sent,
+    SplicedIn,
+    SplicedOut,
+}
+
+impl ProtocolCounter {
+    const ALL: [Self; 6] =
+        [Self::Connections, Self::Streams, Self::Received, Self::Sent, Self::SplicedIn, Self::SplicedOut];
+}
+
 impl Tally {
+    /// A counter of the protocol since it was cleared; `front`: of the side of the clients.
+    pub fn protocol_count(&self, which: ProtocolCounter, front: bool) -> u64 {
+        self.protocol_total(which, front).wrapping_sub(self.protocol.cleared[which as usize].get())
+    }
+
+    fn protocol_total(&self, which: ProtocolCounter, front: bool) -> u64 {
+        let extra = &self.protocol;
+        let sum = |counts: &[&Count]| counts.iter().map(|count| count.get()).fold(0, u64::wrapping_add);
+        match (which, front) {
+            (ProtocolCounter::Connections, true) => sum(&[&self.sessions, &extra.connections]),
+            (ProtocolCounter::Connections, false) => sum(&[&self.connects, &extra.connections]),
+            (ProtocolCounter::Streams, true) => sum(&[&self.requests, &extra.streams]),
+            (ProtocolCounter::Streams, false) => sum(&[&self.connects, &self.reuses, &extra.streams]),
+            (ProtocolCounter::Received, true) => sum(&[&self.bytes_in, &extra.received]),
+            (ProtocolCounter::Received, false) => sum(&[&self.received, &extra.received]),
+            (ProtocolCounter::Sent, true) => sum(&[&self.bytes_out, &extra.sent]),
+            (ProtocolCounter::Sent, false) => sum(&[&self.sent, &extra.sent]),
+            (ProtocolCounter::SplicedIn, _) => self.spliced_in.get(),
+            (ProtocolCounter::SplicedOut, _) => self.spliced_out.get(),
+        }
+    }
+
+    /// Has the protocol's counters begin anew.
+    fn clear_protocol(&self, front: bool) {
+        for which in ProtocolCounter::ALL {
+            self.protocol.cleared[which as usize].set(self.protocol_total(which, front));
+        }
+    }
+
     /// Notes the moment of a session.
     #[inline]
     pub fn note_session(&self, now: Moment) {
@@ -79,6 +143,8 @@ impl Tally {
             &self.connections,
             &self.requests,
             &self.bytes_in,
+            &self.sent,
+            &self.received,
             &self.bytes_out,
             &self.spliced_in,
             &self.spliced_out,
@@ -103,7 +169,8 @@ impl Tally {
         counts.into_iter().chain(&self.answers)
     }
 
-    fn clear(&self, all: bool) {
+    /// Forgets the maxima, or everything; `front`: what faces clients.
+    fn clear(&self, all: bool, front: bool) {
         self.peaks().for_each(Peak::reset);
         [&self.session_rate, &self.request_rate, &self.connection_rate].into_iter().for_each(Rate::reset_most);
         if all {
@@ -111,6 +178,7 @@ impl Tally {
             self.times.reset();
             self.last_session.set(0);
         }
+        self.clear_protocol(front);
     }
 }
 
@@ -168,9 +236,10 @@ impl WorkerTallies {
     /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
     pub fn clear(&self, all: bool) {
         for proxy in &self.proxies {
-            [&proxy.front, &proxy.back].into_iter().chain(&proxy.binds).for_each(|tally| tally.clear(all));
+            std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|tally| tally.clear(all, true));
+            proxy.back.clear(all, false);
         }
-        self.servers.iter().for_each(|tally| tally.clear(all));
+        self.servers.iter().for_each(|tally| tally.clear(all, false));
         self.process.connection_rate.reset_most();
         self.process.session_rate.reset_most();
     }
@@ -178,7 +247,7 @@ impl WorkerTallies {
     /// Forgets everything about one server. By the worker itself.
     pub fn clear_server(&self, serial: usize) {
         if let Some(tally) = self.servers.get(serial) {
-            tally.clear(true);
+            tally.clear(true, false);
         }
     }
 }
@@ -234,6 +303,11 @@ impl<'a> Sum<'a> {
     /// The sum of a count.
     pub fn count(&self, of: impl Fn(&'a Tally) -> &'a Count) -> u64 {
         self.0.iter().map(|tally| of(tally).get()).sum()
+    }
+
+    /// The sum of a counter of the protocol; `front`: of the side of the clients.
+    pub fn protocol(&self, which: ProtocolCounter, front: bool) -> u64 {
+        self.0.iter().map(|tally| tally.protocol_count(which, front)).fold(0, u64::wrapping_add)
     }
 
     /// The largest value.

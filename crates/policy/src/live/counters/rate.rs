@@ -21,6 +21,9 @@ pub struct Rate {
     previous: AtomicU64,
     /// The most of a second, as this worker has seen it.
     most: AtomicU64,
+    /// `current` and `previous` when the most was forgotten: what they count belongs to it no more, until more is counted
+    /// in that second.
+    forgotten: [AtomicU64; 2],
 }
 
 /// Seconds count from 1, so that an empty word belongs to none.
@@ -49,13 +52,18 @@ impl Rate {
     #[cold]
     fn turn<'a>(&self, second: u64, word: u64, events: u64, all: impl Iterator<Item = &'a Self>) {
         let (last, _) = split(word);
-        if last != 0 {
+        if last != 0 && !self.is_forgotten(word) {
             let sum = all.map(|part| part.in_second(last)).sum();
             self.most.store(self.most.load(Relaxed).max(sum), Relaxed);
         }
         // A reader that sees the new second sees the last one here.
         self.previous.store(word, Release);
         self.current.store((second << 32) | events.min(0xffff_ffff), Release);
+    }
+
+    /// Whether nothing was counted in a word's second since the most was forgotten.
+    fn is_forgotten(&self, word: u64) -> bool {
+        self.forgotten.iter().any(|forgotten| forgotten.load(Relaxed) == word)
     }
 
     /// Events of a second, if it is one of the two that are remembered.
@@ -84,7 +92,9 @@ impl Rate {
         let this = second(now);
         let seen = parts.clone().map(|part| part.most.load(Relaxed)).max().unwrap_or(0);
         // Seconds after which nobody has counted yet are known to their own words alone.
-        let open = parts.clone().flat_map(|part| [part.current.load(Acquire), part.previous.load(Acquire)]);
+        let words = |part: &'a Self| [part.current.load(Acquire), part.previous.load(Acquire)].map(|word| (part, word));
+        let open = parts.clone().flat_map(words).filter(|(part, word)| !part.is_forgotten(*word));
+        let open = open.map(|(_, word)| word);
         let open = open.map(|word| split(word).0).filter(|second| *second != 0 && *second <= this);
         let open = open.map(|second| parts.clone().map(|part| part.in_second(second)).sum()).max().unwrap_or(0);
         seen.max(open)
@@ -92,6 +102,8 @@ impl Rate {
 
     /// Forgets the most. By its own worker.
     pub fn reset_most(&self) {
+        let words = [&self.current, &self.previous];
+        self.forgotten.iter().zip(words).for_each(|(forgotten, word)| forgotten.store(word.load(Relaxed), Relaxed));
         self.most.store(0, Relaxed);
     }
 }
@@ -117,6 +129,26 @@ mod tests {
         }
         parts[0].add(at(1_500), 4, all);
         assert!((Rate::read(at(1_500), all()) - 14.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn the_most_is_forgotten_until_something_is_counted() {
+        let parts = [Rate::default(), Rate::default()];
+        let all = || parts.iter();
+        parts[0].add(at(100), 7, all);
+        parts[1].add(at(200), 5, all);
+        parts[0].add(at(1_100), 2, all);
+        assert_eq!(Rate::most(at(1_200), all()), 12);
+        parts.iter().for_each(Rate::reset_most);
+        for now in [1_200, 2_500, 9_000] {
+            assert_eq!(Rate::most(at(now), all()), 0, "{now}");
+        }
+        // The rate goes on, and what was counted in the same second belongs to the next most, as in HAProxy.
+        assert!((Rate::read(at(1_200), all()) - (2.0 + 12.0 * 0.8)).abs() < 0.001);
+        parts[0].add(at(1_300), 1, all);
+        assert_eq!(Rate::most(at(1_300), all()), 3);
+        parts[1].add(at(5_000), 1, all);
+        assert_eq!(Rate::most(at(9_000), all()), 3);
     }
 
     #[test]

@@ -16,16 +16,18 @@ pub(super) struct Basic<S>(PhantomData<S>);
 impl<S: Served> Basic<S> {
     pub(super) const TABLE: &'static [Command<S>] = &[
         Command::new("echo", "echo <text>", "print text to the output", Run::Now(echo)),
-        Command::new("experimental-mode", "", "allow commands that may still change", Run::Now(experimental_mode)),
-        Command::new("expert-mode", "", "allow commands that can do harm", Run::Now(expert_mode)),
-        Command::new("mcp-mode", "", "kept for scripts: has no effect", Run::Now(mcp_mode)),
+        Command::new("experimental-mode", "", "allow commands that may still change", Run::Now(experimental_mode))
+            .at(RuntimeLevel::Admin),
+        Command::new("expert-mode", "", "allow commands that can do harm", Run::Now(expert_mode))
+            .at(RuntimeLevel::Admin),
         Command::new("help", "help [<command>]", "list matching or all commands", Run::Now(help::help)),
         Command::new(
             "operator",
             "operator",
             "lower the level of the current CLI session to operator",
             Run::Now(operator),
-        ),
+        )
+        .at(RuntimeLevel::Operator),
         Command::new(
             "prompt",
             "prompt [help | n | i | p | timed ]*",
@@ -53,7 +55,8 @@ impl<S: Served> Basic<S> {
             "wait {-h|<delay_ms>} cond [args...]",
             "wait the specified delay or condition (-h to see list)",
             Run::Gradual(wait),
-        ),
+        )
+        .at(RuntimeLevel::Admin),
     ];
 }
 
@@ -66,7 +69,7 @@ fn switch<S>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &m
     if call.words.len() < 2 {
         let state = if *of(call.conversation) { "ON" } else { "OFF" };
         call.inform(&format!("{name} is {state}"));
-    } else if call.permits(RuntimeLevel::Admin) {
+    } else {
         *of(call.conversation) = call.word(1) == "on";
     }
 }
@@ -78,8 +81,6 @@ fn experimental_mode<S>(call: &mut Call<'_, S>) {
 fn expert_mode<S>(call: &mut Call<'_, S>) {
     switch(call, "expert-mode", |conversation| &mut conversation.expert);
 }
-
-fn mcp_mode<S>(_: &mut Call<'_, S>) {}
 
 fn lower<S>(call: &mut Call<'_, S>, level: RuntimeLevel) {
     call.conversation.level = call.conversation.level.min(level);
@@ -122,7 +123,7 @@ fn prompt<S>(call: &mut Call<'_, S>) {
                 call.conversation.timed = !call.conversation.timed;
             }
             _ => {
-                call.inform(PROMPT_HELP);
+                call.refuse(PROMPT_HELP);
                 return;
             }
         }
@@ -136,6 +137,9 @@ fn set_severity_output<S>(call: &mut Call<'_, S>) {
     }
 }
 
+/// HAProxy's times are signed numbers of milliseconds in 32 bits.
+const LONGEST_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
 fn set_timeout<S>(call: &mut Call<'_, S>) {
     if call.word(2) != "cli" {
         call.refuse("'set timeout' only supports 'cli'.");
@@ -147,15 +151,13 @@ fn set_timeout<S>(call: &mut Call<'_, S>) {
     let time = seconds.or_else(|| units::milliseconds(written).ok().map(|time| Duration::from_millis(time.value)));
     match time {
         _ if written.is_empty() => call.refuse("Expects an integer value."),
-        Some(time) if !time.is_zero() => call.conversation.timeout = time,
+        Some(time) if !time.is_zero() && time <= LONGEST_TIMEOUT => call.conversation.timeout = time,
         _ => call.refuse("Invalid timeout value."),
     }
 }
 
 fn show_cli_level<S>(call: &mut Call<'_, S>) {
-    let level = call.conversation.level.name();
-    call.answer.push(level);
-    call.answer.push("\n");
+    call.inform(call.conversation.level.name());
 }
 
 fn show_version<S: Served>(call: &mut Call<'_, S>) {

@@ -14,7 +14,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         "show startup-logs",
         "report logs emitted during HAProxy startup",
         Run::Now(show_startup_logs),
-    ),
+    )
+    .at(RuntimeLevel::Operator),
     Command::new(
         "show activity",
         "show activity [-1|0|thread_num]",
@@ -69,7 +70,12 @@ const LINES: &[Line] = &[
 fn show_activity<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let found = crate::on_every_worker(&call.state.shared, Activity::of).await;
-        let which: i64 = call.word(2).parse().unwrap_or(-1);
+        // What is no number counts as 0.
+        let which = if call.word(2).is_empty() { -1 } else { call.word(2).parse::<i64>().unwrap_or(0) };
+        if !(-1..=i64::try_from(found.len()).unwrap_or(i64::MAX)).contains(&which) {
+            call.refuse("Thread ID number must be between -1 and nbthread");
+            return Ok(());
+        }
         let (now, up) = (rt::wall(), call.state.shared.host.uptime());
         let _ = write!(
             call.answer,

@@ -65,6 +65,7 @@ const FULL: &str = "Too many backends were added to this process: reload it.";
 fn publish(call: &mut Call<'_, Worker>, published: bool) {
     let shared = &call.state.shared;
     match find_backend(&shared.program, call.word(2)) {
+        Ok(proxy) if proxy.disabled => call.refuse("No effect on a disabled backend."),
         Ok(proxy) => {
             shared.live.proxies[proxy.index].publish(published);
             call.inform(if published { "Backend published." } else { "Backend unpublished." });

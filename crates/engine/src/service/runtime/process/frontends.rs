@@ -48,7 +48,7 @@ fn disable(call: &mut Call<'_, Worker>) {
     let Some((proxy, opening)) = named(call) else { return };
     match opening {
         Opening::Shut => call.refuse("Frontend was previously shut down, cannot disable."),
-        Opening::Paused => call.refuse("All sockets are already disabled."),
+        Opening::Paused => call.notice("All sockets are already disabled."),
         Opening::Open if frontends::pause(&call.state.shared, proxy.index).is_err() => {
             call.refuse("Failed to pause frontend, check logs for precise cause.");
         }
@@ -60,7 +60,7 @@ fn enable(call: &mut Call<'_, Worker>) {
     let Some((proxy, opening)) = named(call) else { return };
     match opening {
         Opening::Shut => call.refuse("Frontend was previously shut down, cannot enable."),
-        Opening::Open => call.refuse("All sockets are already enabled."),
+        Opening::Open => call.notice("All sockets are already enabled."),
         Opening::Paused if frontends::resume(&call.state.shared, proxy.index).is_err() => {
             call.refuse("Failed to resume frontend, check logs for precise cause (port conflict?).");
         }

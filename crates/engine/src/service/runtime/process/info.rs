@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use policy::live::ProcessState;
 use policy::live::counters::Counters;
 use policy::program::Global;
 
@@ -33,6 +34,9 @@ struct Facts<'a> {
     dropped_logs: u64,
     received_logs: u64,
     tasks: u64,
+    process: &'a ProcessState,
+    /// Percent of its time that this worker waited.
+    idle: u32,
     /// Bytes of the buffers that are in use.
     pooled: u64,
     totals: Totals,
@@ -90,6 +94,8 @@ impl<'a> Facts<'a> {
             peers: shared.exchange.connected(),
             dropped_logs: shared.log_targets.dropped(),
             received_logs: shared.log_targets.received(),
+            process: &shared.live.process,
+            idle: rt::idle_percent(),
             tasks: here.iter().map(|one| one.0).sum(),
             pooled: here.iter().map(|one| one.1).sum(),
             totals: Totals::gather(&shared.counters),
@@ -99,6 +105,10 @@ impl<'a> Facts<'a> {
 
     fn seconds(&self, time: Duration) -> Value {
         if self.fractions { Value::Float(time.as_secs_f64()) } else { Value::count(time.as_secs()) }
+    }
+
+    fn milliseconds(&self, time: Duration) -> Value {
+        if self.fractions { Value::Float(time.as_secs_f64() * 1e3) } else { Value::count(time.as_millis() as u64) }
     }
 
     fn rate(&self, rate: f64) -> Value {
@@ -165,7 +175,7 @@ fn duration(seconds: u64) -> String {
 
 /// In HAProxy's order, which machines rely on.
 const ROWS: &[Row] = &[
-    row("Name", "POSV", "Product name", |_| Value::text("Weir")),
+    row("Name", "POSV", "Product name", |facts| Value::text(&*facts.host.product)),
     row("Version", "POSV", "Product version", |facts| Value::text(&*facts.host.version)),
     row("Release_date", "POSV", "Date of latest source code update", |facts| Value::text(&*facts.host.release_date)),
     row("Nbthread", "CGSV", "Number of started threads (global.nbthread)", |facts| Value::count(facts.threads)),
@@ -241,7 +251,9 @@ const ROWS: &[Row] = &[
         "Number of front connections created on this worker process over the last second",
         |facts| facts.rate(facts.totals.connection_rate),
     ),
-    row("ConnRateLimit", "CLPV", "Hard limit for ConnRate (global.maxconnrate)", |_| Value::U32(0)),
+    row("ConnRateLimit", "CLPV", "Hard limit for ConnRate (global.maxconnrate)", |facts| {
+        Value::U32(facts.process.connection_throttle().limit())
+    }),
     row(
         "MaxConnRate",
         "MMPV",
@@ -251,7 +263,9 @@ const ROWS: &[Row] = &[
     row("SessRate", "MRPV", "Number of sessions created on this worker process over the last second", |facts| {
         facts.rate(facts.totals.session_rate)
     }),
-    row("SessRateLimit", "CLPV", "Hard limit for SessRate (global.maxsessrate)", |_| Value::U32(0)),
+    row("SessRateLimit", "CLPV", "Hard limit for SessRate (global.maxsessrate)", |facts| {
+        Value::U32(facts.process.session_throttle().limit())
+    }),
     row(
         "MaxSessRate",
         "MRPV",
@@ -261,7 +275,9 @@ const ROWS: &[Row] = &[
     row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |_| {
         Value::U32(0)
     }),
-    row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |_| Value::U32(0)),
+    row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |facts| {
+        Value::U32(facts.process.tls_session_throttle().limit())
+    }),
     row(
         "MaxSslRate",
         "MMPV",
@@ -344,7 +360,9 @@ const ROWS: &[Row] = &[
         Value::count(facts.tasks)
     }),
     row("Run_queue", "MGPV", "Total number of active tasks+tasklets in the current worker process", |_| Value::U32(0)),
-    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |_| Value::None),
+    row("Idle_pct", "MaPV", "Percentage of last second spent waiting in the current worker thread", |facts| {
+        Value::U32(facts.idle)
+    }),
     row("node", "COSV", "Node name (global.node)", |facts| Value::text(&*facts.host.node)),
     row("description", "COSV", "Description of the instance (global.description)", |facts| {
         facts.host.description.as_deref().map_or(Value::None, Value::text)
@@ -436,7 +454,7 @@ const ROWS: &[Row] = &[
         "BootTime_ms",
         "MDPV",
         "How long ago it took to parse and process the config before being ready (milliseconds)",
-        |_| Value::None,
+        |facts| facts.milliseconds(facts.host.boot_time()),
     ),
     row(
         "Niced_tasks",
@@ -459,4 +477,7 @@ const ROWS: &[Row] = &[
     row("PatternsAdded", "MGPV", "Total number of patterns added (acl/map entries)", |_| Value::U64(0)),
     row("PatternsFreed", "MGPV", "Total number of patterns freed (acl/map entries)", |_| Value::U64(0)),
     row("NbThreadGroups", "CGSV", "Number of started thread groups (global.thread-groups)", |_| Value::U32(1)),
+    row("Implementation", "POSV", "Implementation of the product and its own version", |facts| {
+        Value::text(&*facts.host.implementation)
+    }),
 ];

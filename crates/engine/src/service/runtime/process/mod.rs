@@ -116,6 +116,10 @@ pub struct Opened {
 /// What the program that runs the engine knows of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
+    /// `Name` of `show info`: what clients look for to know whom they speak with.
+    pub product: String,
+    /// `Implementation` of `show info`: the program and its own version.
+    pub implementation: String,
     /// The version that `show version` and `show info` tell.
     pub version: String,
     /// `Release_date` of `show info`.
@@ -132,6 +136,8 @@ pub struct Host {
     pub memory: u64,
     /// Warnings that were given at the start.
     pub warnings: u64,
+    /// When the start began; `None`: nobody knows.
+    pub began: Option<Moment>,
     /// When the process began to serve; set by whoever asks first.
     pub started: OnceLock<(Moment, WallTime)>,
     /// What was said at the start.
@@ -146,6 +152,11 @@ impl Host {
     /// When the process began to serve.
     pub fn started(&self) -> (Moment, WallTime) {
         *self.started.get_or_init(|| (rt::now(), rt::wall()))
+    }
+
+    /// How long it took until the process served.
+    pub fn boot_time(&self) -> std::time::Duration {
+        self.began.map_or(std::time::Duration::ZERO, |began| self.started().0.saturating_since(began))
     }
 
     /// Says something on standard error, unless nothing is to be said.

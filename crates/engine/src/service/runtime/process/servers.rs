@@ -267,7 +267,7 @@ fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mu
 fn get_weight(call: &mut Call<'_, Worker>) {
     with_server(call, 2, |call, (proxy, server)| {
         let weight = live(call.state, proxy).setting(server.index).map_or(0, |setting| setting.weight);
-        call.inform(&format!("{weight} (initial {})", server.weight));
+        let _ = writeln!(call.answer, "{weight} (initial {})", server.weight);
     });
 }
 

@@ -7,8 +7,10 @@ use std::rc::Rc;
 use base::Key;
 use config::spec::{Mode, RuntimeLevel};
 use config::units;
+use policy::program::Program;
 
 use super::super::{Call, Command, Gone, Pending, Run};
+use super::servers::{find, find_backend};
 use crate::facts::Cause;
 use crate::service::shutting;
 use crate::session::Session;
@@ -41,6 +43,7 @@ Dumps active streams (formerly called 'sessions'). Available selectors:
    <id>         dump only this stream identifier (0x...)
    all          dump all matching streams in large format
    help         show this message
+   susp         report streams considered suspicious
 Available options: 
    show-uri     also display the transaction URI, if available
    older <age>  only display streams older than <age> seconds
@@ -61,10 +64,13 @@ struct Wish {
     frontend: Option<String>,
     backend: Option<String>,
     server: Option<String>,
+    /// Those alone that look as if they were stuck.
+    suspicious: bool,
 }
 
 impl Wish {
-    fn read(words: &[String]) -> Result<Self, String> {
+    fn read(program: &Program, words: &[String]) -> Result<Self, String> {
+        let is_frontend = |name: &str| program.proxies.iter().any(|one| one.frontend.is_some() && *one.name == *name);
         let mut wish = Self::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -76,11 +82,24 @@ impl Wish {
                     let age = name("Expects a minimum age (in seconds by default).")?;
                     let seconds = age.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1_000));
                     let age = seconds.or_else(|| units::milliseconds(&age).ok().map(|time| time.value));
-                    wish.older = Some(age.ok_or("Expects a minimum age (in seconds by default).")?);
+                    wish.older = Some(age.ok_or("Invalid age.")?);
                 }
-                "frontend" => wish.frontend = Some(name("Expects a frontend name.")?),
-                "backend" => wish.backend = Some(name("Expects a backend name.")?),
-                "server" => wish.server = Some(name("Expects a server name (<backend>/<server>).")?),
+                "susp" => wish.suspicious = true,
+                "frontend" => {
+                    let name = name("Missing frontend name.")?;
+                    if !is_frontend(&name) {
+                        return Err("No such frontend.".to_owned());
+                    }
+                    wish.frontend = Some(name);
+                }
+                "backend" => {
+                    let proxy = find_backend(program, &name("Missing backend name.")?)?;
+                    wish.backend = Some(proxy.name.to_string());
+                }
+                "server" => {
+                    let (proxy, server) = find(program, &name("Missing server name (<backend>/<server>).")?)?;
+                    wish.server = Some(format!("{}/{}", proxy.name, server.name));
+                }
                 id if id.starts_with("0x") => match u64::from_str_radix(&id[2..], 16) {
                     Ok(number) => (wish.id, wish.large) = (Some(number), true),
                     Err(_) => return Err("Session not found.".to_owned()),
@@ -95,7 +114,7 @@ impl Wish {
 
 fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let wish = match Wish::read(&call.words[2..]) {
+        let wish = match Wish::read(&call.state.shared.program, &call.words[2..]) {
             Ok(wish) => wish,
             Err(sentence) => {
                 call.refuse(&sentence);
@@ -107,7 +126,7 @@ fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             found |= show_worker(call, worker, &wish).await?;
         }
         if wish.id.is_some() && !found {
-            call.refuse("Session not found.");
+            call.answer.push("Session not found.\n");
         }
         Ok(())
     })
@@ -206,7 +225,9 @@ fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {
     let frontend = session.proxy();
     let named = |wanted: &Option<String>, name: Option<&str>| wanted.as_deref().is_none_or(|one| name == Some(one));
     let full = backend.zip(server).map(|(backend, server)| format!("{}/{}", backend.name, server.name));
-    if wish.id.is_some_and(|wanted| wanted != id)
+    // Sessions that cannot end by themselves would be suspicious: each has a timeout or a task that runs.
+    if wish.suspicious
+        || wish.id.is_some_and(|wanted| wanted != id)
         || wish.older.is_some_and(|older| age < older)
         || !named(&wish.frontend, Some(&frontend.name))
         || !named(&wish.backend, backend.map(|backend| &*backend.name))

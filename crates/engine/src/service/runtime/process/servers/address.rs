@@ -22,8 +22,8 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
     let port = (call.word(5) == "port").then(|| call.word(6));
     let follows = server.connecting.varies;
     match work_out(&shared.outgoing.address(server), call.word(4), port, follows) {
-        Change::Refused(sentence) => call.refuse(&sentence),
-        Change::Nothing => call.inform("nothing changed"),
+        Change::Refused(sentence) => call.warn(&sentence),
+        Change::Nothing => call.warn("nothing changed"),
         Change::To { ip, port, told } => {
             let address = ServerAddress::Inet { ip, port };
             if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {

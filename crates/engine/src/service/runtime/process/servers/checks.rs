@@ -34,10 +34,10 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
             call.state.shared.probing.change_agent(server.serial, |orders| orders.send = Some(send));
         }
         "agent-addr" | "agent-port" if names_one(call) && !has(Checker::Agent) => {
-            call.refuse("agent checks are not enabled on this server");
+            call.warn("agent checks are not enabled on this server");
         }
         "check-addr" | "check-port" if names_one(call) && !has(Checker::Health) => {
-            call.refuse("health checks are not enabled on this server");
+            call.warn("health checks are not enabled on this server");
         }
         _ => move_target(call, server),
     }
@@ -65,7 +65,7 @@ fn move_target(call: &mut Call<'_, Worker>, server: &Server) {
         false => ("", Some(call.word(4))),
     };
     match read(&what, address, port) {
-        Err(sentence) => call.refuse(&sentence),
+        Err(sentence) => call.warn(&sentence),
         Ok((address, port)) => {
             let change = |orders: &mut crate::check::Orders| {
                 orders.address = address.or(orders.address);

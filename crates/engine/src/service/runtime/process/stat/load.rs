@@ -42,7 +42,7 @@ pub(super) const COLUMNS: &[Column] = &[
         o.count(|t| &t.bytes_in)
     }),
     column("bout", "MCPP", "Total number of response bytes since process started", Where::both(F | L | S | B), |o| {
-        o.count(|t| &t.bytes_out)
+        o.count(|t| &t.received)
     }),
     column("dreq", "MCPP", "Total number of denied requests since process started", Where::both(F | L | B), |o| {
         o.count(|t| &t.denied_requests)

@@ -233,7 +233,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 }
             };
             crate::on_every_worker(shared, move |worker| worker.tallies().clear_server(found)).await;
-            call.inform("Server counters cleared.");
+            call.notice("Server counters cleared.");
             return Ok(());
         }
         let all = call.word(2) == "all";

@@ -1,6 +1,8 @@
 //! Columns of the statistics, last part: what the protocols count of themselves. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
+use policy::live::counters::ProtocolCounter;
+
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;
 
@@ -63,33 +65,33 @@ pub(super) const COLUMNS: &[Column] = &[
         |_| Value::U64(0),
     ),
     column("h1_open_connections", "MGPV", "Count of currently open connections", Where::both(F | B), |o| {
-        o.http_current()
+        o.open_links()
     }),
     column("h1_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |_| Value::U64(0)),
     column("h1_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |o| {
-        o.http_count(|t| &t.sessions)
+        o.protocol_count(ProtocolCounter::Connections)
     }),
     column("h1_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |o| {
-        o.http_count(|t| o.streams(t))
+        o.protocol_count(ProtocolCounter::Streams)
     }),
     column("h1_bytes_in", "MCPV", "Total number of bytes received", Where::both(F | B), |o| {
-        o.http_count(|t| &t.bytes_in)
+        o.protocol_count(ProtocolCounter::Received)
     }),
     column("h1_bytes_out", "MCPV", "Total number of bytes send", Where::both(F | B), |o| {
-        o.http_count(|t| &t.bytes_out)
+        o.protocol_count(ProtocolCounter::Sent)
     }),
     column(
         "h1_spliced_bytes_in",
         "MCPV",
         "Total number of bytes received using kernel splicing",
         Where::both(F | B),
-        |o| o.http_count(|t| &t.spliced_in),
+        |o| o.protocol_count(ProtocolCounter::SplicedIn),
     ),
     column(
         "h1_spliced_bytes_out",
         "MCPV",
         "Total number of bytes sendusing kernel splicing",
         Where::both(F | B),
-        |o| o.http_count(|t| &t.spliced_out),
+        |o| o.protocol_count(ProtocolCounter::SplicedOut),
     ),
 ];

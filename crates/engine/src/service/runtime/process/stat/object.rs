@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
 use policy::check::{Health, Operation};
-use policy::live::counters::{Count, Peak, Rate, Sum, Tally};
+use policy::live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
 use policy::live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
 
@@ -188,8 +188,26 @@ impl<'a> Object<'a> {
         Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
     }
 
-    pub(super) fn http_current(&self) -> Value {
-        Value::U64(if self.is_http() { u64::from(self.current()) } else { 0 })
+    /// A counter of HTTP/1, 0 in TCP mode.
+    pub(super) fn protocol_count(&self, which: ProtocolCounter) -> Value {
+        let front = matches!(self.kind, Kind::Frontend | Kind::Listener(_));
+        Value::U64(if self.is_http() { self.sum.protocol(which, front) } else { 0 })
+    }
+
+    /// HTTP/1 connections that are open: a backend's to its servers, idle ones included; 0 in TCP mode.
+    pub(super) fn open_links(&self) -> Value {
+        let open = match self.kind {
+            _ if !self.is_http() => 0,
+            Kind::Backend => self.servers().map(|server| self.links(server)).sum(),
+            _ => u64::from(self.current()),
+        };
+        Value::U64(open)
+    }
+
+    /// Connections to a server, those in use and idle ones.
+    fn links(&self, server: &Server) -> u64 {
+        let used = self.state().counts(Some(server.index)).srv_conn;
+        u64::from(used) + self.worker.shared.pool.idle(server.serial) as u64
     }
 
     /// What a frontend calls a request, a backend a session.

@@ -64,14 +64,14 @@ pub(super) const COLUMNS: &[Column] = &[
         "MCPP",
         "Total number of request bytes sent since process started",
         Where::both(F | L | S | B),
-        |o| o.count(|t| &t.bytes_in),
+        |o| o.count(|t| &t.sent),
     ),
     column(
         "resbin",
         "MCPP",
         "Total number of response bytes received since process started",
         Where::both(F | L | S | B),
-        |o| o.count(|t| &t.bytes_out),
+        |o| o.count(|t| &t.received),
     ),
     column(
         "resbout",

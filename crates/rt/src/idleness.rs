@@ -1,0 +1,73 @@
+//! How much of its time a worker waits: the percentage of the last window of half a second or more, as HAProxy's
+//! `Idle_pct` has it. Must never read a clock: it is given the times that the worker reads anyway.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use base::Moment;
+
+/// The shortest time that a percentage stands for.
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// One worker's count.
+#[derive(Debug)]
+pub(crate) struct Idleness {
+    /// When the window began.
+    began: Cell<Moment>,
+    /// Nanoseconds of it that were spent waiting.
+    waited: Cell<u64>,
+    /// Of the last whole window.
+    percent: Cell<u32>,
+}
+
+impl Idleness {
+    /// Starts a window. A worker without a whole one counts as idle.
+    pub(crate) fn new(now: Moment) -> Self {
+        Self { began: Cell::new(now), waited: Cell::new(0), percent: Cell::new(100) }
+    }
+
+    /// Counts a wait, which may have lasted no time, and ends the window where it is long enough.
+    #[inline]
+    pub(crate) fn note(&self, slept: Option<Moment>, woke: Moment) {
+        if let Some(slept) = slept {
+            self.waited.set(self.waited.get() + woke.saturating_since(slept).as_nanos() as u64);
+        }
+        let whole = woke.saturating_since(self.began.get());
+        if whole >= WINDOW {
+            let percent = u128::from(self.waited.get()) * 100 / whole.as_nanos();
+            self.percent.set(percent.min(100) as u32);
+            self.began.set(woke);
+            self.waited.set(0);
+        }
+    }
+
+    /// Of the last whole window, 0 to 100.
+    pub(crate) fn percent(&self) -> u32 {
+        self.percent.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_tells_what_part_of_it_was_waiting() {
+        let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
+        let idleness = Idleness::new(at(0));
+        // When the wait began, when it ended, what is told then.
+        let rows = [
+            (Some(100), 300, 100),
+            (None, 499, 100),
+            (Some(500), 600, 50),
+            (Some(600), 700, 50),
+            (None, 1_100, 20),
+            (Some(1_100), 60_000, 100),
+            (None, 60_500, 0),
+        ];
+        for (slept, woke, percent) in rows {
+            idleness.note(slept.map(at), at(woke));
+            assert_eq!(idleness.percent(), percent, "until {woke}");
+        }
+    }
+}
