@@ -88,12 +88,12 @@ pub fn log_formats_page() -> String {
             row.name,
             row.kind.name(),
             row.restriction.letter(),
-            row.doc
+            cell(row.doc)
         );
     }
     page.push_str("\n## Flags\n\n`%{+Q}r` sets a flag for this alias, `%{+Q}o` for all that follow, `-` takes one away.\n\n| Flag | What it does |\n|---|---|\n");
     for row in log_format::FLAGS {
-        let _ = writeln!(page, "| `{}` | {} |", row.name, row.doc);
+        let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.doc));
     }
     page
 }
@@ -134,7 +134,12 @@ pub fn acls_page() -> String {
 }
 
 fn shown(signature: Signature) -> String {
-    signature.to_string().replace('|', "\\|")
+    cell(&signature.to_string())
+}
+
+/// Text in a cell of a Markdown table, where a bar would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 fn waiting(page: &mut String, names: &[&str]) {

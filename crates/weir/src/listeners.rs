@@ -110,9 +110,13 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, owner: Owner::Runtime, index });
     let relays = program.log_forwards.iter().flat_map(move |relay| {
         let around = Surroundings { reuse_port, ..Surroundings::default() };
+        let receive = program.global.datagram_receive_buffer;
         let wanted = move |bind, is_datagram| Wanted {
             bind,
-            around,
+            around: match is_datagram {
+                true => Surroundings { buffers: SocketBuffers { receive, ..around.buffers }, ..around },
+                false => around,
+            },
             owner: Owner::Relay(relay, is_datagram),
             index: bind.index,
         };

@@ -148,6 +148,8 @@ pub struct TuneSpec {
     pub rcvbuf_client: Option<u32>,
     /// `tune.rcvbuf.server`, bytes.
     pub rcvbuf_server: Option<u32>,
+    /// `tune.rcvbuf.frontend`, bytes.
+    pub rcvbuf_frontend: Option<u32>,
     /// `tune.sndbuf.client`, bytes.
     pub sndbuf_client: Option<u32>,
     /// `tune.sndbuf.server`, bytes.

@@ -382,6 +382,7 @@ impl<'a> Compiler<'a> {
                 send: tune.sndbuf_server,
                 unsent: written.machine.unsent_server.filter(|bytes| *bytes > 0),
             },
+            datagram_receive_buffer: tune.rcvbuf_frontend,
             datagram_send_buffer: tune.sndbuf_backend,
             pipesize: tune.pipesize,
             nosplice: written.nosplice,

@@ -63,6 +63,8 @@ pub struct Global {
     pub client_buffers: SocketBuffers,
     /// Buffers of connections to servers.
     pub server_buffers: SocketBuffers,
+    /// `tune.rcvbuf.frontend`: the kernel's receive buffer of datagram listening sockets, bytes.
+    pub datagram_receive_buffer: Option<u32>,
     /// `tune.sndbuf.backend`: the kernel's send buffer of datagram sockets, bytes.
     pub datagram_send_buffer: Option<u32>,
     /// `tune.pipesize`, bytes.

@@ -87,6 +87,41 @@ fn the_machine_runs_the_test_command_of_the_readme() {
 }
 
 #[test]
+fn every_row_of_a_table_has_as_many_cells_as_its_header() {
+    let mut wrong = Vec::new();
+    for path in documents() {
+        wrong.extend(uneven_rows(&tree::read(&path)).iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(wrong.is_empty(), "a bar in a cell is written \\|: {wrong:#?}");
+}
+
+/// The numbers of the lines of Markdown tables that have more or fewer cells than the first row.
+fn uneven_rows(text: &str) -> Vec<usize> {
+    let (mut fence, mut header, mut found) = (false, None, Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        fence ^= line.trim_start().starts_with("```");
+        if fence || !line.starts_with('|') {
+            header = None;
+        } else if *header.get_or_insert(cells(line)) != cells(line) {
+            found.push(index + 1);
+        }
+    }
+    found
+}
+
+/// The number of cells of a row. A bar ends a cell unless a backslash is in front of it, between backquotes too.
+fn cells(row: &str) -> usize {
+    row.trim_end().replace("\\|", "").matches('|').count().saturating_sub(1)
+}
+
+#[test]
+fn cells_are_counted() {
+    let table =
+        "| a | b |\n|---|---|\n| `x \\| y` | c |\n| `x | y` | c |\n| c |\n\n| a |\n|---|\n```\n| a | b |\n```\n";
+    assert_eq!(uneven_rows(table), [4, 5]);
+}
+
+#[test]
 fn links_are_found() {
     let text = "[a](docs/a.md) and [b](https://example.org/b) and [c](#c), [d](d.md#e)";
     assert_eq!(links(text), ["docs/a.md", "#c", "d.md#e"]);

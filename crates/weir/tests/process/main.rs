@@ -20,6 +20,7 @@ mod manual;
 mod master;
 mod namespaces;
 mod networks;
+mod pages;
 mod peers;
 mod restart;
 mod rights;

@@ -45,12 +45,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning(
         "tune.rcvbuf.backend",
         "<size>",
-        "Kernel receive buffer of datagram sockets towards servers; nothing is received on them.",
+        "Kernel receive buffer of datagram sockets towards servers; Weir receives only answers of name servers on such sockets.",
     ),
-    tuning(
+    supported(
         "tune.rcvbuf.frontend",
         "<size>",
-        "Kernel receive buffer of datagram listening sockets; there are none yet.",
+        "Kernel receive buffer of datagram listening sockets (`dgram-bind`).",
+        rcvbuf_frontend,
     ),
     supported(
         "tune.sndbuf.backend",
@@ -58,7 +59,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "Kernel send buffer of datagram sockets, as log lines are sent on.",
         sndbuf_backend,
     ),
-    tuning("tune.sndbuf.frontend", "<size>", "Kernel send buffer of datagram listening sockets; there are none yet."),
+    tuning(
+        "tune.sndbuf.frontend",
+        "<size>",
+        "Kernel send buffer of datagram listening sockets; Weir sends nothing on them.",
+    ),
     supported(
         "tune.listener.default-shards",
         "{ by-process | by-thread | by-group }",
@@ -173,15 +178,23 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning(
         "tune.max-checks-per-thread",
         "<number>",
-        "Health checks a thread runs at once before it hands some on; there are none yet.",
+        "Health checks a thread runs at once before it hands some on; Weir assigns checks to threads evenly and never moves them.",
     ),
-    tuning("tune.max-rules-at-once", "<number>", "Rules evaluated before others get their turn; there are none yet."),
+    tuning(
+        "tune.max-rules-at-once",
+        "<number>",
+        "Rules evaluated before other tasks run; Weir limits a task by its own budget.",
+    ),
     tuning(
         "tune.memory.hot-size",
         "<number>",
         "Memory that each thread keeps for itself; Weir's threads share no buffers.",
     ),
-    tuning("tune.pattern.cache-size", "<number>", "Size of the cache of pattern matches; there are none yet."),
+    tuning(
+        "tune.pattern.cache-size",
+        "<number>",
+        "Size of the cache of pattern matches; Weir keeps none and matches lists of patterns all at once.",
+    ),
     tuning(
         "tune.pt.zero-copy-forwarding",
         "{ on | off }",
@@ -506,6 +519,10 @@ fn rcvbuf_client(context: &mut GlobalContext<'_>, line: &Line) {
 
 fn rcvbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.rcvbuf_server = size_once(context, line, context.spec.tune.rcvbuf_server);
+}
+
+fn rcvbuf_frontend(context: &mut GlobalContext<'_>, line: &Line) {
+    context.spec.tune.rcvbuf_frontend = size_once(context, line, context.spec.tune.rcvbuf_frontend);
 }
 
 fn sndbuf_client(context: &mut GlobalContext<'_>, line: &Line) {

@@ -1,0 +1,191 @@
+//! What the pages of `docs/` and the README show as configuration is accepted by `-c`, without a warning.
+
+use crate::support::{DEFAULTS, Folder, WEIR};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// First words of whole configurations.
+const SECTIONS: &[&str] = &[
+    "global",
+    "defaults",
+    "frontend",
+    "backend",
+    "listen",
+    "peers",
+    "resolvers",
+    "ring",
+    "log-forward",
+    "log-profile",
+    "http-errors",
+    "namespace_list",
+    "userlist",
+    "mailers",
+    "healthcheck",
+];
+
+/// First words of lines that are shown without their section, each followed by the section that they belong to.
+const LINES: &[(&str, &str)] = &[
+    ("filter", "frontend example\n bind 127.0.0.1:1\n"),
+    ("log-format", "frontend example\n bind 127.0.0.1:1\n log stderr daemon\n"),
+    ("unique-id-format", "frontend example\n bind 127.0.0.1:1\n"),
+    ("eject-outliers", "backend example\n"),
+    ("retry-budget", "backend example\n"),
+    ("hedge-requests", "backend example\n"),
+    ("bind", "frontend example\n"),
+    ("server", "backend example\n"),
+    ("http-request", "frontend example\n bind 127.0.0.1:1\n"),
+];
+
+/// Messages about the machine that the test runs on.
+const MACHINE: &[&str] = &[
+    "could not resolve address",
+    "no method found to resolve",
+    "Failed to initialize server(s)",
+    "Cannot open namespace",
+    "Can't load stats-file",
+];
+
+/// Files that examples read: name and content.
+const FILES: &[(&str, &str)] = &[
+    ("blocked.lst", "192.0.2.1\n"),
+    ("slow.lst", "192.0.2.2\n"),
+    ("origins.lst", "https://example.com\n"),
+    ("hosts.map", "api.example.com app\n"),
+    ("maintenance.html", "<p>Back soon.\n"),
+    ("issuer.pub", include_str!("../../../policy/tests/keys/rsa.pub")),
+];
+
+/// A block of a page: the line where it begins and what it holds.
+fn blocks(page: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut fence, mut blank) = (false, true);
+    let mut open = false;
+    for (index, line) in page.lines().enumerate() {
+        let mark = line.trim_start().starts_with("```");
+        let text = if fence { Some(line) } else { line.strip_prefix("    ") };
+        match text {
+            _ if mark => {
+                fence = !fence;
+                open = fence;
+                if fence {
+                    found.push((index + 2, String::new()));
+                }
+            }
+            Some(text) if open => found.last_mut().expect("an open block").1 += &format!("{text}\n"),
+            Some(text) if blank => {
+                found.push((index + 1, format!("{text}\n")));
+                open = true;
+            }
+            // A blank line may be within an indented block.
+            None if line.trim().is_empty() && open => found.last_mut().expect("an open block").1.push('\n'),
+            _ => open = false,
+        }
+        blank = line.trim().is_empty();
+    }
+    found
+}
+
+/// The configuration that a block shows, with what it takes for granted; `None`: it shows something else.
+fn configuration(block: &str, folder: &Folder) -> Option<String> {
+    let first = block.split_whitespace().next()?;
+    let mut text = DEFAULTS.to_owned();
+    if SECTIONS.contains(&first) {
+        text += block;
+    } else {
+        // A form with arguments in angle brackets is grammar. What follows a blank line is what the line leads to.
+        let line = block.split("\n\n").next().filter(|line| !line.contains('<'))?;
+        let (_, section) = LINES.iter().find(|(word, _)| *word == first)?;
+        text += section;
+        text += line;
+    }
+    text += "\n";
+    let words: Vec<Vec<String>> =
+        text.lines().map(|line| line.split('#').next().unwrap_or_default()).map(words).collect();
+    let missing = |section: &str, name: &str| {
+        !words.iter().any(|line| line.len() > 1 && line[1] == name && (line[0] == section || line[0] == "listen"))
+    };
+    let mut around = String::new();
+    let mut add = |section: &str, name: &str, lines: &str| {
+        if missing(section, name) && !around.contains(&format!("{section} {name}\n")) {
+            let _ = write!(around, "{section} {name}\n{lines}");
+        }
+    };
+    for line in words.iter().filter(|line| !line.is_empty()) {
+        let after = |word: &str| line.iter().position(|found| found == word).and_then(|at| line.get(at + 1));
+        for name in ["default_backend", "use_backend"].into_iter().filter_map(after) {
+            if !name.starts_with('%') {
+                add("backend", name, " server example 192.0.2.99:80\n");
+            }
+        }
+        for name in line.iter().filter_map(|word| word.strip_prefix("backend@")) {
+            add("backend", name, " mode log\n server example udp@192.0.2.99:514\n");
+        }
+        for name in line.iter().filter_map(|word| word.strip_prefix("ring@")) {
+            add("ring", name, " server example 192.0.2.99:514\n");
+        }
+        if let Some(name) = after("resolvers").filter(|_| line[0] != "resolvers") {
+            add("resolvers", name, " nameserver example 192.0.2.99:53\n");
+        }
+        if line.iter().any(|word| word.starts_with("do-resolve(") && word.contains("mydns")) {
+            add("resolvers", "mydns", " nameserver example 192.0.2.99:53\n");
+        }
+    }
+    // Files and owners of the reader's machine become those of the test.
+    let text = (text + &around).replace("/etc/weir/", &format!("{}/", folder.text()));
+    Some(text.replace("group web\n", "group root\n"))
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = vec![root.join("README.md")];
+    for folder in ["docs", "docs/how-to", "docs/reference"] {
+        let entries = std::fs::read_dir(root.join(folder)).expect("a folder of pages");
+        found.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    found.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    found.sort();
+    found
+}
+
+#[test]
+fn configurations_in_the_documentation_are_accepted() {
+    let folder = Folder::new();
+    for (name, content) in FILES {
+        folder.write(name, content);
+    }
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for (line, block) in blocks(&text) {
+            let Some(configuration) = configuration(&block, &folder) else { continue };
+            let file = folder.write("example.cfg", &configuration);
+            let output = Command::new(WEIR)
+                .args(["-L", "lb1", "-C", folder.text(), "-c", "-f", &file])
+                .output()
+                .expect("a check");
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let faults: Vec<_> = told
+                .lines()
+                .filter(|line| line.starts_with("[ALERT]") || line.starts_with("[WARNING]"))
+                .filter(|line| !line.contains("rror(s) found in configuration") && !line.contains("Fatal errors found"))
+                .filter(|line| !MACHINE.iter().any(|reason| line.contains(reason)))
+                .collect();
+            checked += 1;
+            let name = page.file_name().expect("a name").to_string_lossy().into_owned();
+            wrong.extend(faults.iter().map(|fault| format!("{name}:{line}: {fault}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 50, "{checked} configurations were found");
+}
+
+#[test]
+fn blocks_are_found() {
+    let page = "Text.\n\n    a\n      b\n\n    c\n\nText\n    no block\n\n```cfg\nd\n```\n";
+    assert_eq!(blocks(page), [(3, "a\n  b\n\nc\n\n".to_owned()), (12, "d\n".to_owned())]);
+}
