@@ -86,7 +86,8 @@ impl<'a> View<'a> {
     /// Of a stream whose line is written.
     pub fn log(session: &'a Session, facts: &'a Facts) -> Self {
         let bytes = Bytes { data: &[], complete: true, announced: None };
-        let response = (facts.timings.response.is_some()).then_some(&facts.response);
+        let answered = facts.timings.response.is_some() && facts.response.status() > 0;
+        let response = answered.then_some(&facts.response);
         Self { session, client: None, facts, response, direction: Direction::Response, bytes, has_stream: true }
     }
 

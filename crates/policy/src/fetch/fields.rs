@@ -21,9 +21,10 @@ pub fn each_value<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(
     })
 }
 
-/// The values of the fields of that lower-case name, or of all fields without one, whole.
+/// The values of the fields of that lower-case name, or of all fields without one, whole but for the blanks around them,
+/// which a rule may have written.
 pub fn each_field<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(&'a [u8]) -> bool) -> bool {
-    head.fields().any(|(found, value)| name.is_none_or(|name| name == found) && take(value))
+    head.fields().any(|(found, value)| name.is_none_or(|name| name == found) && take(value.trim_ascii()))
 }
 
 /// Where the next comma is that no quotes enclose.

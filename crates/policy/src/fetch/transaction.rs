@@ -50,6 +50,8 @@ fn from_server<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>>
 }
 
 fn logged<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    // What is no request begins no transaction.
+    context.request?;
     match context.response {
         // What is on its way to the client is what will be logged.
         Some(head) => Some(Value::Int(head.status().into())),

@@ -157,18 +157,22 @@ impl Edit {
                 exhausted?;
             }
             Self::ReplaceHeader(name, replacement) => {
-                replace(head, name, room, |value, out| replacement.replace(value, text, out))?
+                replace(head, name, room, |value, out| {
+                    if !replacement.replace(value, text, out)? {
+                        out.extend_from_slice(value);
+                    }
+                    Ok(())
+                })?;
             }
             Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
                 for (index, part) in split(value).enumerate() {
                     if index > 0 {
                         out.extend_from_slice(b",");
                     }
-                    let trimmed = part.trim_ascii_start();
-                    out.extend_from_slice(&part[..part.len() - trimmed.len()]);
-                    let core = trimmed.trim_ascii_end();
-                    replacement.replace(core, text, out)?;
-                    out.extend_from_slice(&trimmed[core.len()..]);
+                    // A value that is replaced takes the blanks around it away; others stay as they are.
+                    if !replacement.replace(part.trim_ascii(), text, out)? {
+                        out.extend_from_slice(part);
+                    }
                 }
                 Ok(())
             })?,
@@ -235,18 +239,20 @@ impl Edit {
 impl Replacement {
     fn replaced(&self, value: &[u8], text: &[u8], room: usize) -> Result<Vec<u8>, Exhausted> {
         let mut out = Vec::with_capacity(value.len() + text.len());
-        self.replace(value, text, &mut Bounded { out: &mut out, room })?;
+        if !self.replace(value, text, &mut Bounded { out: &mut out, room })? {
+            out.extend_from_slice(value);
+        }
         Ok(out)
     }
 
-    /// Appends the value with the first match replaced; as it is when nothing matches.
-    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> Result<(), Exhausted> {
+    /// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
+    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
         let mut places = self.regex.places();
-        match self.regex.find_groups(&mut places, value, 0)? {
-            Some(_) => expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes)),
-            None => out.extend_from_slice(value),
+        let found = self.regex.find_groups(&mut places, value, 0)?.is_some();
+        if found {
+            expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes));
         }
-        Ok(())
+        Ok(found)
     }
 }
 

@@ -109,8 +109,12 @@ pub fn encode_request(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> 
     encode(head, edits, true, out)
 }
 
-/// Writes a response's head.
+/// Writes a response's head. A 204 has neither length nor coding (RFC 9110, section 8.6; RFC 9112, section 6.1), be it that
+/// a rule has made it one.
 pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
+    if head.status() == 204 {
+        return encode(head, &Edits { framing: Framing::UntilClose, ..*edits }, false, out);
+    }
     encode(head, edits, false, out)
 }
 

@@ -211,6 +211,8 @@ impl Exchange<'_> {
             facts.status = facts.server_status.map_or(facts.status, i32::from);
         }
         let (outcome, status) = (ending.outcome, ending.status);
+        // The log must not take the server's answer for the one that the client gets.
+        self.facts.borrow_mut().response.clear();
         self.ending = Some(ending);
         End::Failed { outcome, status, page: status > 0 }
     }
@@ -249,17 +251,13 @@ impl Exchange<'_> {
         self.reusable = kept && !self.terms.close_server && framing != Framing::UntilClose && !tunnel;
         let upgrade = if status == 101 { facts.response.first(b"upgrade").unwrap_or_default() } else { &[] };
         let version = facts.response.version();
-        let both_modern = modern && version == Version::Http11;
-        let connection = match (tunnel, self.keep_client) {
-            (true, _) if status == 101 => ConnectionLine::Upgrade(upgrade),
-            (true, _) => ConnectionLine::Nothing,
-            (false, true) if both_modern => ConnectionLine::Nothing,
-            (false, true) => ConnectionLine::KeepAlive,
-            (false, false) if version == Version::Http10 => ConnectionLine::Nothing,
-            (false, false) => ConnectionLine::Close,
+        let connection = match tunnel {
+            true if status == 101 => ConnectionLine::Upgrade(upgrade),
+            true => ConnectionLine::Nothing,
+            false => ConnectionLine::for_response(facts.request.version(), version, self.keep_client),
         };
         let sent = match framing {
-            Framing::Chunked if !modern || status == 204 => Framing::UntilClose,
+            Framing::Chunked if !modern => Framing::UntilClose,
             other => other,
         };
         let http = &self.session.proxy().http;
