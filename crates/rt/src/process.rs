@@ -171,14 +171,6 @@ pub fn kill(pid: u32, signal: crate::Signal) -> io::Result<()> {
     }
 }
 
-/// Ends this process by `signal` itself, as if nothing had handled it.
-pub fn die_by(signal: crate::Signal) -> ! {
-    crate::signal::restore_default(signal);
-    let _ = sys::process::kill(std::process::id() as libc::pid_t, signal.number());
-    // Where the signal is blocked or ignored, the shell's number for it.
-    sys::process::exit_now(128 + signal.number())
-}
-
 /// Raises the soft limit of open descriptors to `wanted`, and the hard one if need be and permitted; gets as near as
 /// it may. Never lowers a limit. Returns the limits (soft, hard) that hold then.
 ///

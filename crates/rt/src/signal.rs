@@ -124,11 +124,6 @@ fn take_one(number: i32) -> bool {
     pending.is_some_and(|pending| pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok())
 }
 
-/// Gives a signal back to the system's default.
-pub fn restore_default(signal: Signal) {
-    sys::signal::set_default(signal.number());
-}
-
 /// Makes the process ignore a signal.
 pub fn ignore(signal: Signal) {
     sys::signal::set_ignored(signal.number());

@@ -18,7 +18,6 @@ fn main() {
         _ => {
             daemons_tell_their_starters_how_it_went();
             children_are_reaped();
-            a_process_dies_by_the_signal_that_it_chooses();
             println!("3 tests passed");
         }
     }
@@ -41,10 +40,6 @@ fn play(role: &str) {
                 "failed" => starter.leave(3),
                 _ => drop(starter),
             }
-        }
-        "interrupted" => {
-            rt::signal::handle_signals(&[rt::Signal::Interrupt]).unwrap();
-            process::die_by(rt::Signal::Interrupt);
         }
         other => panic!("no role {other}"),
     }
@@ -87,9 +82,4 @@ fn children_are_reaped() {
             assert!(process::reap(None).unwrap().is_none());
         }
     }
-}
-
-fn a_process_dies_by_the_signal_that_it_chooses() {
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(start("interrupted").status.signal(), Some(rt::Signal::Interrupt.number()));
 }

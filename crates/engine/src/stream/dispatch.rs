@@ -529,11 +529,7 @@ pub fn encode_head(
         upgrade = request.first(b"upgrade").unwrap_or_default();
         ConnectionLine::Upgrade(upgrade)
     } else {
-        match (says_close, request.version()) {
-            (true, Version::Http11) => ConnectionLine::Close,
-            (false, Version::Http10) => ConnectionLine::KeepAlive,
-            (true, Version::Http10) | (false, Version::Http11) => ConnectionLine::Nothing,
-        }
+        ConnectionLine::for_request(request, !says_close)
     };
     let edits = Edits {
         connection,

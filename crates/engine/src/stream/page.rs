@@ -150,11 +150,7 @@ fn compose(
     let may_go_on = edit(&mut head);
     let closes = head.connection.close || head.asks_to_close();
     let keep = keep && may_go_on && head.version() == Version::Http11 && head.framing != Framing::UntilClose && !closes;
-    let connection = match (keep, request.version(), head.version()) {
-        (true, Version::Http10, _) => ConnectionLine::KeepAlive,
-        (false, _, Version::Http11) => ConnectionLine::Close,
-        _ => ConnectionLine::Nothing,
-    };
+    let connection = ConnectionLine::for_response(request.version(), head.version(), keep);
     let mut bytes = Vec::new();
     let edits = Edits { connection, framing: head.framing, version: head.version(), spelling, last: None };
     h1::encode_response(&head, &edits, &mut bytes).ok()?;

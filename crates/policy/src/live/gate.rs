@@ -167,14 +167,8 @@ impl ProcessState {
         &self.gate
     }
 
-    /// Counts one connection in, if there is room.
-    pub fn try_enter(&self) -> Option<Inside<'_>> {
-        self.gate.enter().then(|| Inside(&self.gate))
-    }
-
     /// Counts one connection in, or parks: `waker` is woken once when there is room. A second call with the same `key`
-    /// replaces the waker. After a wake-up, try again. Who may have parked must come in here and not by
-    /// [`ProcessState::try_enter`], which leaves the parked waker behind to swallow another worker's wake-up.
+    /// replaces the waker. After a wake-up, try again.
     pub fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
         self.gate.enter_or_park(key, waker)
     }
@@ -194,11 +188,6 @@ impl ProxyState {
     /// The frontend's gate, to read or change its bound.
     pub fn frontend_gate(&self) -> &Gate {
         &self.frontend
-    }
-
-    /// Counts one connection in, if the frontend has room.
-    pub fn try_enter_frontend(&self) -> Option<Inside<'_>> {
-        self.frontend.enter().then(|| Inside(&self.frontend))
     }
 
     /// Counts one connection in, or parks: see [`ProcessState::enter_or_park`].

@@ -124,7 +124,7 @@ pub struct Proxy {
     pub timeouts: Timeouts,
     /// The boolean options.
     pub options: Options,
-    /// Its own close mode; [`Proxy::close_mode_with`] combines a frontend's and a backend's.
+    /// Its own close mode. Of a frontend and a backend the stronger one holds (section 4).
     pub close_mode: CloseMode,
     /// The options about HTTP.
     pub http: Http,
@@ -365,16 +365,6 @@ impl Proxy {
     pub fn server(&self, index: usize) -> Option<&Server> {
         self.backend.as_ref()?.servers.get(index)
     }
-
-    /// The close mode of a request that came through this proxy and goes to `backend`.
-    pub fn close_mode_with(&self, backend: &Self) -> CloseMode {
-        combine_close_modes(self.close_mode, backend.close_mode)
-    }
-}
-
-/// The manual's matrix (section 4): the stronger of both, keep-alive being the weakest and close the strongest.
-pub fn combine_close_modes(frontend: CloseMode, backend: CloseMode) -> CloseMode {
-    frontend.max(backend)
 }
 
 impl Redispatch {
@@ -400,16 +390,6 @@ impl Redispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::spec::CloseMode::{Close, KeepAlive, ServerClose};
-
-    #[test]
-    fn close_modes_combine_as_the_manuals_matrix_says() {
-        let modes = [KeepAlive, ServerClose, Close];
-        let matrix = [[KeepAlive, ServerClose, Close], [ServerClose, ServerClose, Close], [Close, Close, Close]];
-        for (frontend, row) in modes.into_iter().zip(matrix) {
-            assert_eq!(modes.map(|backend| combine_close_modes(frontend, backend)), row, "{frontend:?}");
-        }
-    }
 
     #[test]
     fn redispatch_intervals() {

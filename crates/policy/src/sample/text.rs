@@ -55,11 +55,6 @@ impl<'a> Text<'a> {
     pub fn finish(self) -> Option<&'a [u8]> {
         (!self.overflowed).then(|| self.bytes.into_bump_slice())
     }
-
-    /// What fitted.
-    pub fn finish_truncated(self) -> &'a [u8] {
-        self.bytes.into_bump_slice()
-    }
 }
 
 impl fmt::Write for Text<'_> {

@@ -148,12 +148,6 @@ impl ConnectFailure {
         })
     }
 
-    /// Whether another port to connect from may do.
-    pub fn is_about_the_port(&self) -> bool {
-        let code = self.error.raw_os_error();
-        code.is_some_and(|code| [libc::EADDRINUSE, libc::EADDRNOTAVAIL].contains(&code))
-    }
-
     fn at(step: ConnectStep) -> impl Fn(io::Error) -> ConnectFailure {
         move |error| ConnectFailure { step, error }
     }

@@ -362,22 +362,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends small segments at once (`TCP_NODELAY`). Accepted streams inherit it from their listener.
-    ///
-    /// # Errors
-    /// The socket's; one that is not TCP has no such option.
-    pub fn set_nodelay(&mut self, on: bool) -> io::Result<()> {
-        self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
-    }
-
-    /// Has the kernel probe an idle peer (`SO_KEEPALIVE`).
-    ///
-    /// # Errors
-    /// The socket's.
-    pub fn set_keepalive(&mut self, on: bool) -> io::Result<()> {
-        self.socket.set_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, i32::from(on))
-    }
-
     /// Marks packets for the firewall and the choice of routes (`SO_MARK`).
     ///
     /// # Errors
@@ -394,14 +378,6 @@ impl Stream {
         let v4 = self.socket.set_option(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
         let v6 = self.socket.set_option(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
         v4.or(v6)
-    }
-
-    /// Acknowledges at once, or lets acknowledgements wait for data to go with (`TCP_QUICKACK`).
-    ///
-    /// # Errors
-    /// The socket's; one that is not TCP has no such option.
-    pub fn set_quick_ack(&mut self, on: bool) -> io::Result<()> {
-        self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_QUICKACK, i32::from(on))
     }
 
     /// The address of this end. A system call.

@@ -48,11 +48,6 @@ pub(crate) fn with_none_blocked<T>(action: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Leaves a signal to the system. That it cannot be changed (SIGKILL) is no error.
-pub(crate) fn set_default(number: i32) {
-    let _ = set(number, libc::SIG_DFL);
-}
-
 /// Ignores a signal.
 pub(crate) fn set_ignored(number: i32) {
     let _ = set(number, libc::SIG_IGN);

@@ -58,13 +58,6 @@ pub struct Scan {
     dropped: bool,
 }
 
-impl Scan {
-    /// Whether the start line was complete, so that a head that never ends may be said to have begun.
-    pub fn has_start_line(&self) -> bool {
-        self.started
-    }
-}
-
 /// How far a head got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]

@@ -266,13 +266,6 @@ impl Head {
         self.line = Span::default();
     }
 
-    /// Changes the version.
-    pub fn set_version(&mut self, version: Version) {
-        self.version = version;
-        self.version_text = Span::default();
-        self.line = Span::default();
-    }
-
     #[inline]
     pub(crate) fn text(&self, span: Span) -> &[u8] {
         self.fields.slice(span.start, span.end)
@@ -320,7 +313,7 @@ mod tests {
         assert!(head.keeps_alive());
         head.connection.close = true;
         assert!(!head.keeps_alive());
-        head.set_version(Version::Http10);
+        head.version = Version::Http10;
         assert!(!head.keeps_alive());
         head.connection = ConnectionOptions { keep_alive: true, ..ConnectionOptions::default() };
         assert!(head.keeps_alive());

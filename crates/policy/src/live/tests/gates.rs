@@ -9,8 +9,8 @@ fn process(bound: u32) -> Arc<ProcessState> {
 #[test]
 fn a_release_wakes_exactly_one_in_order_of_arrival() {
     let process = process(1);
-    let held = process.try_enter().unwrap();
-    assert!(process.try_enter().is_none());
+    let held = process.gate().enter_freely().unwrap();
+    assert!(process.gate().enter_freely().is_none());
     let bells = [Bell::new(), Bell::new(), Bell::new()];
     for (key, (_, waker)) in (0..).zip(&bells) {
         assert!(process.enter_or_park(key, waker).is_none());
@@ -18,7 +18,7 @@ fn a_release_wakes_exactly_one_in_order_of_arrival() {
     drop(held);
     assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 0]);
     // Someone else is faster: who was woken parks again, behind the others.
-    let quick = process.try_enter().unwrap();
+    let quick = process.enter_or_park(9, Waker::noop()).unwrap();
     assert!(process.enter_or_park(0, &bells[0].1).is_none());
     drop(quick);
     assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 1, 0]);
@@ -29,7 +29,7 @@ fn a_release_wakes_exactly_one_in_order_of_arrival() {
 #[test]
 fn parking_again_replaces_the_waker_and_entering_forgets_it() {
     let process = process(1);
-    let held = process.try_enter().unwrap();
+    let held = process.gate().enter_freely().unwrap();
     let [(old, old_waker), (new, new_waker)] = [Bell::new(), Bell::new()];
     assert!(process.enter_or_park(5, &old_waker).is_none());
     assert!(process.enter_or_park(5, &new_waker).is_none());
@@ -42,7 +42,7 @@ fn parking_again_replaces_the_waker_and_entering_forgets_it() {
 #[test]
 fn a_worker_that_will_not_come_back_passes_its_wake_up_on() {
     let process = process(1);
-    let held = process.try_enter().unwrap();
+    let held = process.gate().enter_freely().unwrap();
     let bells = [Bell::new(), Bell::new(), Bell::new()];
     for (key, (_, waker)) in (0..).zip(&bells) {
         assert!(process.enter_or_park(key, waker).is_none());
@@ -56,7 +56,7 @@ fn a_worker_that_will_not_come_back_passes_its_wake_up_on() {
 #[test]
 fn a_raised_bound_wakes_as_many_as_find_room_and_a_lowered_one_nobody() {
     let process = process(2);
-    let mut held: Vec<Inside<'_>> = (0..2).map(|_| process.try_enter().unwrap()).collect();
+    let mut held: Vec<Inside<'_>> = (0..2).map(|_| process.gate().enter_freely().unwrap()).collect();
     let bells = [Bell::new(), Bell::new(), Bell::new()];
     for (key, (_, waker)) in (0..).zip(&bells) {
         assert!(process.enter_or_park(key, waker).is_none());
@@ -84,8 +84,8 @@ fn frontends_and_addresses_have_gates_of_their_own() {
     assert!(free.iter().all(Option::is_some));
     drop((first, free));
     assert!(state.enter_bind_or_park(0, 1, waker).is_some());
-    let slots = [state.try_enter_frontend(), state.enter_frontend_or_park(1, waker)];
-    assert!(slots.iter().all(Option::is_some) && state.try_enter_frontend().is_none());
+    let slots = [state.frontend_gate().enter_freely(), state.enter_frontend_or_park(1, waker)];
+    assert!(slots.iter().all(Option::is_some) && state.frontend_gate().enter_freely().is_none());
     assert_eq!((state.feconn(), state.frontend_gate().bound()), (2, 2));
     drop(slots);
     assert_eq!(state.feconn(), 0);
@@ -111,9 +111,9 @@ fn an_entry_is_counted_everywhere_or_nowhere() {
     let second = live.enter_or_park(0, 1, 3, Waker::noop()).unwrap();
     assert!(live.enter_or_park(0, 1, 4, Waker::noop()).is_none(), "the frontend is full");
     assert_eq!(counts(), (2, 2));
-    let other = [live.process.try_enter().unwrap()];
+    let other = [live.process.gate().enter_freely().unwrap()];
     drop(second);
-    let more = live.process.try_enter().unwrap();
+    let more = live.process.gate().enter_freely().unwrap();
     assert!(live.enter_or_park(0, 1, 4, Waker::noop()).is_none(), "the process is full");
     assert_eq!(counts(), (1, 3));
     drop((first, other, more));

@@ -351,7 +351,7 @@ fn a_release_is_not_missed_by_who_parks_at_that_moment() {
             }
         });
         for round in 1..=rounds {
-            let held = process.try_enter();
+            let held = process.gate().enter_freely();
             turn.store(2 * round - 1, SeqCst);
             for _ in 0..round % 40 {
                 std::hint::spin_loop();
