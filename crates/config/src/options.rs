@@ -63,6 +63,8 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("THREAD_DUMP", true),
     ("TPROXY", true),
     ("TRACE", false),
+    // Conditions tell by it which program reads them: HAProxy has no such feature.
+    ("WEIR", true),
     ("WURFL", false),
     ("ZLIB", false),
 ];

@@ -46,18 +46,32 @@ fn the_project_speaks_of_itself_alone() {
 }
 
 #[test]
-fn every_link_of_a_document_leads_to_a_file() {
+fn every_link_of_a_document_leads_to_a_file_and_its_heading() {
     let mut wrong = Vec::new();
     for path in documents() {
         for target in links(&tree::read(&path)) {
-            let file = target.split('#').next().unwrap_or_default();
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
             let folder = path.parent().unwrap_or(Path::new(""));
-            if !file.is_empty() && !tree::root().join(folder).join(file).exists() {
+            let file = if file.is_empty() { path.clone() } else { folder.join(file) };
+            let exists = tree::root().join(&file).exists();
+            if !exists || !heading.is_empty() && !anchors(&tree::read(&file)).iter().any(|anchor| anchor == heading) {
                 wrong.push(format!("{}: {target}", path.display()));
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The anchors that the headings of a text get: small letters, digits, dashes for blanks, nothing for other characters.
+fn anchors(text: &str) -> Vec<String> {
+    let letter = |letter: char| match letter {
+        ' ' => Some('-'),
+        _ => Some(letter.to_ascii_lowercase()).filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')),
+    };
+    let headings = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
+    headings.map(|heading| heading.chars().filter_map(letter).collect()).collect()
 }
 
 /// The targets of the Markdown links of a text that stay within the project.
@@ -119,6 +133,11 @@ fn cells_are_counted() {
     let table =
         "| a | b |\n|---|---|\n| `x \\| y` | c |\n| `x | y` | c |\n| c |\n\n| a |\n|---|\n```\n| a | b |\n```\n";
     assert_eq!(uneven_rows(table), [4, 5]);
+}
+
+#[test]
+fn headings_have_anchors() {
+    assert_eq!(anchors("# A `b-c` d?\n#no\n text\n## E, f\n"), ["a-b-c-d", "e-f"]);
 }
 
 #[test]
