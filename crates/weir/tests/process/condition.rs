@@ -30,6 +30,7 @@ const ROWS: &[(&str, i32)] = &[
     ("version_before(1.5)", 1),
     ("feature(EPOLL)", 0),
     ("feature(NO_SUCH_THING)", 1),
+    ("feature(WEIR)", 0),
     ("enabled(EPOLL)", 0),
 ];
 
