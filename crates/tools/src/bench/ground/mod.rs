@@ -7,6 +7,7 @@ mod quiet;
 use super::child::Stop;
 use super::machine::kilobytes;
 use super::procfs::read;
+use super::report::Unit;
 use super::results::Finding;
 use super::scenario::Scenario;
 use super::seats::Places;
@@ -115,22 +116,22 @@ fn descriptors(needs: &Needs<'_>) -> Finding {
 }
 
 fn memory(meminfo: &str, huge: &str, needs: &Needs<'_>) -> Vec<Finding> {
-    let megabytes = |key: &str| kilobytes(meminfo, key) >> 20;
-    let (total, available) = (megabytes("MemTotal"), megabytes("MemAvailable"));
-    let swapped = megabytes("SwapTotal").saturating_sub(megabytes("SwapFree"));
+    let (total, available) = (kilobytes(meminfo, "MemTotal"), kilobytes(meminfo, "MemAvailable"));
+    let swapped = kilobytes(meminfo, "SwapTotal").saturating_sub(kilobytes(meminfo, "SwapFree"));
+    let shown = |bytes: u64| Unit::Memory.show(bytes as f64);
     // Sockets on both sides of a proxy, at the load and at the origin: about 40 KB a connection with a little traffic.
-    let wanted = needs.connections() * 40 / 1024 + 256;
+    let wanted = (needs.connections() * 40 + 256 * 1024) * 1024;
     let always = huge.contains("[always]");
     vec![
         judged(
             "memory",
-            format!("{available} MB of {total} MB are free, some {wanted} MB are needed"),
+            format!("{} of {} are free, some {} are needed", shown(available), shown(total), shown(wanted)),
             available < wanted,
             "the machine will swap or end processes: take fewer connections, or end other programs",
         ),
         judged(
             "swap",
-            format!("{swapped} MB are in use"),
+            format!("{} are in use", shown(swapped)),
             swapped > 0,
             "what was swapped out comes back while something is measured: swapoff -a, and on again afterwards",
         ),

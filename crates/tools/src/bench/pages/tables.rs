@@ -2,6 +2,7 @@
 
 use super::regions::Region;
 use crate::bench::figures::{self, Cpu, count};
+use crate::bench::report::Unit;
 use crate::bench::results::{Point, Results};
 use crate::bench::text::{bytes, head, program, rounded, row, thousands};
 
@@ -98,7 +99,7 @@ fn machine(runs: &[&Results]) -> String {
             "- Machine: {}, {} processors, {} of memory, {}\n",
             machine.processor,
             machine.cores,
-            bytes(count(machine.memory)),
+            Unit::Memory.show(count(machine.memory)),
             machine.kernel
         );
         text += &format!("- Begun: {}, with {} as client and origin\n", run.begun, program(&run.weir, "Weir"));

@@ -154,7 +154,7 @@ fn the_other_tables_show_their_figures() {
         ("workers", "| 64 B, 1 | 8.00 | 1.00 | 9.00 | 1.00 |"),
         ("memory", "| 64 | 1,000 | 1,000 |"),
         ("calls", "| The keep | 4.00 + 0.50 (+ 0.20) | 4.00 + 0.50 (+ 0.20) |"),
-        ("machine", "- Machine: Test, 2 processors, 8 GB of memory, Linux 6"),
+        ("machine", "- Machine: Test, 2 processors, 8.59 GB of memory, Linux 6"),
     ];
     for (kind, expected) in rows {
         let text = table(kind, &results);

@@ -185,28 +185,48 @@ impl Lines {
         svg.text("axis", ((left + right) / 2.0, bottom + font * 2.9), Anchor::Middle, &label);
     }
 
-    /// The labels beside the ends of lines, pushed apart until none covers another.
+    /// The labels beside the ends of lines: right behind the end where nothing else is, else at the edge of the chart,
+    /// pushed apart until none covers another.
     fn labels(&self, svg: &mut Svg, layout: &Layout) {
         let font = layout.frame.font();
-        let mut ends: Vec<(&Series, (f64, f64), f64)> = Vec::new();
+        let mut ends: Vec<(&Series, (f64, f64))> = Vec::new();
+        let mut near: Vec<((f64, f64), f64)> = Vec::new();
         for series in self.series.iter().filter(|series| series.label.is_some()) {
             let end = series.points.iter().rev().find_map(|spot| layout.at(spot.x, spot.y));
-            ends.extend(end.map(|end| (series, end, end.1)));
+            let Some((x, y)) = end else { continue };
+            let extent = (x + 10.0, x + 14.0 + series.label_width() * font);
+            let covered = near.iter().any(|(other, height)| {
+                other.0 <= extent.1 && other.1 >= extent.0 && (height - y).abs() < font * SPACING
+            });
+            if covered || !self.is_free(layout, series, extent, y) {
+                ends.push((series, (x, y)));
+                continue;
+            }
+            near.push((extent, y));
+            series.label(svg, layout, (extent.0, y), &[]);
         }
         ends.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
-        let mut heights: Vec<f64> = ends.iter().map(|end| end.2).collect();
+        let mut heights: Vec<f64> = ends.iter().map(|end| end.1.1).collect();
         push_apart(&mut heights, font * SPACING, layout.top, layout.bottom);
-        for ((series, (x, y), _), height) in ends.into_iter().zip(heights) {
-            svg.group(&series.colour.class(), Some(&series.name));
+        for ((series, (x, y)), height) in ends.into_iter().zip(heights) {
             let place = layout.right + 18.0;
-            if (height - y).abs() > 2.0 || layout.right - x > 4.0 {
-                svg.path("lead", &[(x + 5.0, y), (place - 3.0, height)]);
-            }
-            let room = (layout.size.0 - EDGE - place) / font / svg::HEAVY;
-            let text = svg::fitting(series.label.as_deref().unwrap_or_default(), room);
-            svg.text("label", (place, height + font * 0.35), Anchor::Start, &text);
-            svg.end();
+            let lead = [(x + 5.0, y), (place - 3.0, height)];
+            let is_beside = (height - y).abs() <= 2.0 && layout.right - x <= 4.0;
+            series.label(svg, layout, (place, height), if is_beside { &[] } else { &lead });
         }
+    }
+
+    /// Whether a label of that extent and height lies within the chart, and no other line runs through it.
+    fn is_free(&self, layout: &Layout, own: &Series, (from, to): (f64, f64), height: f64) -> bool {
+        let font = layout.frame.font();
+        let crosses = |pair: &[Spot]| {
+            let [one, other] = pair else { return false };
+            let (Some(one), Some(other)) = (layout.at(one.x, one.y), layout.at(other.x, other.y)) else { return false };
+            let (low, high) = (one.1.min(other.1), one.1.max(other.1));
+            one.0 <= to && other.0 >= from && low <= height + font && high >= height - font
+        };
+        let others = || self.series.iter().filter(|series| !std::ptr::eq(*series, own));
+        to <= layout.right && !others().any(|series| series.points.windows(2).any(crosses))
     }
 
     /// The chart in words: where each series that has a label ends.
@@ -222,6 +242,24 @@ impl Lines {
 }
 
 impl Series {
+    /// In units of the size of the letters.
+    fn label_width(&self) -> f64 {
+        svg::width(self.label.as_deref().unwrap_or_default()) * svg::HEAVY
+    }
+
+    /// Writes the label, and what leads to it from the end of the line.
+    fn label(&self, svg: &mut Svg, layout: &Layout, (x, y): (f64, f64), lead: &[(f64, f64)]) {
+        let font = layout.frame.font();
+        svg.group(&self.colour.class(), Some(&self.name));
+        if !lead.is_empty() {
+            svg.path("lead", lead);
+        }
+        let room = (layout.size.0 - EDGE - x) / font / svg::HEAVY;
+        let text = svg::fitting(self.label.as_deref().unwrap_or_default(), room);
+        svg.text("label", (x, y + font * 0.35), Anchor::Start, &text);
+        svg.end();
+    }
+
     fn key(&self) -> Key {
         let sample = if self.marked { Sample::Mark } else { Sample::Line(self.stroke) };
         Key { sample, colour: self.colour, text: self.label.clone().unwrap_or_default() }

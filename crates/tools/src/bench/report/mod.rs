@@ -18,6 +18,7 @@ mod svg;
 mod tables;
 mod verdict;
 
+pub(in crate::bench) use quantity::Unit;
 pub use redraw::{redraw, write};
 
 use super::results::Results;

@@ -36,7 +36,8 @@ pub fn render(results: &Results) -> String {
     let _ = writeln!(out, "<section id=\"medians\"><h2>Medians</h2>\n<p>{MEDIANS}{rest}</p>");
     out.push_str(&tables::medians(&summary, &short));
     out.push_str("</section>\n");
-    for (index, figure) in figures.iter().enumerate() {
+    let drawn = figures.iter().filter(|figure| !figure.panels.is_empty());
+    for (index, figure) in drawn.enumerate() {
         out.push_str(&place(index + 1, figure));
     }
     if !rest.is_empty() {
@@ -159,10 +160,6 @@ fn command_line(words: &[String]) -> String {
 /// A figure with its number.
 fn place(number: usize, figure: &Figure) -> String {
     let mut out = format!("<section id=\"{}\" class=\"figure\"><h2>{number}. {}</h2>\n", figure.slug, figure.title);
-    if figure.panels.is_empty() {
-        let _ = writeln!(out, "<p class=\"absent\">{}</p>\n</section>", escape(&figure.text, 600));
-        return out;
-    }
     let _ = writeln!(out, "<p>{}</p>", escape(&figure.text, 1200));
     for (index, panel) in figure.panels.iter().enumerate() {
         let name = figure.name(index);
@@ -177,26 +174,18 @@ fn place(number: usize, figure: &Figure) -> String {
 }
 
 fn details(summary: &Summary<'_>) -> String {
-    let mut out = String::from("<section id=\"threads\"><h2>CPU of each thread</h2>\n");
-    match tables::threads(summary) {
-        Some(table) => {
-            out.push_str("<p>In the median round of each combination, the busiest first.</p>\n");
-            out.push_str(&table);
+    let mut out = String::new();
+    let mut section = |id: &str, title: &str, text: &str, table: Option<String>| {
+        if let Some(table) = table {
+            let _ = writeln!(out, "<section id=\"{id}\"><h2>{title}</h2>\n<p>{text}</p>\n{table}</section>");
         }
-        None => out.push_str("<p class=\"absent\">This scenario did not measure the threads of a proxy.</p>\n"),
-    }
-    out.push_str("</section>\n<section id=\"costs\"><h2>What a request costs besides</h2>\n");
-    match tables::costs(summary) {
-        Some(table) => {
-            out.push_str(
-                "<p>Packets are those of the interface of the traffic, received and sent, and CPU is that of the load and \
-                 the origins: medians of the rounds. System calls were counted in a round of their own, which is not timed.</p>\n",
-            );
-            out.push_str(&table);
-        }
-        None => out.push_str("<p class=\"absent\">Nothing was measured.</p>\n"),
-    }
-    out.push_str("</section>\n<section id=\"faults\"><h2>Faults</h2>\n");
+    };
+    let threads = "In the median round of each combination, the busiest first.";
+    section("threads", "CPU of each thread", threads, tables::threads(summary));
+    let costs = "Packets are those of the interface of the traffic, received and sent, and CPU is that of the load and \
+                 the origins: medians of the rounds. System calls were counted in a round of their own, which is not timed.";
+    section("costs", "What a request costs besides", costs, tables::costs(summary));
+    out.push_str("<section id=\"faults\"><h2>Faults</h2>\n");
     match tables::faults(summary) {
         Some(list) => {
             out.push_str("<p>These rounds count for nothing.</p>\n");

@@ -13,6 +13,8 @@ pub enum Unit {
     Memory,
     /// Bytes of an object, shown in the units that leave no fraction.
     Size,
+    /// So many of something, with all digits: 45,300.
+    Grouped,
     /// A number that has its unit elsewhere.
     Plain,
     /// Percent of answers: 99.99 %.
@@ -27,6 +29,7 @@ impl Unit {
         }
         match self {
             Self::Count => scaled(value, 1000.0, &["", "k", "M", "G", "T"], ""),
+            Self::Grouped => grouped(value),
             Self::Micros => micros(value),
             Self::PlainMicros | Self::Plain => significant(value),
             Self::Memory => scaled(value, 1000.0, &["B", "kB", "MB", "GB", "TB"], " "),

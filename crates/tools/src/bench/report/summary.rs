@@ -2,7 +2,7 @@
 //! medians of their rounds. What the sizing page needs too is in `bench/figures.rs`. Must never count a round that had a
 //! fault.
 
-use super::chart::Colour;
+use super::chart::{COLOURS, Colour};
 use super::quantity::{Unit, grouped};
 use super::statistics::{self, Spread};
 use crate::bench::figures;
@@ -265,14 +265,32 @@ fn ways(results: &Results) -> Vec<Way> {
             names.push(name);
         }
     }
-    let proxies = names.into_iter().enumerate().map(|(index, name)| Way {
+    let colours = colours(&names);
+    let proxies = names.into_iter().zip(colours).map(|(name, colour)| Way {
         proxy: Some(name.to_owned()),
         label: name.chars().take(60).collect(),
-        colour: Colour::Proxy(index),
+        colour: Colour::Proxy(colour),
     });
     let direct = results.points.iter().any(|point| point.proxy.is_none());
     let direct = direct.then(|| Way { proxy: None, label: "direct".to_owned(), colour: Colour::Direct });
     proxies.chain(direct).collect()
+}
+
+/// The programs whose colours are the same in every report, whichever of them a run compares.
+const KNOWN: [&str; COLOURS] =
+    ["weir", "haproxy", "haproxy-2", "nginx", "envoy", "floor", "weir-without", "haproxy-without"];
+
+/// The colour of each name: that of a known program, or the last one that is free.
+fn colours(names: &[&str]) -> Vec<usize> {
+    let known = |name: &str| KNOWN.iter().position(|known| *known == name);
+    let mut taken: Vec<usize> = names.iter().filter_map(|name| known(name)).collect();
+    let free = |taken: &mut Vec<usize>| {
+        // With all of them taken, numbers beyond repeat colours with other shapes.
+        let colour = (0..COLOURS).rev().chain(COLOURS..).find(|colour| !taken.contains(colour)).unwrap_or(COLOURS);
+        taken.push(colour);
+        colour
+    };
+    names.iter().map(|name| known(name).unwrap_or_else(|| free(&mut taken))).collect()
 }
 
 /// Complete answers a second over a round.

@@ -1,11 +1,12 @@
-//! The run in one sentence, made from its numbers. Must never call a proxy better where its rounds overlap with
-//! another's.
+//! The run in a few sentences, made from its numbers: CPU, requests a second and latency together. Must never call a proxy
+//! better where its rounds overlap with another's, or where there were too few of them.
 
-use super::quantity::grouped;
+use super::quantity::{Unit, grouped};
 use super::statistics::{self, Spread};
 use super::summary::{self, Measured, Setting, Summary};
+use crate::bench::results::Round;
 
-/// The sentence.
+/// The sentences.
 pub fn sentence(summary: &Summary<'_>) -> String {
     if summary.settings.is_empty() {
         return if summary.results.points.is_empty() {
@@ -17,14 +18,42 @@ pub fn sentence(summary: &Summary<'_>) -> String {
     // The setting in which the most was compared; the first of equals.
     let most = summary.settings.iter().rev().max_by_key(|setting| proxies(summary, setting).len());
     let Some(setting) = most else { return String::new() };
-    let found = compared(summary, setting, summary::cpu, |names, parts| cheapest(&names, &parts))
-        .or_else(|| compared(summary, setting, summary::rate, |names, parts| fastest(&names, &parts)))
-        .or_else(|| alone(summary, setting));
-    match found {
+    let clauses: Vec<String> = FIGURES.iter().filter_map(|figure| compared(summary, setting, figure)).collect();
+    if !clauses.is_empty() {
+        let few = proxies(summary, setting).iter().any(|each| each.rounds.len() < ENOUGH);
+        let noise = if few { ", too few to tell a difference from noise" } else { "" };
+        return format!("{}. {}{noise}.", clauses.join(". "), capital(&said_of(summary, setting)));
+    }
+    match alone(summary, setting) {
         Some(said) => format!("{said} ({}).", said_of(summary, setting)),
         None => direct(summary, setting),
     }
 }
+
+/// What programs are compared by. No one of these says which is better: a proxy may save CPU because it passes less.
+const FIGURES: &[Compared] = &[
+    Compared { name: "CPU a request", best: "least", least: true, figure: summary::cpu, shown: Unit::Micros },
+    Compared { name: "Requests a second", best: "most", least: false, figure: summary::rate, shown: Unit::Grouped },
+    Compared { name: "99th percentile", best: "least", least: true, figure: tail, shown: Unit::Micros },
+];
+
+/// A figure that is compared.
+struct Compared {
+    name: &'static str,
+    /// The word for the best of them.
+    best: &'static str,
+    /// Whether less is better.
+    least: bool,
+    figure: fn(&Round) -> Option<f64>,
+    shown: Unit,
+}
+
+fn tail(round: &Round) -> Option<f64> {
+    summary::percentile(round, 99.0)
+}
+
+/// The fewest rounds of which a difference is said to be one.
+const ENOUGH: usize = 3;
 
 fn proxies<'s, 'a>(summary: &'s Summary<'a>, setting: &Setting) -> Vec<&'s Measured<'a>> {
     let mut found = summary.within(setting);
@@ -38,63 +67,32 @@ fn said_of(summary: &Summary<'_>, setting: &Setting) -> String {
     format!("{}; {rounds}", setting.text())
 }
 
-fn compared(
-    summary: &Summary<'_>,
-    setting: &Setting,
-    figure: fn(&crate::bench::results::Round) -> Option<f64>,
-    say: impl Fn(Vec<String>, Vec<Spread>) -> String,
-) -> Option<String> {
+/// One figure of all proxies, the best first; nothing with fewer than two of them.
+fn compared(summary: &Summary<'_>, setting: &Setting, by: &Compared) -> Option<String> {
     let known = proxies(summary, setting).into_iter();
-    let mut known: Vec<(String, Spread)> =
-        known.filter_map(|each| Some((summary.way(each).label.clone(), each.spread(figure)?))).collect();
-    known.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let mut known: Vec<(&str, Spread)> =
+        known.filter_map(|each| Some((&*summary.way(each).label, each.spread(by.figure)?))).collect();
+    known.sort_by(|a, b| if by.least { a.1.median.total_cmp(&b.1.median) } else { b.1.median.total_cmp(&a.1.median) });
     known.truncate(8);
-    let (names, spreads): (Vec<String>, Vec<Spread>) = known.into_iter().unzip();
-    (names.len() > 1).then(|| say(names, spreads))
-}
-
-/// From the least to the greatest CPU.
-fn cheapest(names: &[String], spreads: &[Spread]) -> String {
-    let micros = |spread: &Spread| format!("{} µs", grouped(spread.median));
-    let (best, second) = (&spreads[0], &spreads[1]);
-    if best.overlaps(second) {
-        return format!(
-            "{} and {} spend about the same CPU on a request, {} and {}: their rounds overlap",
-            names[0],
-            names[1],
-            micros(best),
-            micros(second)
-        );
+    let [(first, best), rest @ ..] = &known[..] else { return None };
+    let (_, second) = rest.first()?;
+    let shown = |name: &str, spread: &Spread| format!("{name} {}", by.shown.show(spread.median));
+    if best.count.min(second.count) < ENOUGH || best.overlaps(second) {
+        let all = known.iter().map(|(name, spread)| shown(name, spread)).collect();
+        let noise = if best.count.min(second.count) < ENOUGH { "" } else { " (the best two within noise)" };
+        return Some(format!("{}: {}{noise}", by.name, list(all)));
     }
-    let others = names.iter().zip(spreads).skip(1).map(|(name, spread)| {
+    let others = rest.iter().map(|(name, spread)| {
         let times = statistics::ratio(spread.median, best.median);
         let times = times.map(|times| format!(" ({times:.2} times as much)")).unwrap_or_default();
-        format!("{}{times} for {name}", micros(spread))
+        format!("{}{times}", shown(name, spread))
     });
-    format!("{} spends the least CPU on a request: {}, against {}", names[0], micros(best), list(others.collect()))
+    Some(format!("{}: {} ({}), against {}", by.name, shown(first, best), by.best, list(others.collect())))
 }
 
-/// From the fewest to the most requests a second.
-fn fastest(names: &[String], spreads: &[Spread]) -> String {
-    let last = names.len() - 1;
-    let (best, second) = (&spreads[last], &spreads[last - 1]);
-    if best.overlaps(second) {
-        return format!(
-            "{} and {} pass about as many requests a second, {} and {}: their rounds overlap",
-            names[last],
-            names[last - 1],
-            grouped(best.median),
-            grouped(second.median)
-        );
-    }
-    let others = names[..last].iter().zip(spreads).rev();
-    let others = others.map(|(name, spread)| format!("{} through {name}", grouped(spread.median)));
-    format!(
-        "{} passes the most requests a second: {}, against {}",
-        names[last],
-        grouped(best.median),
-        list(others.collect())
-    )
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// One proxy beside the way without one.

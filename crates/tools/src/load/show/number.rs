@@ -28,6 +28,35 @@ pub fn short(number: f64) -> String {
     }
 }
 
+/// A number for people, in three digits that count and a unit behind a space: `3.41 MB`, `58.2 kbit/s`, `712 B`; without a
+/// unit `3.41 M`, `712`. Digits beyond are cut off.
+#[must_use]
+pub fn human(number: f64, unit: &str) -> String {
+    const PREFIXES: &[(f64, &str)] = &[(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let (size, prefix) = PREFIXES.iter().find(|(size, _)| number >= *size).unwrap_or(&(1.0, ""));
+    format!("{} {prefix}{unit}", three_digits(number / size)).trim_end().to_owned()
+}
+
+/// A time of so many seconds for people: `68.6 µs`, `5.58 ms`, `1.5 s`; `-` for `None`.
+#[must_use]
+pub fn human_time(seconds: Option<f64>) -> String {
+    let Some(seconds) = seconds else { return "-".to_owned() };
+    const UNITS: &[(f64, &str)] = &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+    let (size, unit) = UNITS.iter().find(|(size, _)| seconds >= *size).unwrap_or(&(1e-9, "ns"));
+    format!("{} {unit}", three_digits(seconds / size))
+}
+
+/// Three digits that count, others cut off, no zeros behind the point.
+fn three_digits(number: f64) -> String {
+    let decimals = match number {
+        _ if number < 10.0 => 2,
+        _ if number < 100.0 => 1,
+        _ => 0,
+    };
+    let text = cut(number, decimals);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// A time of so many seconds in six characters: `68.66u`, `207.4u`, `5.583m`, `1.500s`; `None` is `   -  `.
 #[must_use]
 pub fn time(seconds: Option<f64>) -> String {
@@ -87,6 +116,29 @@ pub fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_get_units() {
+        let rows = [
+            (0.0, "", "0"),
+            (712.0, "", "712"),
+            (712.0, "B", "712 B"),
+            (3_419_999.0, "", "3.41 M"),
+            (3_414_000.0, "B", "3.41 MB"),
+            (58_202.0, "bit/s", "58.2 kbit/s"),
+            (500_000.0, "", "500 k"),
+            (999_999.0, "", "999 k"),
+            (0.5, "", "0.5"),
+        ];
+        for (number, unit, text) in rows {
+            assert_eq!(human(number, unit), text, "{number}");
+        }
+        let rows = [(0.000_068_66, "68.6 µs"), (0.005_583, "5.58 ms"), (1.5, "1.5 s"), (61.0, "61 s"), (4e-8, "40 ns")];
+        for (seconds, text) in rows {
+            assert_eq!(human_time(Some(seconds)), text, "{seconds}");
+        }
+        assert_eq!(human_time(None), "-");
+    }
 
     #[test]
     fn numbers_take_four_characters() {

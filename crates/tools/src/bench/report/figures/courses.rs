@@ -58,8 +58,7 @@ pub fn over_time(summary: &Summary<'_>) -> Figure {
     let text = "Complete answers in each second. The bold line is the round whose total is closest to the median, the \
                 thin ones are the other rounds; the number is the median over the rounds, each from its beginning to its end. \
                 More than 300 seconds are averaged in equal groups.";
-    let absent = "This scenario kept no samples of single seconds.";
-    Figure::new("1-requests-over-time", "Requests a second over time", panels, text.to_owned() + &left_out(all), absent)
+    Figure::new("1-requests-over-time", "Requests a second over time", panels, text.to_owned() + &left_out(all))
 }
 
 fn seconds(summary: &Summary<'_>, measured: &Measured<'_>, stroke: Stroke) -> Vec<Series> {
@@ -123,13 +122,11 @@ pub fn latency(summary: &Summary<'_>) -> Figure {
     });
     let text = "For each percentile the median of the rounds. The way without a proxy shows what the load, the origin \
                 and the machine need by themselves: what a proxy adds lies between. A line ends at the slowest answer.";
-    let absent = "This scenario measured no latency.";
     Figure::new(
         "2-latency-percentiles",
         "Latency, direct and through each proxy",
         panels,
         text.to_owned() + &left_out(all),
-        absent,
     )
 }
 
@@ -179,8 +176,7 @@ pub fn processor(summary: &Summary<'_>) -> Figure {
     let panels: Vec<Panel> = panels.collect();
     let text = "Time that all threads of the proxy spent on processors, divided by the complete answers of the round: \
                 the median of the rounds, in user space and in the kernel.";
-    let absent = "This scenario did not measure the CPU of a proxy.";
-    Figure::new("4-cpu-per-request", "CPU a request", panels, text.to_owned() + &left_out(all), absent)
+    Figure::new("4-cpu-per-request", "CPU a request", panels, text.to_owned() + &left_out(all))
 }
 
 fn bar(summary: &Summary<'_>, measured: &Measured<'_>) -> Option<Bar> {

@@ -1,5 +1,5 @@
 //! The charts of the report in their order, each from what was measured for it. Must never draw a chart whose data are
-//! missing: it says in a sentence what this scenario did not measure.
+//! missing: such a figure has no panels, and the page leaves it out.
 
 mod courses;
 mod sweeps;
@@ -16,7 +16,7 @@ pub struct Figure {
     pub title: &'static str,
     /// Its charts; none where nothing was measured.
     pub panels: Vec<Panel>,
-    /// How to read it, or what was not measured.
+    /// How to read it.
     pub text: String,
 }
 
@@ -35,8 +35,7 @@ impl Figure {
         if panel == 0 { self.slug.to_owned() } else { format!("{}-{}", self.slug, panel + 1) }
     }
 
-    fn new(slug: &'static str, title: &'static str, panels: Vec<Panel>, text: String, absent: &str) -> Self {
-        let text = if panels.is_empty() { absent.to_owned() } else { text };
+    fn new(slug: &'static str, title: &'static str, panels: Vec<Panel>, text: String) -> Self {
         Self { slug, title, panels, text }
     }
 }

@@ -139,8 +139,7 @@ pub fn sizes(summary: &Summary<'_>) -> Figure {
          point is the median of the rounds, the line through it their range. {}",
         seconds_used(summary)
     );
-    let absent = "This scenario did not sweep the size of the object.";
-    Figure::new("3-object-sizes", "Object sizes", panels, text, absent)
+    Figure::new("3-object-sizes", "Object sizes", panels, text)
 }
 
 /// What was done with rounds that were shorter than the rule wants.
@@ -186,8 +185,7 @@ pub fn offered(summary: &Summary<'_>) -> Figure {
     let text = "Medians of the rounds, the line through a point is their range. Times count from the moment at which a \
                 request was due. A hollow mark is the collapse: even in its best seconds the proxy answered fewer than 95 % of \
                 what was offered.";
-    let absent = "This scenario did not vary the offered rate.";
-    Figure::new("5-offered-rate", "Latency up to the collapse", panels, text.to_owned(), absent)
+    Figure::new("5-offered-rate", "Latency up to the collapse", panels, text.to_owned())
 }
 
 /// Requests a second against workers.
@@ -204,8 +202,7 @@ pub fn workers(summary: &Summary<'_>) -> Figure {
     let panels = plot.panels(summary, 2, MOST_PANELS);
     let text = "Medians of the rounds, the line through a point is their range. The dashed line is the way without a \
                 proxy. Where load and origin share the cores with the proxy, they bound it too.";
-    let absent = "This scenario did not vary the number of workers.";
-    Figure::new("6-workers", "Requests a second against workers", panels, text.to_owned(), absent)
+    Figure::new("6-workers", "Requests a second against workers", panels, text.to_owned())
 }
 
 /// Memory against connections.
@@ -230,6 +227,5 @@ pub fn memory(summary: &Summary<'_>) -> Figure {
     let text = "Anonymous memory of all processes of the proxy at the end of the round, the connections still open. \
                 What a connection costs is in the table of medians: the growth since before the first one, divided by \
                 the connections, from 1,000 of them on.";
-    let absent = "This scenario did not measure memory at different numbers of connections.";
-    Figure::new("7-memory", "Memory against connections", panels, text.to_owned(), absent)
+    Figure::new("7-memory", "Memory against connections", panels, text.to_owned())
 }

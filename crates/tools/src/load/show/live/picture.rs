@@ -5,7 +5,7 @@ use super::line::{Line, Style};
 use crate::load::plan::{Pace, Plan};
 use crate::load::record::{classes, percentile};
 use crate::load::show::Second;
-use crate::load::show::number::{grouped, short, time};
+use crate::load::show::number::{grouped, human, human_time};
 use crate::load::tally::{Tally, Times};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -115,13 +115,13 @@ impl Picture {
         let now = self.rates.back().copied().unwrap_or(0.0);
         let mean = total.answers as f64 / second.at.as_secs_f64().max(1e-6);
         let mut line = label("answers/s")
-            .with(Style::Bold, short(now))
+            .with(Style::Bold, human(now, ""))
             .with(Style::Dim, "   mean ")
-            .with(Style::Plain, short(mean))
+            .with(Style::Plain, human(mean, ""))
             .with(Style::Dim, "   peak ")
-            .with(Style::Plain, short(self.peak));
+            .with(Style::Plain, human(self.peak, ""));
         if let Pace::Constant(rate) | Pace::AtMost(rate) = self.pace {
-            line = line.with(Style::Dim, "   asked for ").with(Style::Plain, short(rate));
+            line = line.with(Style::Dim, "   asked for ").with(Style::Plain, human(rate, ""));
         }
         lines.push(line);
         for row in chart(&self.rates, width.saturating_sub(MARGIN), CHART) {
@@ -151,7 +151,7 @@ fn label(name: &str) -> Line {
 }
 
 fn shown(times: &Times, rank: f64) -> String {
-    time((!times.is_empty()).then(|| percentile(times, rank) / 1e6)).trim().to_owned()
+    human_time((!times.is_empty()).then(|| percentile(times, rank) / 1e6))
 }
 
 fn statuses(second: &Second, total: &Tally) -> Line {
@@ -188,7 +188,7 @@ fn connections(second: &Second, total: &Tally) -> Line {
         .with(Style::Dim, "   begun ")
         .with(Style::Plain, grouped(total.connections))
         .with(Style::Dim, "   received ")
-        .with(Style::Plain, format!("{}B, {}bit/s", short(total.received as f64), short(bits)))
+        .with(Style::Plain, format!("{}, {}", human(total.received as f64, "B"), human(bits, "bit/s")))
 }
 
 /// Columns of blocks: the last values that fit, from nothing to the highest of them, so many rows from above.
@@ -229,21 +229,21 @@ mod tests {
                 "weir load a/x and 1 more, 4 connections, 1 threads",
                 "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 25 %, 2 s",
                 "",
-                "answers/s   1k00   mean 500.   peak 1k00   asked for 2k00",
+                "answers/s   1 k   mean 500   peak 1 k   asked for 2 k",
                 "            ██",
                 "            ██",
                 "            ██",
                 "            ██",
                 "",
                 "last byte        p50     p90     p99   p99.9  p99.99     max",
-                "this second   500.2u  900.0u  990.2u  1.000m  1.000m  1.000m",
-                "whole run     500.2u  900.0u  990.2u  1.000m  1.000m  1.000m",
-                "reference     2.000m  2.000m  2.000m  2.000m  2.000m  2.000m",
+                "this second   500 µs  900 µs  990 µs    1 ms    1 ms    1 ms",
+                "whole run     500 µs  900 µs  990 µs    1 ms    1 ms    1 ms",
+                "reference       2 ms    2 ms    2 ms    2 ms    2 ms    2 ms",
                 "p99         ██",
                 "",
                 "statuses    1xx 0   2xx 990 (+990)   3xx 0   4xx 10 (+10)   5xx 0",
                 "errors      connect 0   timeout 1   reset 0   protocol 0",
-                "connections 4 open   begun 4   received 1M06B, 8M49bit/s",
+                "connections 4 open   begun 4   received 1.06 MB, 8.49 Mbit/s",
             ]
         );
     }
