@@ -169,6 +169,11 @@ impl Drop for Admission<'_> {
 }
 
 impl ProcessState {
+    /// `maxconnrate`.
+    pub fn connection_throttle(&self) -> &Throttle {
+        &self.connections_a_second
+    }
+
     /// `maxsessrate`.
     pub fn session_throttle(&self) -> &Throttle {
         &self.sessions_a_second
