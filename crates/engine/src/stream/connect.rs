@@ -224,10 +224,11 @@ impl Request<'_> {
         Ok(attempt)
     }
 
-    /// Whether `redir` applies to the request.
+    /// Whether `redir` applies to the request. The method that counts is the client's: whatever rules have made of it, the
+    /// client repeats that one.
     fn may_be_redirected(&self) -> bool {
         let facts = self.facts.borrow();
-        let safe = matches!(facts.request.known_method(), Method::Get | Method::Head);
+        let safe = matches!(facts.client_method(), Method::Get | Method::Head);
         self.proxy.mode == Mode::Http && safe && redirect::path(facts.request.target()).is_some()
     }
 

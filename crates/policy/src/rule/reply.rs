@@ -145,8 +145,13 @@ impl Redirect {
         match self.kind {
             RedirectKind::Location => {
                 let query = memchr::memchr(b'?', target).map(|at| &target[at + 1..]);
-                if let Some(query) = query.filter(|_| self.keep_query) {
-                    to.push(if to[start..].contains(&b'?') { b'&' } else { b'?' });
+                if let Some(query) = query.filter(|query| self.keep_query && !query.is_empty()) {
+                    let location = &to[start..];
+                    match memchr::memchr(b'?', location) {
+                        None => to.push(b'?'),
+                        Some(at) if at + 1 == location.len() => {}
+                        Some(_) => to.push(b'&'),
+                    }
                     to.extend_from_slice(query);
                 }
             }
