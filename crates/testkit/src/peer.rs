@@ -358,6 +358,14 @@ impl Peer {
         (self.unread.drain(..there).collect(), whole)
     }
 
+    /// What comes next, however much that is; nothing at the end.
+    pub async fn receive_some(&mut self) -> Vec<u8> {
+        if self.unread.is_empty() {
+            self.read(16 * 1024).await;
+        }
+        std::mem::take(&mut self.unread)
+    }
+
     /// The next chunked body, or what there is of it in whole chunks, and whether that is all.
     pub async fn try_receive_chunked(&mut self) -> (Vec<u8>, bool) {
         let mut decoded = Chunked::default();

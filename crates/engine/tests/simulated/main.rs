@@ -33,6 +33,7 @@ mod persistence;
 mod private;
 mod queueing;
 mod rates;
+mod recording;
 mod resolving;
 mod retries;
 mod retry_on;
