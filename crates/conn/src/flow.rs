@@ -113,6 +113,8 @@ pub struct Flow {
     mark: u64,
     /// Bytes of the sink's segments; 0: nobody has asked yet.
     segment: usize,
+    /// Bytes that the sink took when it was asked last, before a large piece was read.
+    capacity: usize,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
     /// What stands in the way of the body.
@@ -140,6 +142,7 @@ impl Flow {
             faltered: false,
             mark: 0,
             segment: 0,
+            capacity: usize::MAX,
             pipe: None,
             sieve: None,
             record: None,
@@ -316,7 +319,10 @@ impl Flow {
             match self.poll_flush(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
-                Poll::Pending => return Ok(Step::AwaitsSink),
+                Poll::Pending => {
+                    self.wait_for_sink();
+                    return Ok(Step::AwaitsSink);
+                }
             }
             if self.sieve.is_some() {
                 self.pipe = None;
@@ -337,7 +343,7 @@ impl Flow {
             let filled = if self.pipe.is_some() {
                 self.poll_splice_in(cx, source, moved)?
             } else {
-                self.learn_segment(sink);
+                self.fit_to_sink(sink);
                 self.poll_fill(cx, source, moved)?
             };
             if filled.is_pending() {
@@ -544,8 +550,21 @@ impl Flow {
     }
 }
 
-/// What lies in a pooled buffer that it fills to a quarter at most gets a buffer of its size.
-fn shrink(buffer: &mut Buffer) {
+/// Gets a buffer that can be read into: with storage, with room behind its data where compacting can make some, and of the
+/// usual size again after [`shrink`].
+pub fn expand(buffer: &mut Buffer) {
+    if buffer.capacity() < rt::buffer_size() {
+        let mut whole = rt::buffer();
+        if whole.push(buffer.data()) {
+            *buffer = whole;
+        }
+    } else if buffer.room() == 0 {
+        buffer.compact();
+    }
+}
+
+/// What lies in a pooled buffer that it fills to a quarter at most gets a buffer of its size; [`expand`] takes it back.
+pub fn shrink(buffer: &mut Buffer) {
     let length = buffer.len();
     if buffer.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
         let mut small = if length > 0 { Buffer::with_capacity(length) } else { Buffer::empty() };

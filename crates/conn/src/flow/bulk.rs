@@ -3,6 +3,7 @@
 
 use std::task::{Context, Poll};
 
+use base::buffer::Buffer;
 use rt::net::Stream;
 
 use super::{Flow, Moved, Source};
@@ -39,9 +40,12 @@ impl Flow {
         if piece.capacity() <= rt::buffer_size() || !piece.push(self.body.data()) {
             return;
         }
-        self.body = piece;
         self.large = true;
-        self.learn_segment(sink);
+        self.fit_to_sink(sink);
+        if !self.large {
+            return;
+        }
+        self.body = piece;
         self.limit_piece();
         let room = self.body.room();
         // An end or an error shows again to the next read, when what is here has gone out.
@@ -59,11 +63,30 @@ impl Flow {
         }
     }
 
-    /// Asks once how long the sink's segments are, when large pieces go there.
-    pub(super) fn learn_segment(&mut self, sink: &Stream) {
-        if self.large && self.segment == 0 {
+    /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as
+    /// its reader is slow. A sink that is almost full gets ordinary pieces. The length of its segments is asked for once.
+    pub(super) fn fit_to_sink(&mut self, sink: &Stream) {
+        if !self.large {
+            return;
+        }
+        if self.segment == 0 {
             self.segment = sink.segment_size().unwrap_or(1).max(1);
         }
+        self.capacity = sink.send_capacity().unwrap_or(usize::MAX);
+        self.large = self.capacity.saturating_sub(self.head.len() + self.body.len()) as u64 >= BULK;
+    }
+
+    /// The sink takes no more for now: what is left of a piece lies in a buffer of its size, and the large one goes on to
+    /// another flow.
+    pub(super) fn wait_for_sink(&mut self) {
+        if self.body.capacity() <= rt::buffer_size() || self.body.len() > BULK as usize {
+            return;
+        }
+        let left = self.body.data();
+        let mut small = if left.len() > rt::buffer_size() { Buffer::with_capacity(left.len()) } else { rt::buffer() };
+        let whole = small.push(left);
+        debug_assert!(whole, "it has the size");
+        self.body = small;
     }
 
     /// Leaves the next read of a large piece as much room as it should fill: never across the body's end, for what
@@ -75,7 +98,8 @@ impl Flow {
             _ => usize::MAX,
         };
         let waiting = self.head.len() + self.body.len();
-        let most = if remaining <= room { remaining } else { in_whole_segments(waiting, room, self.segment) };
+        let usable = room.min(self.capacity.saturating_sub(waiting));
+        let most = if remaining <= usable { remaining } else { in_whole_segments(waiting, usable, self.segment) };
         self.body.reserve_behind(room - most);
     }
 

@@ -99,6 +99,9 @@ fn poll(
     let missing =
         |cause, status, page| Poll::Ready(Err(Failure { outcome: Outcome::new(cause, Phase::Request), status, page }));
     loop {
+        if client.input.capacity() < rt::buffer_size() {
+            make_room(&mut client.input);
+        }
         if client.input.room() == 0 && !grow(&mut client.input, large) {
             return Poll::Ready(Ok(()));
         }
@@ -119,7 +122,11 @@ fn poll(
             Poll::Pending if client.timer.poll_expired(cx).is_ready() => {
                 return missing(Cause::ClientTimeout, 408, true);
             }
-            Poll::Pending => return Poll::Pending,
+            Poll::Pending => {
+                // What has come of a short body waits in a buffer of its size.
+                flow::shrink(&mut client.input);
+                return Poll::Pending;
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
+use conn::flow;
 use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
 use wire::h1::{self, Parse, Scan};
@@ -16,6 +17,9 @@ use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::{conclude, content, dispatch, filter, kernel, tally, tracking};
 use crate::worker::SharedFacts;
+
+/// Bytes of text that a head which is waited for keeps room for.
+const PARTIAL_HEAD: usize = 1024;
 
 /// What becomes of the client's connection.
 #[derive(Debug)]
@@ -148,11 +152,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                     return Poll::Ready(received);
                 }
             }
-            if client.input.capacity() == 0 {
-                client.input = rt::buffer();
-            } else if client.input.room() == 0 {
-                client.input.compact();
-            }
+            flow::expand(&mut client.input);
             match client.stream.poll_read(cx, &mut client.input) {
                 Poll::Ready(Ok(read)) if read > 0 => {}
                 Poll::Ready(_) => {
@@ -174,6 +174,9 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
                         let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
                         return Poll::Ready(Received::Failed { outcome, status: 408 });
                     }
+                    // A client that stops in the middle of its head holds what has come of it and no more.
+                    flow::shrink(&mut client.input);
+                    facts.borrow_mut().request.fields.shrink_to(PARTIAL_HEAD);
                     return Poll::Pending;
                 }
             }

@@ -39,6 +39,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod runtime;
+mod slow_readers;
 mod slowstart;
 mod stalls;
 mod statistics;

@@ -110,6 +110,14 @@ impl Socket {
         }
     }
 
+    /// Bytes that fit into the send buffer now.
+    pub(crate) fn send_capacity(&self) -> io::Result<usize> {
+        match self {
+            Socket::Os(fd) => sys::socket::send_capacity(fd.as_raw_fd()),
+            Socket::Sim(socket) => Ok(socket.send_capacity()),
+        }
+    }
+
     pub(crate) fn peer_address(&self) -> io::Result<Address> {
         match self {
             Socket::Os(fd) => sys::socket::peer_address(fd.as_raw_fd()),

@@ -93,6 +93,11 @@ impl SimSocket {
         self.send(&bytes)
     }
 
+    /// Bytes that may be sent now.
+    pub(crate) fn send_capacity(&self) -> usize {
+        self.with(|world, node| world.send_capacity(node))
+    }
+
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         self.with(World::shutdown_write)
     }

@@ -118,6 +118,11 @@ impl World {
         self.peek_endpoint(peer).map_or(endpoint.link.buffer, Endpoint::room_for_peer)
     }
 
+    /// The same for the socket of a node.
+    pub(super) fn send_capacity(&self, node: Key) -> usize {
+        self.peek_endpoint(node).map_or(0, |endpoint| self.room_to_write(endpoint))
+    }
+
     /// When something that is sent now arrives over a link.
     pub(super) fn arrival(&mut self, link: Link) -> Moment {
         let jitter = self.random.below(link.jitter.as_nanos() as u64 + 1);

@@ -240,6 +240,23 @@ pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -
     Ok((length as usize).min(place.len()))
 }
 
+/// Bytes that the send buffer takes before it is full: its limit less what waits in it and what is on its way, as
+/// `SO_MEMINFO` counts them (socket(7): the kernel's own overhead is part of both).
+pub(crate) fn send_capacity(fd: RawFd) -> io::Result<usize> {
+    /// The kernel's `SK_MEMINFO_*`, each a `u32`.
+    const VARIABLES: usize = 9;
+    const IN_FLIGHT: usize = 2;
+    const LIMIT: usize = 3;
+    const QUEUED: usize = 5;
+    let mut bytes = [0; VARIABLES * 4];
+    let length = option_bytes(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut bytes)?;
+    let variable = |index: usize| {
+        let place = bytes[..length].get(index * 4..index * 4 + 4).and_then(|place| place.try_into().ok());
+        place.map_or(0, u32::from_ne_bytes)
+    };
+    Ok(variable(LIMIT).saturating_sub(variable(IN_FLIGHT).max(variable(QUEUED))) as usize)
+}
+
 /// Where a connection went before the packet filter sent it here. The kernel keeps IPv4 and IPv6 apart.
 pub(crate) fn original_destination(fd: RawFd, v6: bool) -> io::Result<Address> {
     let (level, name) =
