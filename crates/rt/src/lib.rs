@@ -19,6 +19,7 @@ mod current;
 mod driver;
 mod epoll;
 mod executor;
+mod guardian;
 mod helpers;
 mod idleness;
 mod local_time;

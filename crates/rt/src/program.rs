@@ -8,11 +8,12 @@ use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use base::Key;
 
+use crate::guardian::Guardian;
 use crate::net::Socket;
 use crate::signal::Signal;
 use crate::source::{Readiness, Source, Watch};
@@ -34,8 +35,36 @@ pub struct Invocation {
 /// Programs that were given up, and whose end nobody has heard of yet.
 static ABANDONED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// Those that run: a process that ends in order takes them with it ([`end_all`]).
+/// Those that run: a process that ends in order takes them with it ([`end_all`]), and its guardian does otherwise.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+static GUARDIAN: OnceLock<Guardian> = OnceLock::new();
+
+/// Has a process of its own end the programs that run when this one is killed. For a process that will start some, once it
+/// has the rights that they are to have.
+///
+/// # Errors
+/// The kernel's: it makes no process.
+pub fn guard() -> io::Result<()> {
+    if GUARDIAN.get().is_none() {
+        let _ = GUARDIAN.set(Guardian::start()?);
+    }
+    Ok(())
+}
+
+fn enter(head: u32) {
+    running().insert(head);
+    if let Some(guardian) = GUARDIAN.get() {
+        guardian.note(head);
+    }
+}
+
+fn leave(running: &mut BTreeSet<u32>, head: u32) {
+    running.remove(&head);
+    if let Some(guardian) = GUARDIAN.get() {
+        guardian.forget(head);
+    }
+}
 
 fn running() -> MutexGuard<'static, BTreeSet<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +113,7 @@ impl Invocation {
         let child = sys::signal::with_none_blocked(|| command.spawn())?;
         let number = child.id();
         let mut launched = Launched { child: Some(child), end: None };
-        running().insert(number);
+        enter(number);
         launched.end = Some(Socket::Os(sys::process::open_process(number)?.into()));
         Ok(launched)
     }
@@ -118,7 +147,7 @@ impl Launched {
         let mut running = running();
         let ended = child.try_wait()?;
         if ended.is_some() {
-            running.remove(&child.id());
+            leave(&mut running, child.id());
             self.child = None;
         }
         Ok(ended)
@@ -136,7 +165,7 @@ impl Drop for Launched {
     fn drop(&mut self) {
         self.signal(Signal::Kill);
         let Some(mut child) = self.child.take() else { return };
-        running().remove(&child.id());
+        leave(&mut running(), child.id());
         if matches!(child.try_wait(), Ok(None)) {
             abandoned().push(child);
         }

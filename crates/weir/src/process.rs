@@ -154,8 +154,13 @@ fn launch(
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
+    let starts_programs = spec.global.checks.programs && rights.fork_wanted;
     let last_step: LastStep = Box::new(move |starter, messages| {
         rights::give_up(&rights, messages)?;
+        if starts_programs && let Err(error) = rt::program::guard() {
+            let reason = files::reason(&error);
+            messages.warning(&format!("Programs that check servers go on if this process is killed : {reason}"));
+        }
         if let Some(starter) = starter {
             background::leave_terminal(starter, messages)?;
         }

@@ -81,6 +81,27 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
+/// Reads what there is into `place`; 0 at the end. Waits where the descriptor does.
+pub(crate) fn read_some(fd: i32, place: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `place`, which nobody else uses during the call.
+    let read = super::attempt(|| unsafe { libc::read(fd, place.as_mut_ptr().cast(), place.len()) });
+    read?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+/// Writes bytes, all of them or as many as the descriptor takes at once.
+pub(crate) fn write_some(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `bytes`.
+    let written = super::attempt(|| unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) });
+    written?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+}
+
+/// Closes every descriptor from a number on. For a child that goes on without any, in which nothing owns them any more.
+pub(crate) fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: no pointers are passed; the callers' processes use no descriptor after this.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    check(closed as libc::c_int).map(drop)
+}
+
 /// Makes descriptor `to` a copy of `from`.
 pub(crate) fn duplicate_onto(from: &impl AsRawFd, to: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed; the callers name the standard streams only, which nobody owns.

@@ -1,6 +1,7 @@
 //! Checks that a program makes: what it is told, what its end means, and that nothing of it is left.
 
-use crate::support::{DEFAULTS, Folder, Running, WEIR, free_port, line, wait_until};
+use crate::support::{DEFAULTS, Folder, Running, WEIR, free_port, line, pid, wait_until};
+use rustix::process::{Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -51,7 +52,7 @@ fn a_program_is_told_of_its_server_and_of_nothing_else() {
         );
         assert_eq!(fs::read_to_string(&out).expect("the program wrote it"), expected, "{mode:?}");
         fs::remove_file(&out).expect("own file");
-        running.send(rustix::process::Signal::TERM);
+        running.send(Signal::TERM);
         running.finish();
     }
 }
@@ -102,10 +103,7 @@ fn a_program_that_hangs_ends_with_all_that_it_has_started() {
     assert_eq!(told(&mut running), expected);
     for file in [own, other] {
         let Ok(number) = fs::read_to_string(&file) else { continue };
-        // One that nobody has asked for its end is a zombie: that is not ours to reap where it is not our child.
-        let stat = format!("/proc/{}/stat", number.trim());
-        let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-        wait_until("it ends", || !lives());
+        wait_until("it ends", || !lives(number.trim()));
     }
     // The next check may have begun: what ends now is a zombie until it is reaped, but none stays one.
     let left = zombies(running.id());
@@ -134,11 +132,45 @@ fn programs_end_with_a_soft_stop() {
     let file = folder.write("long.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "")));
     let running = Running::weir(&["-db", "-f", &file]);
     wait_until("it runs", || fs::exists(&own).unwrap_or(false));
-    running.send(rustix::process::Signal::USR1);
+    running.send(Signal::USR1);
     let number = fs::read_to_string(&own).expect("it was there");
     running.finish();
-    let stat = format!("/proc/{}/stat", number.trim());
-    wait_until("it ends", || !fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")));
+    wait_until("it ends", || !lives(number.trim()));
+}
+
+/// Two checks that hang, one of them with a program of its own, and the process that made them is killed.
+#[test]
+fn programs_end_with_a_process_that_is_killed() {
+    let folder = Folder::new();
+    let [own, other] = ["own", "other"].map(|name| folder.path(name).display().to_string());
+    let body = format!("sleep 3600 &\necho $! > {other}\necho $$ > {own}.new; mv {own}.new {own}\nwait\nsleep 3600");
+    let command = script(&folder, "hang.sh", &body);
+    for mode in [&["-db"][..], &["-W"][..]] {
+        let file = folder.write("killed.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "")));
+        let running = Running::start(Command::new(WEIR).args(mode).args(["-f", &file]));
+        wait_until("the program runs", || fs::exists(&own).unwrap_or(false));
+        let started = [&own, &other].map(|file| fs::read_to_string(file).expect("it was written"));
+        let parent = parent(started[0].trim());
+        kill_process(pid(parent.parse().expect("a number")), Signal::KILL).expect("it lives");
+        for number in started {
+            wait_until("the program ends", || !lives(number.trim()));
+        }
+        fs::remove_file(&own).expect("own file");
+        drop(running);
+    }
+}
+
+/// Whether a process lives. One that nobody has asked for its end is a zombie, and that is not ours to reap where it is
+/// not our child.
+fn lives(number: &str) -> bool {
+    fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// The number of a process's parent.
+fn parent(number: &str) -> String {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).expect("it lives");
+    let behind = stat.rsplit_once(") ").expect("a name").1;
+    behind.split(' ').nth(1).expect("a parent").to_owned()
 }
 
 #[test]
