@@ -51,6 +51,12 @@ impl BufferPool {
         self.shared.outstanding.get()
     }
 
+    /// Frees the buffers that nobody uses.
+    pub fn trim(&self) {
+        let free = self.shared.free.take();
+        drop(free);
+    }
+
     /// Buffers that lie in the pool now.
     pub fn kept(&self) -> usize {
         self.shared.free.borrow().len()

@@ -1,10 +1,11 @@
-//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow and sets of processors that
-//! every crate of Weir stands on.
+//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow, sets of processors and the account of memory
+//! that every crate of Weir stands on.
 //!
 //! It must never read a clock, open anything or know a protocol.
 
 pub mod buffer;
 pub mod hash;
+pub mod memory;
 pub mod moment;
 pub mod processors;
 pub mod roster;

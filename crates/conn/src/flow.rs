@@ -455,6 +455,9 @@ impl Flow {
             // Where it was not started, nothing is known of an end.
             return Err(FlowError::Truncated);
         }
+        if self.body.capacity() == 0 && rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
+            return Ok(Poll::Pending);
+        }
         self.prepare();
         let room = self.body.room();
         match source.poll_read(cx, &mut self.body) {

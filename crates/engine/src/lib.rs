@@ -13,6 +13,7 @@ pub mod resolve;
 pub mod service;
 pub mod session;
 pub mod sockets;
+mod sparing;
 pub mod stream;
 pub mod worker;
 
@@ -127,6 +128,7 @@ pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
     rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
+    sparing::start(&worker);
     let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {
         let (worker, place, accepting) = (Rc::clone(&worker), place.clone(), Rc::clone(&accepting));

@@ -56,8 +56,11 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
         if !acceptable(worker, place, listener).await {
             return;
         }
+        if rt::memory_is_scarce() && !wait_for_memory(worker, place, listener).await {
+            return;
+        }
         let mut taken = 0;
-        while taken < batch.size {
+        while taken < batch.size && !rt::memory_is_scarce() {
             let (slots, admission) = match worker.shared.live.enter_freely(place.frontend, place.bind) {
                 Some(slots) => (slots, None),
                 None => match enter(worker, place, listener, key).await {
@@ -133,6 +136,16 @@ async fn rest(listener: &mut Listener) -> bool {
     listener.pause();
     rt::sleep(REST).await;
     listener.resume().is_ok()
+}
+
+/// The same while memory is scarce: the connections that are there come first. False also when the frontend stops.
+async fn wait_for_memory(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
+    listener.pause();
+    let goes_on = std::future::poll_fn(|cx| match worker.shared.opening(place.frontend) {
+        Opening::Shut => Poll::Ready(false),
+        Opening::Open | Opening::Paused => rt::poll_memory(cx, rt::Stage::Connection).map(|()| true),
+    });
+    goes_on.await && listener.resume().is_ok()
 }
 
 /// Says in the log what has run out, in HAProxy's words.

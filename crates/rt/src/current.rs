@@ -1,4 +1,4 @@
-//! The workspace's one thread-local: the worker that runs on this thread now.
+//! The worker that runs on this thread now. Beside what the allocator counts, this is the workspace's one thread-local.
 //!
 //! It must never be set for longer than the scope that holds the worker.
 

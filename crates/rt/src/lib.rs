@@ -3,8 +3,7 @@
 //! It must never know a protocol above TCP, UDP and UNIX sockets. All `unsafe` code of the workspace lives here, each
 //! block under a comment that says why it is sound.
 //!
-//! One OS thread is one worker. Everything in this crate acts on the *current* worker, the workspace's one
-//! thread-local; the simulator swaps it, so that several workers run in one thread.
+//! One OS thread is one worker. Everything in this crate acts on the *current* worker, a thread-local; the simulator swaps it, so that several workers run in one thread.
 //!
 //! One turn of a worker: wait for events (not at all when a task is runnable), record all of them, empty the mailbox,
 //! expire timers, run the tasks that were queued when the turn began.
@@ -25,6 +24,7 @@ mod idleness;
 mod local_time;
 mod mailbox;
 mod mapped;
+pub mod memory;
 pub mod net;
 mod output;
 mod patience;
@@ -36,6 +36,7 @@ pub mod rights;
 pub mod signal;
 pub mod sim;
 mod source;
+mod supply;
 mod sys;
 mod task;
 mod timer;
@@ -53,6 +54,7 @@ pub use mapped::MappedFile;
 pub use output::{ATOMIC, Output};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
 pub use signal::{Signal, SignalStream, signals};
+pub use supply::{Stage, memory_is_critical, memory_is_scarce, poll_memory, set_scarcity_hook};
 pub use task::{Class, NO_TAG, TaskCost};
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use unless::{Unless, unless};

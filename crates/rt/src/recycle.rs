@@ -195,8 +195,9 @@ impl Bins {
     }
 }
 
-impl Drop for Bins {
-    fn drop(&mut self) {
+impl Bins {
+    /// Frees all blocks.
+    pub(crate) fn trim(&self) {
         for class in 0..CLASSES {
             while let Some(block) = self.take(class) {
                 if let Ok(layout) = Layout::from_size_align((class + 1) * STEP, ALIGN) {
@@ -204,5 +205,11 @@ impl Drop for Bins {
                 }
             }
         }
+    }
+}
+
+impl Drop for Bins {
+    fn drop(&mut self) {
+        self.trim();
     }
 }

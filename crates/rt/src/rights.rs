@@ -125,7 +125,7 @@ pub fn forbid_new_privileges() -> io::Result<()> {
     sys::rights::forbid_new_privileges()
 }
 
-/// Bounds the memory for data, in bytes. Where it is exceeded, the process ends.
+/// Bounds the memory for data, in bytes. [`crate::memory::keep_to_limits`] has the process stay within it.
 ///
 /// # Errors
 /// The kernel's, for want of a privilege.

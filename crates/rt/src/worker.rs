@@ -20,6 +20,7 @@ use crate::patience::Patience;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn, boxed_with};
 use crate::source::Sources;
+use crate::supply::{Waits, memory_is_scarce};
 use crate::task::{Class, TaskCost, TaskId, Tasks};
 use crate::{WorkerId, current, executor};
 
@@ -46,6 +47,7 @@ pub(crate) struct Worker {
     pub(crate) random: Random,
     buffers: BufferPool,
     large_buffers: BufferPool,
+    pub(crate) waits: Waits,
     pub(crate) bins: Bins,
     pub(crate) tasks: RefCell<Tasks>,
     pub(crate) sources: RefCell<Sources>,
@@ -98,6 +100,7 @@ impl Worker {
             random: Random::seeded(parts.seed),
             buffers: BufferPool::new(parts.buffer_size, parts.buffers_kept),
             large_buffers: BufferPool::new(LARGE_BUFFER.max(parts.buffer_size), LARGE_BUFFERS_KEPT),
+            waits: Waits::default(),
             bins: Bins::new(),
             sources: RefCell::new(Sources::with_capacity(1024)),
             timers: RefCell::new(TimerWheel::new(now)),
@@ -148,6 +151,16 @@ impl Worker {
         let wall = self.driver.wall();
         self.wall.set(Some(wall));
         wall
+    }
+
+    pub(crate) fn buffer_size(&self) -> usize {
+        self.buffers.size()
+    }
+
+    /// Frees the buffers that nobody uses.
+    pub(crate) fn trim_buffers(&self) {
+        self.buffers.trim();
+        self.large_buffers.trim();
     }
 
     pub(crate) fn refill_budget(&self) {
@@ -255,11 +268,11 @@ pub fn large_buffer() -> Buffer {
 }
 
 /// An empty buffer for bulk data: a [`large_buffer`], or an ordinary [`buffer`] while this worker has lent as many large
-/// ones as it may. So the memory of a worker does not depend on how slowly its peers read.
+/// ones as it may, or memory is scarce. So the memory of a worker does not depend on how slowly its peers read.
 pub fn bulk_buffer() -> Buffer {
     current::with(|worker| {
         let lent = worker.large_buffers.outstanding();
-        if lent < LARGE_BUFFERS_LENT { worker.large_buffers.get() } else { worker.buffers.get() }
+        if lent < LARGE_BUFFERS_LENT && !memory_is_scarce() { worker.large_buffers.get() } else { worker.buffers.get() }
     })
 }
 

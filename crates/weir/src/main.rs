@@ -40,6 +40,10 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Every allocation is counted, so that clients are made to wait before memory is gone.
+#[global_allocator]
+static ALLOCATOR: rt::memory::Counting = rt::memory::Counting;
+
 fn main() -> ExitCode {
     identity::began();
     let mut words = std::env::args_os();

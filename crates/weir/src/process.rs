@@ -149,6 +149,7 @@ fn launch(
         // Only a daemon cannot be found without its file.
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
     }
+    rt::memory::keep_to_limits(usize::try_from(program.global.nbthread).unwrap_or(1) + SERVICE_THREADS);
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
     let host = host::describe(&spec.global, &environment, settings.memory, messages);
     // Everything is bound. Without the rights that are given up now, nobody could be told any more.
@@ -237,12 +238,15 @@ fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, 
     })
 }
 
+/// Threads beside the workers: the watchdog, and helpers that start as they are needed.
+const SERVICE_THREADS: usize = 4;
+
 /// Writes the number of this process, in place of what the file held.
 pub fn write_pid(path: &Path) -> std::io::Result<()> {
     std::fs::write(path, format!("{}\n", std::process::id()))
 }
 
-/// `-m`: what is allocated beyond that many megabytes ends the process.
+/// `-m`: the kernel gives the process no more than that many megabytes; before it gets there, clients wait.
 fn limit_memory(
     megabytes: Option<u64>,
     global: &policy::program::Global,

@@ -141,7 +141,7 @@ pub fn make_room(input: &mut Buffer) {
 
 /// Puts what has come of the body into a buffer of that size, once. False: there is none.
 pub fn grow(input: &mut Buffer, large: &mut Option<usize>) -> bool {
-    let Some(size) = large.take().filter(|size| *size > input.len()) else { return false };
+    let Some(size) = large.take().filter(|size| *size > input.len() && !rt::memory_is_scarce()) else { return false };
     let mut body = flow::large_body_buffer(size);
     let fits = body.push(input.data());
     if fits {

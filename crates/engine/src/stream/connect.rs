@@ -101,6 +101,8 @@ pub enum Begun {
     Slot(Slot),
     /// The balance has said this.
     Assigned(Assignment<Local>),
+    /// Memory is short: it waits for some first, with the slot that it holds.
+    Waits(Option<Slot>),
 }
 
 impl Request<'_> {
@@ -112,6 +114,9 @@ impl Request<'_> {
     pub fn begin(&mut self, held: Option<Slot>) -> Result<Target, Begun> {
         if held.is_none() && self.exclude.is_none() {
             self.session.worker.state(self.proxy.index).note_request(rt::now());
+        }
+        if rt::memory_is_critical() {
+            return Err(Begun::Waits(held));
         }
         let slot = match held {
             Some(slot) => slot,
@@ -153,6 +158,11 @@ impl Request<'_> {
         loop {
             let slot = match begun.take() {
                 Some(Begun::Slot(slot)) => slot,
+                Some(Begun::Waits(held)) => {
+                    self.wait_for_memory().await?;
+                    begun = held.map(Begun::Slot);
+                    continue;
+                }
                 Some(Begun::Assigned(assignment)) => self.settle(assignment, exclude).await?,
                 None => self.settle(self.choose(exclude), exclude).await?,
             };
@@ -351,6 +361,23 @@ impl Request<'_> {
     fn may_leave(&self) -> bool {
         let redispatches = self.proxy.backend.as_ref().is_some_and(|own| own.redispatch != Redispatch::Never);
         redispatches && self.bound.is_some_and(|bound| !bound.stays)
+    }
+
+    /// Waits until there is memory for a connection to a server, as long as a request may wait in a queue.
+    async fn wait_for_memory(&mut self) -> Result<(), Refusal> {
+        if let Some(body) = &mut self.body {
+            body.shrink();
+        }
+        let own = self.facts.borrow().orders.get().timeouts;
+        let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
+        match self.wait(deadline, |cx| rt::poll_memory(cx, rt::Stage::Underway)).await {
+            Waited::Done(()) => Ok(()),
+            Waited::Expired => {
+                tally::step(&self.session.worker, self.proxy, None, Step::Failure);
+                Err(Refusal::new(Cause::Resource, Phase::Connect, 503))
+            }
+            Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
+        }
     }
 
     async fn wait_in_queue(&mut self, mut ticket: QueueTicket<Local>) -> Result<Slot, Refusal> {

@@ -96,7 +96,8 @@ pub async fn serve_upgraded(session: &Session, client: &mut Client) {
 pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
     client.ready = rt::now();
     async move {
-        let mut wait = false;
+        // A request that came along with its connection is read at once, unless memory is scarce.
+        let mut wait = rt::memory_is_scarce();
         loop {
             if wait && client.input.is_empty() {
                 match std::future::poll_fn(|cx| poll_idle(session, client, cx)).await {
@@ -137,7 +138,12 @@ const SETTLED: Duration = Duration::from_millis(100);
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
     client.private.discard_disturbed(cx);
     if client.stream.poll_readable(cx).is_ready() {
-        return Poll::Ready(Wait::Readable);
+        if rt::poll_memory(cx, rt::Stage::Request).is_ready() {
+            return Poll::Ready(Wait::Readable);
+        }
+    } else if client.served > 0 && rt::memory_is_scarce() {
+        // Whoever asks for nothing makes way for those that do.
+        return Poll::Ready(Wait::Stopping);
     }
     let proxy = session.proxy();
     let (limit, begin) = match client.served {

@@ -442,15 +442,6 @@ impl Stream {
         Ok(usize::try_from(size).unwrap_or(0))
     }
 
-    /// Bytes that the socket's send buffer still takes, about: the kernel counts its own overhead with them, and moves the
-    /// limit with the connection's window. 0: it is full. A system call.
-    ///
-    /// # Errors
-    /// The socket's.
-    pub fn send_capacity(&self) -> io::Result<usize> {
-        self.socket.send_capacity()
-    }
-
     /// The address of the other end. A system call.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Files in memory.
+//! Files in memory, and memory that is kept in reserve.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -34,4 +34,28 @@ pub(crate) fn map(fd: RawFd, length: usize) -> io::Result<NonNull<u8>> {
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) -> io::Result<()> {
     // SAFETY: the caller's promise.
     check(unsafe { libc::munmap(start.as_ptr().cast(), length) }).map(drop)
+}
+
+/// Takes so many bytes of memory without touching them: they count for the limits of the process, and take no room in the
+/// machine. `None`: there are none.
+pub(crate) fn set_aside(length: usize) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: the kernel chooses the address, so that nothing that exists is replaced.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
+}
+
+/// Soft limit of a resource in bytes; `None`: there is none.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for the answer.
+    check(unsafe { libc::getrlimit(resource, &mut limit) }).ok()?;
+    usize::try_from(limit.rlim_cur).ok().filter(|_| limit.rlim_cur != libc::RLIM_INFINITY)
+}
+
+/// Bytes of a page.
+pub(crate) fn page() -> usize {
+    // SAFETY: no pointers are passed.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

@@ -88,6 +88,9 @@ impl Exchange<'_> {
     /// Reads what there is. False: nothing for now.
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         if self.input.capacity() == 0 {
+            if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
+                return Ok(false);
+            }
             self.input = rt::buffer();
         }
         match self.link.stream.poll_read(cx, &mut self.input) {

@@ -1,5 +1,5 @@
-//! Reads and writes by other means than a stream's own: splicing moves bytes past the process. Must never interpret a
-//! byte.
+//! Reads and writes by other means than a stream's own: splicing moves bytes past the process. How much a stream takes.
+//! Must never interpret a byte.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,6 +7,15 @@ use std::task::{Context, Poll};
 use super::{Socket, Stream, Want};
 
 impl Stream {
+    /// Bytes that the socket's send buffer still takes, about: the kernel counts its own overhead with them, and moves the
+    /// limit with the connection's window. 0: it is full. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn send_capacity(&self) -> io::Result<usize> {
+        self.socket.send_capacity()
+    }
+
     /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
     pub(in crate::net) fn poll_receive_by(
         &mut self,

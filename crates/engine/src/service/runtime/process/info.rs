@@ -197,7 +197,9 @@ const ROWS: &[Row] = &[
     row("PoolUsed_MB", "MGPV", "Amount of pool memory currently used (in MB)", |facts| {
         Value::count(facts.pooled >> 20)
     }),
-    row("PoolFailed", "MCPV", "Number of failed pool allocations since this worker was started", |_| Value::U32(0)),
+    row("PoolFailed", "MCPV", "Number of failed pool allocations since this worker was started", |_| {
+        Value::count(base::memory::PROCESS.failed() as u64)
+    }),
     row("Ulimit-n", "CLPV", "Hard limit on the number of per-process file descriptors", |facts| {
         Value::count(facts.global.descriptors)
     }),

@@ -1,0 +1,196 @@
+//! What the process has allocated, beside what it may allocate: one judgement for all workers of how scarce memory is. Must
+//! never allocate or free anything, because the allocator calls it.
+//!
+//! What is counted are the bytes that were asked of the allocator. A limit that the kernel enforces is met earlier than
+//! that count, for the allocator's own overhead: the budget is the limit less what else lies in it, and where the kernel
+//! refuses earlier still, it becomes what was in use then.
+
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+/// How much memory is left to allocate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Supply {
+    /// Enough.
+    Ample,
+    /// Nothing new is begun: connections and requests wait, idle connections end.
+    Scarce,
+    /// What goes on waits as well, but for a few at a time.
+    Critical,
+}
+
+/// The share of a budget from which on memory is scarce, in sixteenths, and how much that leaves at most, in bytes.
+const SCARCE: Threshold = Threshold { sixteenths: 12, leaves: 256 << 20 };
+/// The same for what is critical.
+const CRITICAL: Threshold = Threshold { sixteenths: 14, leaves: 128 << 20 };
+/// Beyond this, not even a few go on.
+const LAST: Threshold = Threshold { sixteenths: 15, leaves: 64 << 20 };
+
+struct Threshold {
+    sixteenths: usize,
+    leaves: usize,
+}
+
+impl Threshold {
+    fn of(&self, budget: usize) -> usize {
+        (budget / 16 * self.sixteenths).max(budget.saturating_sub(self.leaves))
+    }
+}
+
+/// The account of a process.
+#[derive(Debug)]
+pub struct Account {
+    used: AtomicUsize,
+    budget: AtomicUsize,
+    failed: AtomicUsize,
+    supply: AtomicU8,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Account {
+    /// An account without a limit.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            used: AtomicUsize::new(0),
+            budget: AtomicUsize::new(usize::MAX),
+            failed: AtomicUsize::new(0),
+            supply: AtomicU8::new(Supply::Ample as u8),
+        }
+    }
+
+    /// How scarce memory is.
+    #[inline]
+    pub fn supply(&self) -> Supply {
+        match self.supply.load(Relaxed) {
+            0 => Supply::Ample,
+            1 => Supply::Scarce,
+            _ => Supply::Critical,
+        }
+    }
+
+    /// Enters bytes that were allocated (or, where negative, freed).
+    pub fn enter(&self, bytes: isize) {
+        // A thread may free what another one has allocated and not entered yet: the sum wraps, and comes back.
+        self.used.fetch_add(bytes as usize, Relaxed);
+        self.judge();
+    }
+
+    /// Bytes that are allocated.
+    pub fn used(&self) -> usize {
+        let used = self.used.load(Relaxed);
+        if used > isize::MAX as usize { 0 } else { used }
+    }
+
+    /// Bytes that may be allocated; `usize::MAX`: as many as the machine has.
+    pub fn budget(&self) -> usize {
+        self.budget.load(Relaxed)
+    }
+
+    /// Sets how many bytes may be allocated.
+    pub fn set_budget(&self, bytes: usize) {
+        self.budget.store(bytes, Relaxed);
+        self.judge();
+    }
+
+    /// The kernel has refused memory: what is in use now is all that there is.
+    pub fn refused(&self) {
+        self.failed.fetch_add(1, Relaxed);
+        self.budget.fetch_min(self.used(), Relaxed);
+        self.judge();
+    }
+
+    /// Allocations that the kernel refused at first.
+    pub fn failed(&self) -> usize {
+        self.failed.load(Relaxed)
+    }
+
+    /// Whether there is enough for a few of those that wait while memory is critical.
+    pub fn bears_a_few(&self) -> bool {
+        self.used() < LAST.of(self.budget())
+    }
+
+    /// Bytes that can be allocated before memory is scarce.
+    pub fn ample_bytes(&self) -> usize {
+        SCARCE.of(self.budget()).saturating_sub(self.used())
+    }
+
+    fn judge(&self) {
+        let (used, budget) = (self.used(), self.budget());
+        let supply = match used {
+            used if used >= CRITICAL.of(budget) => Supply::Critical,
+            used if used >= SCARCE.of(budget) => Supply::Scarce,
+            _ => Supply::Ample,
+        };
+        if self.supply.load(Relaxed) != supply as u8 {
+            self.supply.store(supply as u8, Relaxed);
+        }
+    }
+}
+
+/// The account of this process.
+pub static PROCESS: Account = Account::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: isize = 1 << 20;
+
+    #[test]
+    fn memory_is_scarce_before_it_is_gone() {
+        let account = Account::new();
+        account.enter(1000 * MB);
+        assert_eq!(account.supply(), Supply::Ample, "there is no limit");
+        account.set_budget(1600 << 20);
+        assert_eq!((account.supply(), account.ample_bytes()), (Supply::Ample, 344 << 20));
+        for (bytes, supply, few) in [
+            (344 * MB, Supply::Scarce, true),
+            (127 * MB, Supply::Scarce, true),
+            (MB, Supply::Critical, true),
+            (64 * MB, Supply::Critical, false),
+            (-193 * MB, Supply::Ample, true),
+        ] {
+            account.enter(bytes);
+            assert_eq!((account.supply(), account.bears_a_few()), (supply, few), "{} MB", account.used() >> 20);
+        }
+    }
+
+    #[test]
+    fn a_small_budget_is_shared_out_in_proportion() {
+        let account = Account::new();
+        account.set_budget(64 << 20);
+        account.enter(48 * MB - 1);
+        assert_eq!(account.supply(), Supply::Ample);
+        account.enter(1);
+        assert_eq!(account.supply(), Supply::Scarce);
+        account.enter(8 * MB);
+        assert_eq!(account.supply(), Supply::Critical);
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_sets_the_budget() {
+        let account = Account::new();
+        account.enter(100 * MB);
+        account.refused();
+        assert_eq!((account.supply(), account.budget(), account.failed()), (Supply::Critical, 100 << 20, 1));
+        account.enter(-20 * MB);
+        assert_eq!(account.supply(), Supply::Scarce);
+        account.enter(-20 * MB);
+        assert_eq!(account.supply(), Supply::Ample);
+    }
+
+    #[test]
+    fn what_is_freed_before_it_was_entered_comes_back() {
+        let account = Account::new();
+        account.set_budget(64 << 20);
+        account.enter(-5 * MB);
+        assert_eq!((account.used(), account.supply()), (0, Supply::Ample));
+        account.enter(60 * MB);
+        assert_eq!(account.used(), 55 << 20);
+    }
+}

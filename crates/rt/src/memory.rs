@@ -1,0 +1,180 @@
+//! The memory of the process: an allocator that counts, what the limits leave, a reserve for the time when they are met.
+//!
+//! It must never decide who waits: that is [`crate::supply`]'s business.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use base::memory::{PROCESS, Supply};
+
+use crate::sys;
+
+/// Bytes that a thread allocates or frees before it enters them in the account.
+const PORTION: usize = 64 * 1024;
+/// Bytes in reserve: of a budget the sixteenth part, within these bounds.
+const RESERVE: std::ops::RangeInclusive<usize> = 1 << 20..=8 << 20;
+/// Bytes that a thread takes for its stack and what the system keeps for it (the standard library's default is 2 MB).
+const THREAD: usize = (2 << 20) + (256 << 10);
+
+/// The system's allocator, with every byte counted in [`base::memory::PROCESS`]. Where the kernel refuses memory, a reserve
+/// is given up first: the process goes on, and [`crate::supply`] has time to make others wait.
+#[derive(Debug)]
+pub struct Counting;
+
+thread_local! {
+    /// What this thread has not entered yet.
+    static PENDING: Cell<isize> = const { Cell::new(0) };
+}
+
+static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static RESERVED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The budget that follows from the limits, in bytes.
+static PLANNED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+#[inline]
+fn count(bytes: isize) {
+    let pending = PENDING.get() + bytes;
+    if pending.unsigned_abs() < PORTION {
+        PENDING.set(pending);
+    } else {
+        enter(pending);
+    }
+}
+
+#[cold]
+fn enter(pending: isize) {
+    PENDING.set(0);
+    PROCESS.enter(pending);
+}
+
+/// Sizes of allocations are at most `isize::MAX` (see [`Layout`]).
+#[inline]
+fn signed(size: usize) -> isize {
+    size as isize
+}
+
+/// Tries again with the reserve given up. Another thread may have done that: what it gave up is there for this one, too.
+#[cold]
+fn retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
+    const ATTEMPTS: usize = 3;
+    enter(PENDING.get());
+    PROCESS.refused();
+    give_up_reserve();
+    (0..ATTEMPTS).map(|_| attempt()).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
+}
+
+fn give_up_reserve() {
+    if let Some(start) = NonNull::new(RESERVED.swap(ptr::null_mut(), Ordering::AcqRel)) {
+        // SAFETY: `set_aside` gave it with that length, and the swap made this thread its only owner.
+        let _ = unsafe { sys::memory::unmap(start, RESERVED_BYTES.load(Ordering::Acquire)) };
+    }
+}
+
+// SAFETY: every block is the system allocator's, which keeps the trait's promises; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the trait's promises are passed on to the system's allocator.
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let attempt = || unsafe { System.alloc(layout) };
+        let mut block = attempt();
+        if block.is_null() {
+            block = retry(attempt);
+        }
+        count(if block.is_null() { 0 } else { signed(layout.size()) });
+        block
+    }
+
+    // SAFETY: the trait's promises are passed on to the system's allocator.
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let attempt = || unsafe { System.alloc_zeroed(layout) };
+        let mut block = attempt();
+        if block.is_null() {
+            block = retry(attempt);
+        }
+        count(if block.is_null() { 0 } else { signed(layout.size()) });
+        block
+    }
+
+    // SAFETY: the trait's promises are passed on to the system's allocator.
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) };
+        count(-signed(layout.size()));
+    }
+
+    // SAFETY: the trait's promises are passed on to the system's allocator.
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise; where it fails, the old block is as it was.
+        let attempt = || unsafe { System.realloc(block, layout, size) };
+        let mut new = attempt();
+        if new.is_null() {
+            new = retry(attempt);
+        }
+        count(if new.is_null() { 0 } else { signed(size) - signed(layout.size()) });
+        new
+    }
+}
+
+/// Works out what the limits of the process leave for allocations (`RLIMIT_DATA`, which `-m` sets, and `RLIMIT_AS`), where
+/// so many threads are still to start, and sets the reserve aside. For a program whose allocator is [`Counting`], before it
+/// changes its root.
+pub fn keep_to_limits(threads: usize) {
+    enter(PENDING.get());
+    let used = PROCESS.used();
+    let (size, data) = mapped().unwrap_or((used, used));
+    // What the process has mapped already, and nobody allocated, lies in the limit as well.
+    let left = |limit: Option<usize>, mapped: usize| {
+        let others = mapped.saturating_sub(used) + threads.saturating_mul(THREAD);
+        limit.map_or(usize::MAX, |limit| limit.saturating_sub(others))
+    };
+    let budget = left(sys::memory::limit(libc::RLIMIT_DATA), data).min(left(sys::memory::limit(libc::RLIMIT_AS), size));
+    let reserve = (budget / 16).clamp(*RESERVE.start(), *RESERVE.end());
+    let budget = if budget == usize::MAX { budget } else { budget.saturating_sub(reserve).max(1) };
+    RESERVED_BYTES.store(reserve, Ordering::Release);
+    PLANNED.store(budget, Ordering::Release);
+    PROCESS.set_budget(budget);
+    restore_reserve();
+}
+
+/// Bytes of the address space that the process uses, and of those what is data (proc(5), `statm`).
+fn mapped() -> Option<(usize, usize)> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = text.split_ascii_whitespace().map(|word| word.parse::<usize>().ok());
+    let size = pages.next()??;
+    let data = pages.nth(4)??;
+    Some((size * sys::memory::page(), data * sys::memory::page()))
+}
+
+/// Whether the reserve is there; sets it aside again where it is not and memory is back.
+pub(crate) fn restore_reserve() -> bool {
+    if !RESERVED.load(Ordering::Acquire).is_null() || RESERVED_BYTES.load(Ordering::Acquire) == 0 {
+        return true;
+    }
+    if PROCESS.supply() != Supply::Ample {
+        return false;
+    }
+    let length = RESERVED_BYTES.load(Ordering::Acquire);
+    let Some(start) = sys::memory::set_aside(length) else { return false };
+    let placed = RESERVED.compare_exchange(ptr::null_mut(), start.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+    if placed.is_err() {
+        // SAFETY: another thread was first; this one's has just been set aside, and nobody knows of it.
+        let _ = unsafe { sys::memory::unmap(start, length) };
+    }
+    true
+}
+
+/// Lets the budget grow again towards what the limits leave, where the kernel had refused memory before that.
+pub(crate) fn widen_budget() {
+    let (planned, budget) = (PLANNED.load(Ordering::Acquire), PROCESS.budget());
+    if budget < planned && PROCESS.supply() == Supply::Ample {
+        PROCESS.set_budget(planned.min(budget.saturating_add(budget / 16)));
+    }
+}

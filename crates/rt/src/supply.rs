@@ -1,0 +1,174 @@
+//! Who waits when memory is scarce: tasks that are about to take a buffer, or to begin something that takes more.
+//!
+//! It must never free anything itself. What goes on comes before what is new.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base::memory::{PROCESS, Supply};
+
+use crate::mailbox::Message;
+use crate::task::{Class, NO_TAG};
+use crate::worker::Worker;
+use crate::{current, memory, sleep, spawn};
+
+/// How often a worker looks whether memory is back, while somebody waits for it.
+const LOOK: Duration = Duration::from_millis(10);
+/// With each of so many looks, the other workers give back what they keep.
+const TRIM_OTHERS: u32 = 10;
+/// Tasks of a worker that go on with each look although memory is short, so that something ends and frees some.
+const A_FEW: u32 = 8;
+/// Bytes that a task is expected to take at most, beside a buffer, before it waits the next time.
+const A_TASK: usize = 16 * 1024;
+
+/// What a task is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// To go on with a request that has begun. Waits while memory is critical.
+    Underway,
+    /// To begin a request on a connection that is there. Waits while memory is scarce.
+    Request,
+    /// To accept a connection. The same, and those that are there come first.
+    Connection,
+}
+
+impl Stage {
+    const ALL: [Stage; 3] = [Stage::Underway, Stage::Request, Stage::Connection];
+
+    /// The worst supply at which it does not wait.
+    fn bears(self) -> Supply {
+        if self == Stage::Underway { Supply::Scarce } else { Supply::Ample }
+    }
+}
+
+/// The tasks of a worker that wait for memory.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// By stage.
+    queues: RefCell<[VecDeque<Waker>; 3]>,
+    /// So many may go on all the same until the next look.
+    passes: Cell<u32>,
+    looking: Cell<bool>,
+    hook: RefCell<Option<Rc<dyn Fn()>>>,
+}
+
+/// Ready when there is memory for a stage; else the task is woken when there may be. The fast path is one load.
+#[inline]
+pub fn poll_memory(context: &mut Context<'_>, stage: Stage) -> Poll<()> {
+    if PROCESS.supply() == Supply::Ample {
+        Poll::Ready(())
+    } else {
+        current::with(|worker| wait(worker, context, stage))
+    }
+}
+
+/// Whether memory is so short that nothing new is begun.
+#[inline]
+pub fn memory_is_scarce() -> bool {
+    PROCESS.supply() != Supply::Ample
+}
+
+/// Whether memory is so short that what goes on waits as well.
+#[inline]
+pub fn memory_is_critical() -> bool {
+    PROCESS.supply() == Supply::Critical
+}
+
+/// Sets what this worker does when memory becomes scarce: it may end what can be missed.
+pub fn set_scarcity_hook(hook: Rc<dyn Fn()>) {
+    let old = current::with(|worker| worker.waits.hook.borrow_mut().replace(hook));
+    drop(old);
+}
+
+#[cold]
+fn wait(worker: &Worker, context: &Context<'_>, stage: Stage) -> Poll<()> {
+    let waits = &worker.waits;
+    let supply = PROCESS.supply();
+    if supply <= stage.bears() {
+        return Poll::Ready(());
+    }
+    // A request may begin on a connection that is there until what goes on has to wait itself.
+    let passes = match stage {
+        Stage::Underway => PROCESS.bears_a_few(),
+        Stage::Request => supply < Supply::Critical,
+        Stage::Connection => false,
+    };
+    if passes && waits.passes.get() > 0 {
+        waits.passes.set(waits.passes.get() - 1);
+        return Poll::Ready(());
+    }
+    let queue = &mut waits.queues.borrow_mut()[stage as usize];
+    if !queue.iter().any(|waker| waker.will_wake(context.waker())) {
+        queue.push_back(context.waker().clone());
+    }
+    if !waits.looking.replace(true) {
+        // Not from in here: the caller may hold what they need.
+        let start = Box::new(|| {
+            let hook = current::with(|worker| worker.waits.hook.borrow().clone());
+            if let Some(hook) = hook {
+                hook();
+            }
+            spawn(Class::Normal, NO_TAG, look());
+        });
+        worker.remote.send(Message::Job(start));
+    }
+    Poll::Pending
+}
+
+/// Gives back what a worker keeps for later.
+fn trim(worker: &Worker) {
+    worker.trim_buffers();
+    worker.bins.trim();
+}
+
+/// Has all workers give back what they keep, until memory is back, and wakes those that wait as it comes, until nobody does.
+async fn look() {
+    for round in 0_u32.. {
+        if memory_is_scarce() {
+            current::with(|worker| {
+                trim(worker);
+                for other in worker.peers().iter().filter(|_| round.is_multiple_of(TRIM_OTHERS)) {
+                    other.send(Message::Job(Box::new(|| current::with(trim))));
+                }
+            });
+        }
+        sleep(LOOK).await;
+        memory::widen_budget();
+        let whole = memory::restore_reserve();
+        let waiting = current::with(|worker| release(worker));
+        if !waiting && whole {
+            current::with(|worker| worker.waits.looking.set(false));
+            return;
+        }
+    }
+}
+
+/// Wakes as many as there is memory for, those first that go on. False: nobody waits any more.
+fn release(worker: &Worker) -> bool {
+    let size = worker.buffer_size() + A_TASK;
+    let supply = PROCESS.supply();
+    let mut enough = PROCESS.ample_bytes() / size / worker.shared.workers.max(1);
+    worker.waits.passes.set(A_FEW);
+    let mut due = Vec::new();
+    {
+        let queues = &mut *worker.waits.queues.borrow_mut();
+        for stage in Stage::ALL {
+            let queue = &mut queues[stage as usize];
+            let most = match supply <= stage.bears() {
+                true if supply == Supply::Ample => enough.max(A_FEW as usize),
+                true => queue.len(),
+                false => A_FEW as usize,
+            };
+            let count = most.min(queue.len());
+            enough -= count.min(enough);
+            due.extend(queue.drain(..count));
+        }
+    }
+    let woken = !due.is_empty();
+    due.into_iter().for_each(Waker::wake);
+    // Those that were woken may have to wait again.
+    woken || worker.waits.queues.borrow().iter().any(|queue| !queue.is_empty())
+}
