@@ -7,6 +7,8 @@
 mod case;
 mod generate;
 mod known;
+#[path = "../shared/ports.rs"]
+mod ports;
 mod requests;
 mod subject;
 

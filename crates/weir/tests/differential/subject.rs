@@ -1,10 +1,11 @@
 //! One of both programs: which expressions it refuses, and what it answers.
 
 use crate::case::{Case, FILES};
+use crate::ports::free_port;
 use crate::requests::REQUESTS;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -105,7 +106,7 @@ impl Subject {
 
     /// What it answers: every case over the first request, then over the second, and so on.
     pub fn answers(&self, cases: &[Case]) -> Vec<Vec<u8>> {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let port = free_port();
         let (path, _) = self.write(port, cases.iter().enumerate());
         let mut command = Command::new(&self.program);
         command.arg("-db").arg("-f").arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,10 +1,10 @@
 //! Many clients at once on four threads: limits of servers and rates hold exactly, and servers come and go, with nobody
 //! turned away. Must never ask how fast something is, only how much was let through at most.
 
-use crate::support::{DEFAULTS, Folder, PATIENCE, Running, connect, exchange, free_port, get, wait_until};
+use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -142,8 +142,7 @@ fn connections_of_the_process_keep_to_its_rate() {
 
 /// A command to the stats socket, and its answer.
 pub fn command(socket: &str, line: &str) -> String {
-    let mut stream = UnixStream::connect(socket).expect("the stats socket");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let mut stream = connect_unix(Path::new(socket));
     stream.write_all(line.as_bytes()).expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// What the runtime API answers.
 fn ask(folder: &Folder, command: &str) -> String {
-    let mut stream = UnixStream::connect(folder.path("api")).expect("the runtime API listens");
+    let mut stream = crate::support::connect_unix(&folder.path("api"));
     stream.write_all(format!("{command}\n").as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");

@@ -114,7 +114,7 @@ fn a_process_that_hands_nothing_over_is_not_followed() {
         assert!(found.stderr.contains("Failed to get the sockets from the old process!"), "{}", found.stderr);
     }
     assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "the old process serves on");
-    let mut asked = UnixStream::connect(folder.path("api")).expect("it listens");
+    let mut asked = crate::support::connect_unix(&folder.path("api"));
     asked.set_read_timeout(Some(PATIENCE)).expect("a socket");
     asked.write_all(b"_getsocks\n").expect("sent");
     let mut number = [0; 4];

@@ -18,10 +18,13 @@ mod former;
 mod handover;
 mod manual;
 mod master;
+mod memory;
 mod namespaces;
 mod networks;
 mod pages;
 mod peers;
+#[path = "../shared/ports.rs"]
+mod ports;
 mod restart;
 mod rights;
 mod serve;

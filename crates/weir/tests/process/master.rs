@@ -6,7 +6,7 @@ use crate::support::{
 use rustix::process::{Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
 /// A service under a master, with a command line and somebody who plays systemd.
@@ -47,7 +47,7 @@ impl Service {
 
     /// What the master answers.
     fn ask(&self, line: &str) -> String {
-        let mut stream = UnixStream::connect(self.folder.path("master")).expect("the master listens");
+        let mut stream = crate::support::connect_unix(&self.folder.path("master"));
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
         stream.shutdown(std::net::Shutdown::Write).expect("open");

@@ -1,9 +1,11 @@
 //! Starting the program, talking to it, waiting for what it does.
 
+pub use crate::ports::free_port;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -12,8 +14,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes a fraction of this; it only ends what hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Nothing here takes a fraction of this, on a busy machine either; it only ends what hangs.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
@@ -91,7 +93,16 @@ impl Running {
         self.child.id()
     }
 
+    /// How it ended, if it has.
+    pub fn try_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child")
+    }
+
+    /// Sends a signal, once the process catches it if that is one that it is to catch: before, it is still starting.
     pub fn send(&self, signal: Signal) {
+        if [Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2].contains(&signal) {
+            wait_until("the process catches signals", || catches(self.child.id(), signal));
+        }
         kill_process(pid(self.child.id()), signal).expect("the process lives");
     }
 
@@ -118,6 +129,16 @@ impl Running {
         self.done = None;
         Finished { status, stdout, stderr }
     }
+}
+
+/// Whether a process has a handler for a signal, or takes it elsewhere (proc(5), `SigCgt` and `SigBlk`).
+fn catches(process: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = |field: &str| {
+        let text = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+        u64::from_str_radix(text.trim(), 16).unwrap_or(0)
+    };
+    (mask("SigCgt:") | mask("SigBlk:")) >> (signal.as_raw() - 1) & 1 == 1
 }
 
 impl Drop for Running {
@@ -168,15 +189,17 @@ impl Drop for Folder {
     }
 }
 
-/// A port that nobody listens on.
-pub fn free_port() -> u16 {
-    let socket = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    socket.local_addr().expect("bound").port()
-}
-
 /// Connects as soon as somebody listens.
 pub fn connect(port: u16) -> TcpStream {
     let stream = poll(&format!("somebody on port {port}"), || TcpStream::connect(("127.0.0.1", port)).ok());
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream
+}
+
+/// Connects to a UNIX socket as soon as somebody listens: that another socket of the process listens already says nothing
+/// about this one.
+pub fn connect_unix(path: &Path) -> UnixStream {
+    let stream = poll(&format!("somebody at {}", path.display()), || UnixStream::connect(path).ok());
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }

@@ -6,6 +6,8 @@
 mod bench;
 mod load;
 mod origin;
+#[path = "../shared/ports.rs"]
+mod ports;
 mod scenarios;
 #[allow(dead_code, reason = "the tests of the program itself use the rest")]
 #[path = "../process/support.rs"]

@@ -1,0 +1,131 @@
+//! A process whose memory is limited: clients that make it hold more than that wait, and all are served in the end.
+
+use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Condvar, Mutex};
+use std::thread;
+
+/// Clients that each leave a buffer's worth of a body unfinished: together, twice the memory that there is.
+const CLIENTS: usize = 300;
+const BUFFER: usize = 256 << 10;
+const BODY: usize = BUFFER - 8192;
+/// Megabytes.
+const LIMIT: usize = 64;
+
+/// Opens for all that wait, once.
+#[derive(Default)]
+struct Gate(Mutex<bool>, Condvar);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.lock().expect("no panic") = true;
+        self.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut open = self.0.lock().expect("no panic");
+        while !*open {
+            open = self.1.wait(open).expect("no panic");
+        }
+    }
+}
+
+/// A server that answers every request once its body is here.
+fn origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream) {
+    let (mut head, mut body) = (Vec::new(), vec![0; BODY]);
+    let mut byte = [0];
+    while stream.read_exact(&mut byte).is_ok() {
+        head.push(byte[0]);
+        if !head.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        let has_body = head.starts_with(b"POST");
+        head.clear();
+        if (has_body && stream.read_exact(&mut body).is_err())
+            || stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Runs it with that limit: by its own flag, or the one of the system.
+fn starved(by_flag: bool) {
+    let folder = Folder::new();
+    let port = free_port();
+    let text = format!(
+        "global\n    nbthread 1\n    maxconn 1000\n    log stdout format raw local0\n    tune.bufsize {BUFFER}\n{DEFAULTS}    option \
+         http-buffer-request\nlisten l\n    bind 127.0.0.1:{port}\n    server s1 127.0.0.1:{}\n",
+        origin()
+    );
+    let file = folder.write("memory.cfg", &text);
+    let mut command = Command::new(crate::support::WEIR);
+    command.args(["-db", "-f", &file]);
+    if by_flag {
+        command.args(["-m", &LIMIT.to_string()]);
+    } else {
+        limit_data(&mut command);
+    }
+    let mut running = Running::start(&mut command);
+    let mut before = connect(port);
+    assert_eq!(exchange(&mut before, &get("/")).0, 200);
+    let gate = Gate::default();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut stream = connect(port);
+                    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
+                    let mut message = head.into_bytes();
+                    message.resize(message.len() + BODY, b'x');
+                    let (last, most) = message.split_last().expect("not empty");
+                    stream.write_all(most)?;
+                    gate.wait();
+                    stream.write_all(&[*last])?;
+                    let mut answer = [0; 15];
+                    stream.read_exact(&mut answer)?;
+                    Ok::<_, std::io::Error>(answer)
+                })
+            })
+            .collect();
+        running.wait_for_line(|line| line.contains("Memory is scarce"));
+        gate.open();
+        for client in clients {
+            let answer = client.join().expect("no panic");
+            assert_eq!(answer.as_ref().map_err(ToString::to_string), Ok(b"HTTP/1.1 200 OK"));
+        }
+    });
+    assert_eq!(exchange(&mut connect(port), &get("/")).0, 200, "and it goes on");
+    assert_eq!(running.try_status(), None, "it lives");
+}
+
+/// Has the program begin with a limit.
+fn limit_data(command: &mut Command) {
+    let limited = format!("ulimit -d {} && exec \"$0\" \"$@\"", LIMIT << 10);
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(limited).arg(command.get_program()).args(command.get_args());
+    *command = shell;
+}
+
+#[test]
+fn clients_wait_where_the_process_is_limited() {
+    starved(true);
+}
+
+#[test]
+fn clients_wait_where_the_system_limits_the_process() {
+    starved(false);
+}
