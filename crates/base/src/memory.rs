@@ -97,10 +97,11 @@ impl Account {
         self.judge();
     }
 
-    /// The kernel has refused memory: what is in use now is all that there is.
-    pub fn refused(&self) {
+    /// The kernel has refused memory: what is in use now is all that there is, but for so many bytes that were kept in
+    /// reserve.
+    pub fn refused(&self, reserve: usize) {
         self.failed.fetch_add(1, Relaxed);
-        self.budget.fetch_min(self.used(), Relaxed);
+        self.budget.fetch_min(self.used().saturating_add(reserve), Relaxed);
         self.judge();
     }
 
@@ -176,8 +177,12 @@ mod tests {
     fn a_kernel_that_refuses_sets_the_budget() {
         let account = Account::new();
         account.enter(100 * MB);
-        account.refused();
-        assert_eq!((account.supply(), account.budget(), account.failed()), (Supply::Critical, 100 << 20, 1));
+        account.refused(8 << 20);
+        assert_eq!((account.supply(), account.budget(), account.failed()), (Supply::Critical, 108 << 20, 1));
+        assert!(account.bears_a_few(), "the reserve is for those that free some");
+        account.enter(4 * MB);
+        account.refused(0);
+        assert_eq!((account.supply(), account.budget(), account.bears_a_few()), (Supply::Critical, 104 << 20, false));
         account.enter(-20 * MB);
         assert_eq!(account.supply(), Supply::Scarce);
         account.enter(-20 * MB);

@@ -61,16 +61,17 @@ fn signed(size: usize) -> isize {
 fn retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
     const ATTEMPTS: usize = 3;
     enter(PENDING.get());
-    PROCESS.refused();
-    give_up_reserve();
+    PROCESS.refused(give_up_reserve());
     (0..ATTEMPTS).map(|_| attempt()).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-fn give_up_reserve() {
-    if let Some(start) = NonNull::new(RESERVED.swap(ptr::null_mut(), Ordering::AcqRel)) {
-        // SAFETY: `set_aside` gave it with that length, and the swap made this thread its only owner.
-        let _ = unsafe { sys::memory::unmap(start, RESERVED_BYTES.load(Ordering::Acquire)) };
-    }
+/// Frees the reserve: so many bytes.
+fn give_up_reserve() -> usize {
+    let Some(start) = NonNull::new(RESERVED.swap(ptr::null_mut(), Ordering::AcqRel)) else { return 0 };
+    let length = RESERVED_BYTES.load(Ordering::Acquire);
+    // SAFETY: `set_aside` gave it with that length, and the swap made this thread its only owner.
+    let freed = unsafe { sys::memory::unmap(start, length) };
+    if freed.is_ok() { length } else { 0 }
 }
 
 // SAFETY: every block is the system allocator's, which keeps the trait's promises; counting neither allocates nor unwinds.
