@@ -18,7 +18,11 @@ pub enum Supply {
     Critical,
 }
 
-/// The share of a budget from which on memory is scarce, in sixteenths, and how much that leaves at most, in bytes.
+/// Bytes for clients that a budget leaves at least: with less, waiting would free nothing.
+const LEAST: usize = 8 << 20;
+
+/// The share of what a budget has for clients from which on memory is scarce, in sixteenths, and how much that leaves at
+/// most, in bytes.
 const SCARCE: Threshold = Threshold { sixteenths: 12, leaves: 256 << 20 };
 /// The same for what is critical.
 const CRITICAL: Threshold = Threshold { sixteenths: 14, leaves: 128 << 20 };
@@ -31,8 +35,10 @@ struct Threshold {
 }
 
 impl Threshold {
-    fn of(&self, budget: usize) -> usize {
-        (budget / 16 * self.sixteenths).max(budget.saturating_sub(self.leaves))
+    fn of(&self, account: &Account) -> usize {
+        let fixed = account.fixed.load(Relaxed);
+        let clients = account.budget().saturating_sub(fixed);
+        fixed.saturating_add((clients / 16 * self.sixteenths).max(clients.saturating_sub(self.leaves)))
     }
 }
 
@@ -40,6 +46,8 @@ impl Threshold {
 #[derive(Debug)]
 pub struct Account {
     used: AtomicUsize,
+    /// What the configuration takes.
+    fixed: AtomicUsize,
     budget: AtomicUsize,
     failed: AtomicUsize,
     supply: AtomicU8,
@@ -57,6 +65,7 @@ impl Account {
     pub const fn new() -> Self {
         Self {
             used: AtomicUsize::new(0),
+            fixed: AtomicUsize::new(0),
             budget: AtomicUsize::new(usize::MAX),
             failed: AtomicUsize::new(0),
             supply: AtomicU8::new(Supply::Ample as u8),
@@ -91,17 +100,27 @@ impl Account {
         self.budget.load(Relaxed)
     }
 
+    /// Sets how many bytes may be allocated, before the first client comes: what is in use now is not the clients'.
+    pub fn begin(&self, bytes: usize) {
+        self.fixed.store(self.used(), Relaxed);
+        self.set_budget(bytes);
+    }
+
     /// Sets how many bytes may be allocated.
     pub fn set_budget(&self, bytes: usize) {
-        self.budget.store(bytes, Relaxed);
+        self.budget.store(bytes.max(self.least()), Relaxed);
         self.judge();
+    }
+
+    fn least(&self) -> usize {
+        self.fixed.load(Relaxed).saturating_add(LEAST)
     }
 
     /// The kernel has refused memory: what is in use now is all that there is, but for so many bytes that were kept in
     /// reserve.
     pub fn refused(&self, reserve: usize) {
         self.failed.fetch_add(1, Relaxed);
-        self.budget.fetch_min(self.used().saturating_add(reserve), Relaxed);
+        self.budget.fetch_min(self.used().saturating_add(reserve).max(self.least()), Relaxed);
         self.judge();
     }
 
@@ -112,19 +131,18 @@ impl Account {
 
     /// Whether there is enough for a few of those that wait while memory is critical.
     pub fn bears_a_few(&self) -> bool {
-        self.used() < LAST.of(self.budget())
+        self.used() < LAST.of(self)
     }
 
     /// Bytes that can be allocated before memory is scarce.
     pub fn ample_bytes(&self) -> usize {
-        SCARCE.of(self.budget()).saturating_sub(self.used())
+        SCARCE.of(self).saturating_sub(self.used())
     }
 
     fn judge(&self) {
-        let (used, budget) = (self.used(), self.budget());
-        let supply = match used {
-            used if used >= CRITICAL.of(budget) => Supply::Critical,
-            used if used >= SCARCE.of(budget) => Supply::Scarce,
+        let supply = match self.used() {
+            used if used >= CRITICAL.of(self) => Supply::Critical,
+            used if used >= SCARCE.of(self) => Supply::Scarce,
             _ => Supply::Ample,
         };
         if self.supply.load(Relaxed) != supply as u8 {
@@ -171,6 +189,20 @@ mod tests {
         assert_eq!(account.supply(), Supply::Scarce);
         account.enter(8 * MB);
         assert_eq!(account.supply(), Supply::Critical);
+    }
+
+    #[test]
+    fn what_the_configuration_takes_is_not_the_clients() {
+        let account = Account::new();
+        account.enter(500 * MB);
+        account.begin(564 << 20);
+        account.enter(48 * MB - 1);
+        assert_eq!(account.supply(), Supply::Ample);
+        account.enter(1);
+        assert_eq!(account.supply(), Supply::Scarce);
+        account.enter(-48 * MB);
+        account.begin(100 << 20);
+        assert_eq!((account.supply(), account.budget()), (Supply::Ample, 508 << 20), "a limit that leaves nothing");
     }
 
     #[test]

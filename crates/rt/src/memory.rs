@@ -141,7 +141,7 @@ pub fn keep_to_limits(threads: usize) {
     let budget = if budget == usize::MAX { budget } else { budget.saturating_sub(reserve).max(1) };
     RESERVED_BYTES.store(reserve, Ordering::Release);
     PLANNED.store(budget, Ordering::Release);
-    PROCESS.set_budget(budget);
+    PROCESS.begin(budget);
     restore_reserve();
 }
 
