@@ -26,6 +26,8 @@ const LEAST: usize = 8 << 20;
 const SCARCE: Threshold = Threshold { sixteenths: 12, leaves: 256 << 20 };
 /// The same for what is critical.
 const CRITICAL: Threshold = Threshold { sixteenths: 14, leaves: 128 << 20 };
+/// Beyond this, nothing more is kept for long: entries of stick tables, which nobody waits for.
+const KEPT: Threshold = Threshold { sixteenths: 8, leaves: 512 << 20 };
 /// Beyond this, not even a few go on.
 const LAST: Threshold = Threshold { sixteenths: 15, leaves: 64 << 20 };
 
@@ -134,6 +136,11 @@ impl Account {
         self.used() < LAST.of(self)
     }
 
+    /// Whether there is enough for what is kept long behind the connection that it came with.
+    pub fn may_keep(&self) -> bool {
+        self.budget() == usize::MAX || self.used() < KEPT.of(self)
+    }
+
     /// Bytes that can be allocated before memory is scarce.
     pub fn ample_bytes(&self) -> usize {
         SCARCE.of(self).saturating_sub(self.used())
@@ -183,7 +190,11 @@ mod tests {
     fn a_small_budget_is_shared_out_in_proportion() {
         let account = Account::new();
         account.set_budget(64 << 20);
-        account.enter(48 * MB - 1);
+        account.enter(32 * MB - 1);
+        assert!(account.may_keep());
+        account.enter(1);
+        assert!(!account.may_keep(), "connections have the other half");
+        account.enter(16 * MB - 1);
         assert_eq!(account.supply(), Supply::Ample);
         account.enter(1);
         assert_eq!(account.supply(), Supply::Scarce);

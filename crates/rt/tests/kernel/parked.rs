@@ -73,7 +73,7 @@ fn a_close_a_reset_and_a_stray_byte_spoil_a_parked_stream() {
 fn what_happened_before_parking_is_reported() {
     on_one_worker(|| async {
         // Never watched, and the end has come already.
-        let (client, server) = pair().await;
+        let (mut client, server) = pair().await;
         drop(server);
         until(|| !client.is_clean()).await;
         let parked = client.park();

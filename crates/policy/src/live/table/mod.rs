@@ -318,9 +318,9 @@ impl Table {
         None
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a place, if there is one. Where memory is short the table is as full as it may be, whatever its size.
     fn reserve(&self) -> bool {
-        let size = self.plan.size;
+        let size = if base::memory::PROCESS.may_keep() { self.plan.size } else { 0 };
         self.used.fetch_update(Relaxed, Relaxed, |used| (used < size).then(|| used + 1)).is_ok()
     }
 
