@@ -275,8 +275,8 @@ fn a_redirected_connection_is_known_by_what_the_client_meant() {
 /// `thread`: no other worker has a session of the address, whoever is idle.
 #[test]
 fn chosen_threads_serve_an_address_alone() {
-    let text = format!("global\n    nbthread 4\nlisten l\n    bind {WEIR} thread 2,4\n    server s1 {S1}\n");
-    config(&text).workers(&[4]).run(|world| async move {
+    let text = format!("listen l\n    bind {WEIR} thread 2,4\n    server s1 {S1}\n");
+    config(&text).global("    nbthread 4").workers(&[4]).run(|world| async move {
         serve_one(&world, None);
         let before = world.inventory().await;
         let mut clients = Vec::new();
