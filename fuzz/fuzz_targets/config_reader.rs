@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     let options_of_keywords = SpecOptions {
         read_file: |_, _| Err(std::io::ErrorKind::NotFound.into()),
         local_peer: "here".to_owned(),
-        local_peer_is_fixed: false,
+        ..SpecOptions::default()
     };
     specify(&sources, &document, &options_of_keywords, &mut found);
     let mut out = String::new();

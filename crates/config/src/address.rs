@@ -207,6 +207,9 @@ impl AddressError {
             Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
             Self::NotSupported { .. } => "Weir serves ip, ipv4, ipv6, tcp, udp, unix, abns, abnsz and fd so far",
             Self::MissingPort { .. } => "write the port behind a colon, like 127.0.0.1:80, [::1]:80 or :80",
+            Self::InvalidHost { text, .. } | Self::InvalidPortCharacter { text, .. } if text.contains("://") => {
+                "an address is a host and a port: no scheme belongs before it, and no path behind it"
+            }
             Self::InvalidPort { .. } | Self::InvalidPortCharacter { .. } => "a port is a number between 1 and 65535",
             Self::InvalidRange { .. } => "write the lower port first",
             Self::RangeNotPermitted { .. } => "only listening addresses have port ranges",

@@ -59,10 +59,12 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
 
 /// Sorts by file and line, sums up each file that has errors, and cuts off after very many of them: HAProxy does so after
 /// 50, which would hide what else is wrong with a configuration. What
-/// HAProxy finds after reading comes last, in the order in which it was found.
+/// HAProxy finds after reading comes last, in the same order, and at the end what is about no line.
 pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
     let limit = Limits::USUAL.errors;
-    let (mut parsing, late): (Vec<_>, Vec<_>) = found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
+    let (mut parsing, mut late): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|diagnostic| place(diagnostic).is_some());
+    late.sort_by_key(|diagnostic| diagnostic.span.map_or((u32::MAX, u32::MAX), |span| (span.file, span.line)));
     parsing.sort_by_key(|diagnostic| place(diagnostic).map(|span| (span.file, span.line)));
     let mut ordered = Vec::with_capacity(parsing.len() + late.len() + 1);
     for group in parsing.chunk_by(|a, b| place(a).map(|span| span.file) == place(b).map(|span| span.file)) {

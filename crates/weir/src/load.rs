@@ -51,7 +51,8 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Refused;
 
-/// Reads and understands the text. Whatever is wrong with it has been reported; [`compile`] draws the consequence.
+/// Reads and understands the text. What makes it unusable has been reported; [`compile`] draws the consequence, and
+/// reports the rest.
 pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -> Loaded {
     let options = LoadOptions {
         language: language(settings),
@@ -70,9 +71,14 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
         let _ = rights::look_up(&spec.global.rights, &mut found);
         policy::diagnose(&spec, &mut resolver, &mut found);
     }
-    loaded.diagnostics = in_order(found, &loaded.sources);
-    messages.report(&loaded.diagnostics, &loaded.sources);
-    if loaded.spec.global.quiet && !settings.verbose {
+    let is_quiet = loaded.spec.global.quiet && !settings.verbose;
+    if is_quiet || found.iter().any(Diagnostic::is_alert) {
+        messages.report(&in_order(found, &loaded.sources), &loaded.sources);
+    } else {
+        // Compiling finds more: all of it is told in the order of the files.
+        loaded.diagnostics = found;
+    }
+    if is_quiet {
         messages.silence();
     }
     loaded
@@ -98,9 +104,8 @@ pub fn language(settings: &Settings) -> LanguageOptions {
 /// When it cannot be served.
 pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
     conclude(messages)?;
-    let Loaded { mut spec, sources, environment, .. } = loaded;
+    let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
     let mut resolver = resolver(&sources, &environment, settings);
-    let mut found = Vec::new();
     apply(&mut spec, settings);
     let threads = processors::settle(&mut spec.global, messages);
     let rights = rights::look_up(&spec.global.rights, &mut found);

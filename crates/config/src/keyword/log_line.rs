@@ -272,7 +272,10 @@ fn read_level(words: &mut VecDeque<&Word>, sentence: &str, report: &mut Report<'
     if let Some(row) = LEVELS.iter().find(|row| row.0 == word.text) {
         return Some(Some(row.1));
     }
-    report.alert(word.span, format!("log : {sentence} '{}'", word.text));
+    let known = crate::suggest::nearest(&word.text, LEVELS.iter().map(|row| row.0));
+    let mut diagnostic = Diagnostic::alert(word.span, format!("log : {sentence} '{}'", word.text));
+    diagnostic.hint = known.map(|known| format!("did you mean '{known}'?"));
+    report.push(diagnostic);
     None
 }
 

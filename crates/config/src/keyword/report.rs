@@ -85,7 +85,7 @@ impl<'a> Report<'a> {
         let known = suggest::nearest(&word.text, names);
         let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));
         let mut diagnostic = Diagnostic::alert(word.span, message);
-        diagnostic.hint = hint.or_else(|| known.map(|known| format!("write '{known}'")));
+        diagnostic.hint = hint;
         self.push(diagnostic);
     }
 }

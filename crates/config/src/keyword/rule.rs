@@ -497,7 +497,8 @@ fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
     let words = line.words.get(at..).unwrap_or_default();
     let is_written = words.iter().position(|word| word.text == "len" && !word.quoted);
     let Some(length) = is_written.and_then(|position| words.get(position + 1)) else { return };
-    let length = usize::try_from(leading_number(&length.text).0).unwrap_or(0);
+    // HAProxy keeps 32 bits of what it reads.
+    let length = usize::try_from(leading_number(&length.text).0 as i32).unwrap_or(0);
     let slot = CaptureSlotSpec { name: None, length, span: line.span(at) };
     context.draft.spec.captures.request.push(slot);
 }
@@ -539,7 +540,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     let known = suggest::nearest(word, names());
     let message = expects(set, word, context.name(), known);
     let mut diagnostic = Diagnostic::alert(line.span(at), message);
-    diagnostic.hint = known.map(|known| format!("write '{rules} {known}'")).or_else(|| {
+    diagnostic.hint = None.or_else(|| {
         let (other, _) = TABLE.iter().find(|action| is(action, word)).map(|action| (action.extra, action.name))?;
         let sets: Vec<&str> = RULE_SETS.iter().filter(|row| row.0 & other != 0).map(|row| row.1).collect();
         Some(format!("'{word}' is an action of {}", sets.join(", ")))
@@ -560,13 +561,13 @@ fn expects(set: RuleSets, word: &str, proxy: &str, known: Option<&str>) -> Strin
         .collect();
     let names = names.join(", ");
     let tcp = rules.starts_with("tcp-");
-    let mut message = match (tcp, word) {
+    // The list is long: what was most likely meant comes before it.
+    if let Some(known) = known {
+        return format!("'{rules}' does not know '{word}'. Did you mean '{known}' maybe ?\nIt expects {names}.");
+    }
+    match (tcp, word) {
         (true, _) => format!("'{rules}' expects {names} in proxy '{proxy}' (got '{word}')."),
         (false, "") => format!("'{rules}' expects {names}, but got '' (missing argument)."),
         (false, _) => format!("'{rules}' expects {names}, but got '{word}'."),
-    };
-    if let Some(known) = known {
-        message.push_str(&format!(" Did you mean '{known}' maybe ?"));
     }
-    message
 }

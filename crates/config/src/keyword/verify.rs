@@ -294,6 +294,10 @@ impl Proxy<'_> {
             return self.needs_http_backend();
         }
         let (noun, name) = (self.noun(), self.name().to_owned());
+        for server in draft.spec.servers.iter().filter(|server| server.connecting.redirect.is_some()) {
+            let message = format!("{noun} '{name}' : server cannot have cookie or redirect prefix in non-HTTP mode.");
+            self.report.push(Diagnostic::alert(server.span, message).with_form(Form::Bare));
+        }
         if draft.spec.monitor_uri.is_some() && self.faces_clients() {
             self.warn(format!("'monitor-uri' statement ignored for {noun} '{name}' as it requires HTTP mode."));
         }

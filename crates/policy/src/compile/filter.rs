@@ -84,7 +84,7 @@ impl Compiler<'_> {
             }
             (_, None) => Some(format!("unable to find table '{name}' referenced by bwlim filter '{}'", limit.name)),
             (Ok(key), Some((_, plan))) if cast(key.output(), sample_type(plan.key)).is_none() => {
-                Some(format!("stick-table '{name}' uses a type incompatible with bwlim filter '{}'", limit.name))
+                Some(format!("stick-table '{name}' uses a key type incompatible with bwlim filter '{}'", limit.name))
             }
             (_, Some((_, plan))) if !plan.layout.has(rate) => Some(format!(
                 "stick-table '{name}' uses a data type incompatible with bwlim filter '{}'. It must be '{}'",

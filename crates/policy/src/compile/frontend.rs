@@ -7,9 +7,11 @@ use crate::condition::Condition;
 use crate::processors::group_sizes;
 use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
 use crate::rule::{Switch, Target};
-use config::diagnostic::{Diagnostic, Form};
-use config::spec::{BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
+use config::diagnostic::{Diagnostic, Form, Severity};
+use config::span::Span;
+use config::spec::{AddressSpec, BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
 use config::text;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// `maxconn` of a relay of log lines.
@@ -191,6 +193,24 @@ impl Compiler<'_> {
         let all: Vec<_> = of_proxies.chain(of_runtime).chain(of_relays).collect();
         for (bind, owner) in all {
             let _ = self.listening_address(bind, owner);
+        }
+    }
+
+    /// Several lines may listen at one address, and share what comes: which is rarely meant.
+    pub(super) fn tell_of_shared_addresses(&mut self, spec: &Spec) {
+        let mut first: HashMap<String, Span> = HashMap::new();
+        let faces_clients = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Backend && !proxy.disabled;
+        for bind in spec.proxies.iter().filter(faces_clients).flat_map(|proxy| &proxy.binds) {
+            if !matches!(bind.address, AddressSpec::Inet { .. }) {
+                continue;
+            }
+            let address = address::written(&bind.address);
+            let Some(other) = first.get(&address).copied() else {
+                first.insert(address, bind.span);
+                continue;
+            };
+            let message = format!("'{address}' is listened on by {} as well: both get connections.", self.place(other));
+            self.out.push(Diagnostic::new(Severity::Diag, bind.span, message));
         }
     }
 

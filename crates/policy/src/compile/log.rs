@@ -10,11 +10,12 @@ use crate::program::{
 };
 use crate::sample::{Place, Type};
 use config::diagnostic::{Diagnostic, Form};
-use config::span::Spanned;
+use config::span::{Span, Spanned};
 use config::spec::{
     AddressSpec, BalanceSpec, GlobalSpec, LogFormatSpec, LogLevel, LogProtocol, LogSpec, LogStep, LogTargetSpec, Mode,
     ProxyKind, ProxySpec, RingSpec, ServerSpec, SocketKind, Spec, SyslogFormat,
 };
+use std::ops::Range;
 use std::time::Duration;
 
 /// Bytes of a ring unless `size` is written: HAProxy's BUFSIZE.
@@ -311,15 +312,36 @@ impl Compiler<'_> {
 
     /// Compiles the format that a keyword takes. `None`: it is wrong, which has been said.
     fn format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
-        match LogFormat::for_log(&text.value, names) {
-            Ok(format) => Some(format),
-            Err(error) => {
-                let message = format!("failed to parse {keyword} : {error}.");
-                self.alert_with_hint(text.span, Form::LateParsing, message, error.hint());
-                None
-            }
+        let mut left = text.value.clone();
+        for round in 0..MOST_ERRORS {
+            let error = match LogFormat::for_log(&left, names) {
+                Ok(format) => return Some(format).filter(|_| round == 0),
+                Err(error) => error,
+            };
+            let message = format!("failed to parse {keyword} : {error}.");
+            let item = error.item();
+            self.alert_with_hint(within(text, &item), Form::LateParsing, message, error.hint());
+            // What follows is read without it.
+            let blank = " ".repeat(item.len());
+            left.replace_range(item, &blank);
         }
+        None
     }
+}
+
+/// Errors of one format that are told.
+const MOST_ERRORS: usize = 16;
+
+/// The place of a part of a text, where the text is written as it is, maybe between quotes.
+fn within(text: &Spanned<String>, part: &Range<usize>) -> Span {
+    let (Ok(length), whole) = (u32::try_from(text.value.len()), text.span) else { return text.span };
+    let quote = match (whole.end - whole.start).checked_sub(length) {
+        Some(0) => 0,
+        Some(2) => 1,
+        _ => return whole,
+    };
+    let at = |offset: usize| whole.start + quote + u32::try_from(offset).unwrap_or(0);
+    Span { start: at(part.start), end: at(part.end), ..whole }
 }
 
 /// The manual: "local" is the default, and log-send-hostname switches the default to rfc3164.

@@ -180,6 +180,7 @@ pub fn compile(
         }
     }
     compiler.unused_checks(spec);
+    compiler.tell_of_shared_addresses(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
     let resolvers = compiler.resolvers(spec);
     let peers = compiler.peers(spec, global.nbthread);

@@ -18,6 +18,7 @@ use config::keyword::rule::{
 };
 use config::span::Span;
 use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
+use config::suggest::nearest;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -117,6 +118,32 @@ impl Compiler<'_> {
             return self.alert(word.span, Form::Bare, message);
         }
         let Some(word) = words.get(criterion) else { return };
+        let behind = |at: usize| words.get(criterion + at).unwrap_or(word);
+        let diag = match doubt {
+            Doubt::Nothing => {
+                let met = if word.text == "unless" { "never" } else { "always" };
+                Some((word, format!("nothing follows '{}': the condition is {met} met.", word.text)))
+            }
+            Doubt::OperatorAsText(at) => {
+                let found = behind(at);
+                let message = format!(
+                    "'{}' is a text to match here, since '{}' is matched as a text: add '-m int' to compare numbers.",
+                    found.text, word.text
+                );
+                Some((found, message))
+            }
+            Doubt::DashAsRange(at) => {
+                let found = behind(at);
+                Some((
+                    found,
+                    format!("a dash separates the ends of a range: '{}' is all up to its number.", found.text),
+                ))
+            }
+            _ => None,
+        };
+        if let Some((word, message)) = diag {
+            return self.warn(Diagnostic::new(Severity::Diag, word.span, message));
+        }
         let keyword = word.text.split(['(', ',']).next().unwrap_or_default();
         if doubt == Doubt::MethodOverwritten {
             let message =
@@ -166,14 +193,15 @@ impl Compiler<'_> {
         if !first.quoted && matches!(first.text.as_str(), "if" | "unless") {
             return true;
         }
+        let hint = nearest(&first.text, ["if", "unless"]).map(|known| format!("did you mean '{known}'?"));
         if what.starts_with("tcp-") {
             let owner = owner(written);
             let message = format!("'{what}' only accepts 'if' or 'unless', in {owner} (got '{}')", first.text);
-            self.alert(first.span, Form::Parsing, message);
+            self.alert_with_hint(first.span, Form::Parsing, message, hint);
         } else {
             let message =
                 format!("'{what}' expects either 'if' or 'unless' followed by a condition but found '{}'.", first.text);
-            self.alert(first.span, Form::ParsingTight, message);
+            self.alert_with_hint(first.span, Form::ParsingTight, message, hint);
         }
         false
     }

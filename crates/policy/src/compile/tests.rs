@@ -168,7 +168,7 @@ pub(crate) fn compiled(spec: &Spec) -> Program {
 pub(crate) fn refused(spec: &Spec) -> Vec<(u32, String)> {
     let (program, out) = build(spec);
     assert!(program.is_none());
-    assert!(out.iter().all(|diagnostic| diagnostic.severity == Severity::Alert));
+    assert!(out.iter().all(|diagnostic| matches!(diagnostic.severity, Severity::Alert | Severity::Diag)));
     out.into_iter().map(|diagnostic| (diagnostic.span.map_or(0, |span| span.line), diagnostic.message)).collect()
 }
 

@@ -6,6 +6,7 @@ use super::{Acl, Condition, Term, Test};
 use crate::expression::{Expression, Names, Part};
 use crate::pattern::{Content, Entries, Lookup, Method, Network, Use, written_range};
 use crate::sample::{Place, cast};
+use config::suggest::nearest;
 use std::sync::Arc;
 
 /// What is wrong with an ACL or a condition, and which of its words it is about.
@@ -92,8 +93,25 @@ pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>) -> Option<Str
     if let Some(line) = acls.defined_below(name) {
         return Some(format!("an ACL has to be defined above the lines that name it; move line {line} up"));
     }
+    let keyword = name.split(['(', ',']).next().unwrap_or_default();
+    let hint = match name {
+        "&&" | "&" => Some("tests that follow each other all have to match: write nothing between them"),
+        "|" => Some("write '||' or 'or' between tests of which one has to match"),
+        _ if name.eq_ignore_ascii_case("and") => {
+            Some("tests that follow each other all have to match: write nothing between them")
+        }
+        _ if name.eq_ignore_ascii_case("not") => Some("write '!' before what must not match"),
+        _ if name.starts_with('{') || name.ends_with('}') => Some("braces are words of their own: write '{ path /x }'"),
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        return Some(hint.to_owned());
+    }
+    if keyword::find(keyword).is_some() || crate::fetch::ROWS.find(keyword).is_some() {
+        return Some(format!("'{name}' is no ACL but a sample: write it in braces, '{{ {name} ... }}'"));
+    }
     let known = acls.names().chain(PREDEFINED.iter().map(|row| row.0));
-    config::suggest::nearest(name, known).map(|known| format!("did you mean '{known}'?"))
+    nearest(name, known).map(|known| format!("did you mean '{known}'?"))
 }
 
 /// What an ACL line was found to say beside its test.
@@ -114,6 +132,12 @@ pub enum Doubt {
     /// A pattern, so many words behind the criterion, names a group that the `userlist` does not have: HAProxy refuses
     /// that once everything is read.
     UnknownGroup(usize),
+    /// An operator of integers, so many words behind the criterion, is compared as a text.
+    OperatorAsText(usize),
+    /// A dash among integers, so many words behind the criterion, makes a range.
+    DashAsRange(usize),
+    /// Nothing follows `if` or `unless`.
+    Nothing,
 }
 
 /// Reads what stands behind an ACL's name: criterion, flags, patterns.
@@ -173,15 +197,32 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
         }
         _ => None,
     };
+    let remark = remark(method, written, flags.end);
     let doubt = match () {
         () if unknown_group.is_some() => unknown_group.map(|at| Doubt::UnknownGroup(flags.end + at)),
         () if overwritten => Some(Doubt::MethodOverwritten),
+        () if remark.is_some() => remark,
         // Flags show that somebody thought about it.
         () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),
         () => None,
     };
     let test = Test { expression, keyword: keyword.into(), method, lists: lists.into() };
     Ok(ReadTest { test, doubt })
+}
+
+/// What patterns that begin `before` words behind the criterion hardly mean.
+fn remark(method: Method, written: &[&str], before: usize) -> Option<Doubt> {
+    match method {
+        Method::Str => {
+            let is_operator =
+                |pair: &[&str]| matches!(pair[0], "eq" | "ge" | "gt" | "le" | "lt") && pair[1].parse::<i64>().is_ok();
+            written.windows(2).position(is_operator).map(|at| Doubt::OperatorAsText(before + at))
+        }
+        Method::Int | Method::Len => {
+            written.iter().position(|word| word.starts_with('-')).map(|at| Doubt::DashAsRange(before + at))
+        }
+        _ => None,
+    }
 }
 
 /// The list of the patterns that are written in the line itself.
@@ -247,6 +288,11 @@ fn ends_in_number(host: &str) -> bool {
     }
 }
 
+/// The keyword of ACLs or the fetch that is nearest to a word.
+fn nearest_criterion(name: &str) -> Option<&'static str> {
+    nearest(name, keyword::shorthands().iter().map(|row| row.name).chain(crate::fetch::ROWS.names()))
+}
+
 /// A fetch with converters, or a shorthand.
 fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<Method>), ConditionError> {
     let name = text.split(['(', ',']).next().unwrap_or_default();
@@ -258,7 +304,10 @@ fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<
                 }
                 _ => format!("{} in ACL expression '{text}'", error.message),
             },
-            hint: error.hint,
+            hint: match error.message.strip_prefix("unknown fetch method") {
+                Some(_) => nearest_criterion(name).map(|known| format!("did you mean '{known}'?")),
+                None => error.hint,
+            },
             word: 0,
         })
     };
@@ -357,10 +406,9 @@ impl Flags {
             return Err(ConditionError::at(at, message));
         }
         let Some(method) = Method::named(name) else {
-            return Err(ConditionError::at(
-                at + 1,
-                format!("unknown matching method '{name}' when parsing ACL expression"),
-            ));
+            let hint = nearest(name, Method::NAMES).map(|known| format!("did you mean '-m {known}'?"));
+            let message = format!("unknown matching method '{name}' when parsing ACL expression");
+            return Err(ConditionError { hint, ..ConditionError::at(at + 1, message) });
         };
         self.method = Some(method);
         Ok(())
@@ -378,6 +426,9 @@ pub fn parse_condition(
     doubts: &mut Vec<(usize, Doubt)>,
 ) -> Result<Condition, ConditionError> {
     let unless = words.first() == Some(&"unless");
+    if words.len() == 1 {
+        doubts.push((0, Doubt::Nothing));
+    }
     let mut reader = Reader { words, at: 1, acls, names, doubts };
     let mut alternatives = Vec::new();
     let mut group = Vec::new();

@@ -9,6 +9,7 @@ use crate::expression::{Expression, Names};
 use crate::sample::Place;
 use config::suggest::nearest;
 use std::fmt;
+use std::ops::Range;
 
 /// A part of a format.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +72,22 @@ pub enum FormatErrorKind {
 }
 
 impl FormatError {
+    /// The item that is wrong: bytes of the text, one at least unless it is empty.
+    pub fn item(&self) -> Range<usize> {
+        let line = &self.line;
+        let near = line.floor_char_boundary(self.at.saturating_add(1).min(line.len()));
+        let start = line[..near].rfind('%').unwrap_or(near.saturating_sub(1));
+        let start = line.floor_char_boundary(start);
+        let rest = &line[start..];
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "%{}()+-:,".contains(letter);
+        let plain = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+        let length = match rest[plain..].starts_with('[') {
+            true => rest.find(']').map_or(rest.len(), |end| end + 1),
+            false => plain.max(rest.chars().next().map_or(0, char::len_utf8)),
+        };
+        start..start + length
+    }
+
     /// What to write instead, when that can be told.
     pub fn hint(&self) -> Option<String> {
         match &self.kind {

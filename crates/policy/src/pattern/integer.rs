@@ -110,7 +110,11 @@ pub fn written(words: &[&str], notation: Notation) -> Result<Vec<String>, (usize
             operator = named;
             continue;
         }
-        let range = range(word, notation).map_err(|why| (at, why))?;
+        // Behind these operators a fraction is passed over.
+        let compares = !matches!(operator, Operator::Equal) && notation == Notation::Plain;
+        let whole =
+            word.split_once('.').map_or(*word, |(whole, _)| if compares && !whole.is_empty() { whole } else { word });
+        let range = range(whole, notation).map_err(|why| (at, why.replace(whole, word)))?;
         let (value, of) = (*range.start(), |value: i64| notation.written(value));
         found.push(match operator {
             _ if cut(word).is_some() => (*word).to_owned(),
@@ -188,6 +192,14 @@ mod tests {
     }
 
     #[test]
+    fn fractions_are_no_numbers() {
+        for words in [&["3.1"][..], &["eq", "3.1"], &["gt", ".5"], &["gt", "3x.1"]] {
+            let (at, why) = written(words, Notation::Plain).expect_err("no number");
+            assert_eq!((at, why), (words.len() - 1, format!("'{}' is not a number", words[words.len() - 1])));
+        }
+    }
+
+    #[test]
     fn operators_change_numbers_alone() {
         let rows = [
             ("5", "5"),
@@ -201,6 +213,8 @@ mod tests {
             ("lt 5-", "5-"),
             ("eq -- 80", "-- 80"),
             ("5 gt 7", "5 8:"),
+            ("ge 3.5", "3:"),
+            ("lt 3.5.1", ":2"),
         ];
         for (words, expected) in rows {
             let words: Vec<&str> = words.split(' ').collect();

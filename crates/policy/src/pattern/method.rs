@@ -37,6 +37,10 @@ pub enum Method {
 }
 
 impl Method {
+    /// Every name.
+    pub const NAMES: [&'static str; 13] =
+        ["found", "bool", "int", "ip", "bin", "len", "str", "sub", "reg", "beg", "end", "dir", "dom"];
+
     /// By its name.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {

@@ -5,6 +5,7 @@
 
 mod balancers;
 mod check;
+mod check_hints;
 mod check_rules;
 mod check_verdicts;
 mod command_line;

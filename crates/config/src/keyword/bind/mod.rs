@@ -341,6 +341,13 @@ struct Head {
     end: &'static str,
 }
 
+impl Head {
+    /// Before a sentence of Weir's own: without the quote that HAProxy puts around some of its sentences.
+    fn own(&self) -> &str {
+        self.option.trim_end_matches('\'')
+    }
+}
+
 fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mut Report<'_>) {
     for (span, message) in errors {
         report.alert(span, format!("{}{message}{}", head.option, head.end));
@@ -350,9 +357,7 @@ fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mu
         if known.is_none() {
             message.push('.');
         }
-        let mut diagnostic = Diagnostic::alert(*span, message);
-        diagnostic.hint = known.map(|known| format!("write '{known}'"));
-        report.push(diagnostic);
+        report.push(Diagnostic::alert(*span, message));
     }
     let names = |list: &[(&'static str, Span)]| {
         let names: Vec<&str> = list.iter().map(|row| row.0).collect();
@@ -360,11 +365,11 @@ fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mu
     };
     if let Some((_, span)) = unread.not_yet.first() {
         let (names, verb) = names(&unread.not_yet);
-        report.alert(*span, format!("{}{names} {verb} not supported yet by Weir.", head.option));
+        report.alert(*span, format!("{}{names} {verb} not supported yet by Weir.", head.own()));
     }
     if let Some((_, span)) = unread.tuning.first() {
         let (names, verb) = names(&unread.tuning);
-        report.diag(*span, format!("{}{names} {verb} accepted without effect in Weir.", head.option));
+        report.diag(*span, format!("{}{names} {verb} accepted without effect in Weir.", head.own()));
     }
 }
 

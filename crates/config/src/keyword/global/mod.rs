@@ -28,6 +28,7 @@ use super::{Surroundings, elsewhere};
 use crate::document::{Line, Section, Word};
 use crate::language::section::SECTIONS;
 use crate::spec::GlobalSpec;
+use crate::units;
 
 /// What a keyword of `global` works on.
 pub(crate) struct GlobalContext<'a> {
@@ -134,8 +135,33 @@ fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
     match row.status {
         Status::Supported(parse) | Status::Group(parse) => parse(context, line),
         Status::NotYet => context.report.not_yet(line.span(0), row.name, PLACE),
-        Status::Tuning => context.report.no_counterpart(line.span(0), row.name, PLACE),
+        Status::Tuning => {
+            if is_well_formed(row, line, &mut context.report) {
+                context.report.no_counterpart(line.span(0), row.name, PLACE);
+            }
+        }
         Status::Removed(sentence) => context.report.removed(line.span(0), sentence, line.text(1)),
+    }
+}
+
+/// Whether a line without effect is written as HAProxy reads it, as far as the form of its argument tells.
+fn is_well_formed(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> bool {
+    let words = row.name.split(' ').count();
+    match row.usage {
+        "" => !report.too_many(line, words, row.name),
+        "{ on | off }" | "<size>" | "<number>" if report.too_many(line, words + 1, row.name) => false,
+        "{ on | off }" if !matches!(line.text(words), "on" | "off") => {
+            report.alert(line.span(words), format!("'{}' expects 'on' or 'off'.", row.name));
+            false
+        }
+        "<size>" => match units::size(line.text(words), u64::from(u32::MAX)) {
+            Ok(_) => true,
+            Err(error) => {
+                report.alert(line.span(words), error.message(row.name));
+                false
+            }
+        },
+        _ => true,
     }
 }
 

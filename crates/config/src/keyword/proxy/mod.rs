@@ -95,7 +95,9 @@ fn condition_line(context: &mut ProxyContext<'_>, line: &Line, at: usize, name: 
         return Some(context.around.rule_line(line, at));
     }
     let message = format!("'{name}' requires either 'if' or 'unless' followed by a condition.");
-    context.report.alert(line.span(at), message);
+    let mut diagnostic = Diagnostic::alert(line.span(at), message);
+    diagnostic.hint = suggest::nearest(line.text(at), ["if", "unless"]).map(|known| format!("did you mean '{known}'?"));
+    context.report.push(diagnostic);
     None
 }
 
@@ -292,7 +294,5 @@ pub(crate) fn unknown_option(context: &mut ProxyContext<'_>, line: &Line, names:
     if known.is_none() {
         message.push('.');
     }
-    let mut diagnostic = Diagnostic::alert(line.span(1), message);
-    diagnostic.hint = known.map(|known| format!("write 'option {known}'"));
-    context.report.push(diagnostic);
+    context.report.alert(line.span(1), message);
 }

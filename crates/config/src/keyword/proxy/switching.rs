@@ -1,10 +1,12 @@
 //! Choice of a backend.
 
 use super::{ProxyContext, ProxyKeyword, condition_line, supported};
+use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::keyword::argument::only;
 use crate::keyword::place::places::{FRONT, FRONT_ONLY_SECTION, FRONT_SECTION};
 use crate::span::Spanned;
+use crate::suggest::nearest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
@@ -45,7 +47,9 @@ fn use_backend(context: &mut ProxyContext<'_>, line: &Line) {
     if !matches!(line.text(2), "" | "if" | "unless") {
         let message =
             format!("unexpected keyword '{}' after switching rule, only 'if' and 'unless' are allowed.", line.text(2));
-        context.report.alert(line.span(2), message);
+        let mut diagnostic = Diagnostic::alert(line.span(2), message);
+        diagnostic.hint = nearest(line.text(2), ["if", "unless"]).map(|known| format!("did you mean '{known}'?"));
+        context.report.push(diagnostic);
         return;
     }
     // A name that is put together is looked up when a request is there.

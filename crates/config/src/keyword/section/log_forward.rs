@@ -103,12 +103,18 @@ fn number(context: &mut SectionContext<'_>, line: &Line) -> Option<Option<u32>> 
 }
 
 fn maxconn(context: &mut SectionContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "maxconn") {
+        return;
+    }
     if let (Some(value), Some(forward)) = (number(context, line), forward(context)) {
         forward.maxconn = value;
     }
 }
 
 fn backlog(context: &mut SectionContext<'_>, line: &Line) {
+    if context.report.too_many(line, 2, "backlog") {
+        return;
+    }
     if let (Some(value), Some(forward)) = (number(context, line), forward(context)) {
         forward.backlog = value;
     }

@@ -416,9 +416,7 @@ fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>
         } else if known.is_none() {
             message.push('.');
         }
-        let mut diagnostic = Diagnostic::alert(*span, message).with_form(Form::Placed);
-        diagnostic.hint = known.map(|known| format!("write '{known}'"));
-        report.push(diagnostic);
+        report.push(Diagnostic::alert(*span, message).with_form(Form::Placed));
     }
     if let Some((_, span)) = unread.not_yet.first() {
         let names: Vec<&str> = unread.not_yet.iter().map(|row| row.0.as_str()).collect();

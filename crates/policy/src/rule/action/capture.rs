@@ -47,7 +47,8 @@ fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleE
 
 /// The slot that was made when the line was read.
 fn own_slot(length: &Word, at: Span, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
-    if leading_number(&length.text) == 0 {
+    // HAProxy keeps 32 bits of what it reads.
+    if leading_number(&length.text) as i32 <= 0 {
         return Err(RuleError::at(Some(length), "length must be > 0"));
     }
     if parsing.proxy.kind == ProxyKind::Backend {
