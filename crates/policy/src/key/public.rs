@@ -259,4 +259,22 @@ mod tests {
         }
         assert_eq!(PublicKey::from_certificate(b"x").err(), Some(KeyError::Missing("CERTIFICATE")));
     }
+
+    #[test]
+    fn a_certificate_that_is_cut_or_damaged_anywhere_gives_a_key_or_none() {
+        let file = include_bytes!("../../tests/keys/rsa.crt");
+        let (_, whole) = pem(file, &["CERTIFICATE"]).unwrap();
+        let read = |der: &[u8]| info_of_certificate(der).map(|info| PublicKey::from_info(info).is_ok());
+        assert_eq!(read(&whole), Some(true));
+        for length in 0..whole.len() {
+            assert_eq!(read(&whole[..length]), None, "{length} bytes");
+        }
+        for at in 0..whole.len() {
+            for bit in [1, 0x80] {
+                let mut damaged = whole.clone();
+                damaged[at] ^= bit;
+                let _ = read(&damaged);
+            }
+        }
+    }
 }
