@@ -89,7 +89,7 @@ fn main() {
         let start = spent();
         let mut found = 0_usize;
         for value in &values {
-            if let Some(hit) = lookup.base.set.find(black_box(*value), &*lookup.entries, &|_| true) {
+            if let Ok(Some(hit)) = lookup.base.set.find(black_box(*value), &*lookup.entries, &|_| true) {
                 found += 1;
                 black_box((lookup.entries.key(hit.at), lookup.entries.value(hit.at).first()));
             }
