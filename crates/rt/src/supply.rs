@@ -138,7 +138,7 @@ async fn look() {
         sleep(LOOK).await;
         memory::widen_budget();
         let whole = memory::restore_reserve();
-        let waiting = current::with(|worker| release(worker));
+        let waiting = current::with(release);
         if !waiting && whole {
             current::with(|worker| worker.waits.looking.set(false));
             return;
