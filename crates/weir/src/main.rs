@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         Ok(Command::Evaluate { condition, quiet }) => evaluate(&condition, quiet),
         Ok(Command::Version(form)) => answer(&version::text(form, called_haproxy)),
         Ok(Command::Help) => answer(&help::page()),
+        // There is no demonstration under that name.
+        Err(UsageError::NothingToRun) if called_haproxy => refuse(&UsageError::NoConfiguration),
         Err(error) => refuse(&error),
     }
 }

@@ -117,6 +117,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     }
     let mut shared = Shared::new(program, live, Arc::new(targets), workers);
     shared.host = host;
+    let now = rt::clock::moment();
+    shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.know_specification(written);
     former.iter().for_each(|former| engine::service::former::direct(&shared, former));
     engine::service::former::preset(&shared, &counts, rt::clock::moment());

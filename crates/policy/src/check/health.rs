@@ -143,7 +143,7 @@ impl Health {
     }
 
     fn fail(&mut self) -> Option<Operation> {
-        self.failed += u64::from(self.level > 0);
+        self.failed += u64::from(self.is_up() || self.level > 0);
         self.trusted = false;
         if self.level > self.rise {
             self.level -= 1;
@@ -273,6 +273,11 @@ impl Health {
         self.analyzed
     }
 
+    /// Has both counts begin anew (`clear counters all`).
+    pub fn forget_counts(&mut self) {
+        (self.failed, self.analyzed) = (0, 0);
+    }
+
     /// Checks that failed while the server was up, or on its way there.
     pub fn failed(&self) -> u64 {
         self.failed
@@ -351,6 +356,20 @@ mod tests {
             health.end(report(status));
         }
         assert_eq!(health.failed(), 3);
+    }
+
+    #[test]
+    fn the_first_check_counts_where_the_server_was_up_until_then() {
+        let rows =
+            [(InitialState::None, 1), (InitialState::Up, 1), (InitialState::Down, 0), (InitialState::FullyDown, 0)];
+        for (initial, failed) in rows {
+            let mut health = Health::new(1, 3, initial);
+            health.end(report(CheckStatus::L4Connection));
+            health.end(report(CheckStatus::L4Connection));
+            assert_eq!(health.failed(), failed, "{initial:?}");
+            health.forget_counts();
+            assert_eq!(health.failed(), 0);
+        }
     }
 
     #[test]

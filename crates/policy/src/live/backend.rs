@@ -319,6 +319,16 @@ impl ProxyState {
         self.backend.lock().outages(now)
     }
 
+    /// The process begins to serve: servers that cannot be used have been out of use since then.
+    pub fn begin(&self, now: Moment) {
+        self.backend.lock().begin(now);
+    }
+
+    /// Forgets how often servers went down and checks failed: of one server, or of all and the backend itself.
+    pub fn forget_downs(&self, server: Option<usize>) {
+        self.backend.lock().forget_downs(server);
+    }
+
     /// How long a server was not usable since the start.
     pub fn downtime(&self, server: usize, now: Moment) -> Duration {
         self.backend.lock().downtime(server, now)

@@ -31,6 +31,18 @@ impl Outages {
         (self.now, self.changed) = (out, Some(now));
     }
 
+    /// The process begins to serve: what is so already has been so since then.
+    pub(super) fn begin(&mut self, out: bool, now: Moment) {
+        if self.changed.is_none() && out {
+            (self.now, self.changed) = (true, Some(now));
+        }
+    }
+
+    /// Forgets how often it began (`clear counters all`).
+    pub(super) fn forget_count(&mut self) {
+        self.count = 0;
+    }
+
     /// Sets what a column of the statistics tells, before anything has changed.
     pub(super) fn preset(&mut self, column: &str, value: u64, changed: Moment) {
         match column {
@@ -44,5 +56,23 @@ impl Outages {
     pub(super) fn tell(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
         let current = self.changed.filter(|_| self.now).map_or(Duration::ZERO, |since| now.saturating_since(since));
         (self.count, self.total + current, self.changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_that_is_there_at_the_start_lasts_since_then() {
+        let at = |seconds| Moment::ZERO + Duration::from_secs(seconds);
+        let mut outages = Outages::default();
+        outages.begin(true, at(5));
+        assert_eq!(outages.tell(at(9)), (0, Duration::from_secs(4), Some(at(5))));
+        outages.note(false, at(10));
+        assert_eq!(outages.tell(at(90)), (0, Duration::from_secs(5), Some(at(10))));
+        outages.note(true, at(100));
+        outages.forget_count();
+        assert_eq!(outages.tell(at(101)), (0, Duration::from_secs(6), Some(at(100))));
     }
 }

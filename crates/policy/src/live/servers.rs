@@ -376,6 +376,30 @@ impl Servers {
         self.outages.preset(column, value, changed);
     }
 
+    /// The process begins to serve: servers that cannot be used have been out of use since then.
+    pub(super) fn begin(&mut self, now: Moment) {
+        for state in self.servers.iter_mut() {
+            if state.changed.is_none() && !state.is_usable() {
+                state.changed = Some(now);
+            }
+        }
+        self.outages.begin(self.candidates == 0 && self.backup.is_none(), now);
+    }
+
+    /// Forgets how often servers went down and checks failed: of one server, or of all and the backend itself.
+    pub(super) fn forget_downs(&mut self, server: Option<usize>) {
+        for (_, state) in
+            self.servers.iter_mut().enumerate().filter(|(index, _)| server.is_none_or(|one| one == *index))
+        {
+            state.downs = 0;
+            let checkers = [&mut state.health, &mut state.agent];
+            checkers.into_iter().flatten().for_each(|health| health.forget_counts());
+        }
+        if server.is_none() {
+            self.outages.forget_count();
+        }
+    }
+
     /// How long a server was not usable.
     pub(super) fn downtime(&self, server: usize, now: Moment) -> Duration {
         let Some(state) = self.servers.get(server) else { return Duration::ZERO };

@@ -6,6 +6,7 @@
 
 mod flags;
 mod seat;
+mod suggestion;
 #[cfg(test)]
 mod tests;
 
@@ -133,18 +134,24 @@ pub enum UsageError {
     NotANumber(&'static str, String),
     /// The value of a flag that wants text is not UTF-8.
     NotText(&'static str),
-    /// Flags, but neither `-f` nor `--` named a file.
+    /// Neither `-f` nor `--` named a file.
     NoConfiguration,
+    /// The same with flags, where there is a demonstration without any.
+    NothingToRun,
 }
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(word) => write!(f, "unknown argument '{word}'"),
+            Self::Unknown(word) => {
+                write!(f, "unknown argument '{word}'")?;
+                suggestion::of(word).map_or(Ok(()), |hint| write!(f, " ({hint})"))
+            }
             Self::MissingValue(flag) => write!(f, "{flag} expects a value"),
             Self::NotANumber(flag, value) => write!(f, "{flag} expects a number, not '{value}'"),
             Self::NotText(flag) => write!(f, "the value of {flag} is not valid UTF-8"),
-            Self::NoConfiguration => f.write_str("no configuration file was named: use -f FILE, or no argument at all"),
+            Self::NoConfiguration => f.write_str("no configuration file was named: use -f FILE"),
+            Self::NothingToRun => f.write_str("no configuration file was named: use -f FILE, or no argument at all"),
         }
     }
 }
@@ -241,7 +248,7 @@ fn finish(mut settings: Settings, condition: Option<String>) -> Result<Command, 
         return Ok(Command::Evaluate { condition, quiet: settings.quiet });
     }
     if settings.files.is_empty() {
-        return Err(UsageError::NoConfiguration);
+        return Err(UsageError::NothingToRun);
     }
     Ok(Command::Run(Box::new(settings)))
 }

@@ -140,6 +140,6 @@ fn everything_else_is_refused() {
     assert_eq!(refused("-n abc -f x"), UsageError::NotANumber("-n", "abc".into()));
     assert_eq!(refused("-sf abc -f x"), UsageError::Unknown("abc".into()));
     for line in ["-c", "-V", "-q", "-D", "--"] {
-        assert_eq!(refused(line), UsageError::NoConfiguration, "{line}");
+        assert_eq!(refused(line), UsageError::NothingToRun, "{line}");
     }
 }

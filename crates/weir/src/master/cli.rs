@@ -57,16 +57,28 @@ const TABLE: &[Command<Counter>] = &[
         .at(RuntimeLevel::Operator),
     Command::new("show env", "show env [var]", "dump environment variables known to the process", Run::Now(show_env))
         .at(RuntimeLevel::Operator),
-    Command::new("show proc", "show proc", "show processes status", Run::Now(show_proc)),
+    Command::new("mcli-debug-mode", "", "debug the master process itself", Run::Now(debug_mode))
+        .at(RuntimeLevel::Admin),
+    Command::new("show cli sockets", "show cli sockets", "dump list of cli sockets", Run::Now(nothing)),
+    Command::new("show proc", "show proc", "show processes status", Run::Now(show_proc)).at(RuntimeLevel::Operator),
     Command::new(
         "show startup-logs",
         "show startup-logs",
         "report logs emitted during HAProxy startup",
         Run::Now(show_startup_logs),
-    ),
+    )
+    .at(RuntimeLevel::Operator),
 ];
 
-/// Stands in the table for `help`; the prefix is taken before the table is looked at.
+/// The flag that the prompt shows. There are no further commands: a master of this program has no workers' state.
+fn debug_mode(call: &mut Call<'_, Counter>) {
+    if !call.word(1).is_empty() {
+        call.conversation.debug = call.word(1) == "on";
+    }
+}
+
+/// For prefixes, which are taken before the table is looked at and are in it for `help`; and for the list of sockets, which
+/// belong to the workers: HAProxy's master lists none.
 fn nothing(_: &mut Call<'_, Counter>) {}
 
 fn show_env(call: &mut Call<'_, Counter>) {
@@ -115,7 +127,7 @@ impl Served for Counter {
     }
 
     fn place(&self, conversation: &Conversation) -> String {
-        let flags: String = [(conversation.experimental, 'x'), (conversation.expert, 'e')]
+        let flags: String = [(conversation.experimental, 'x'), (conversation.expert, 'e'), (conversation.debug, 'd')]
             .iter()
             .filter(|flag| flag.0)
             .map(|flag| flag.1)
@@ -126,6 +138,13 @@ impl Served for Counter {
             None if self.0.has_failed() => format!("master[ReloadFailed]{flags}"),
             None => format!("master{flags}"),
         }
+    }
+
+    fn addressed<'a>(&self, command: &'a [u8]) -> &'a [u8] {
+        let command = command.trim_ascii();
+        let own = [&b"@master"[..], b"@"].into_iter().filter_map(|prefix| command.strip_prefix(prefix));
+        let mut own = own.filter(|rest| rest.first().is_some_and(u8::is_ascii_whitespace));
+        own.next().map_or(command, <[u8]>::trim_ascii)
     }
 
     fn takes_whole(&self, line: &[u8]) -> bool {
@@ -168,7 +187,7 @@ impl Served for Counter {
 /// Commands that are about the connection itself, whoever answers the others.
 fn is_for_the_connection(command: &[u8]) -> bool {
     let first = command.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-    [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcp-mode"].contains(&first)
+    [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcli-debug-mode"].contains(&first)
 }
 
 impl Counter {

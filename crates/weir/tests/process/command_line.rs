@@ -76,6 +76,25 @@ fn a_link_called_haproxy_answers_in_haproxys_form() {
     let empty = run(&mut Command::new(&linked));
     assert_eq!((empty.code(), empty.stdout.as_str()), (Some(1), ""));
     assert!(empty.stderr.contains("--help"), "{}", empty.stderr);
+    assert!(!empty.stderr.contains("no argument at all"), "{}", empty.stderr);
+    let flags = run(Command::new(&linked).arg("-V"));
+    assert!(!flags.stderr.contains("no argument at all"), "{}", flags.stderr);
+    assert!(line("-V").stderr.contains("no argument at all"));
+}
+
+#[test]
+fn unknown_words_are_answered_with_what_was_meant() {
+    let rows = [
+        ("--version", "did you mean '-v'?"),
+        ("help", "did you mean '--help'?"),
+        ("laod", "did you mean 'load'?"),
+        ("haproxy.cfg", "a configuration file is named by '-f haproxy.cfg'"),
+    ];
+    for (word, expected) in rows {
+        let found = line(word);
+        assert_eq!(found.code(), Some(1), "{word}");
+        assert!(found.stderr.contains(expected), "{word}: {}", found.stderr);
+    }
 }
 
 #[test]

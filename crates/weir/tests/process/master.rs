@@ -73,6 +73,57 @@ impl Service {
 }
 
 #[test]
+fn the_master_answers_commands_that_are_addressed_to_it() {
+    let service = Service::start("");
+    for command in ["show proc", "@master show proc", "@ show proc", "  @master   show proc"] {
+        let answer = service.ask(command);
+        assert!(answer.starts_with("#<PID>") && answer.contains("worker"), "{command}: {answer}");
+    }
+    assert_eq!(service.ask("show cli sockets"), "\n");
+    assert_eq!(
+        service.ask("user;show proc;show startup-logs;mcli-debug-mode on"),
+        "\n".to_owned() + &"Permission denied\n\n".repeat(3)
+    );
+    let prompts = service.ask("prompt;expert-mode on;mcli-debug-mode on;experimental-mode on;mcli-debug-mode off");
+    assert!(prompts.contains("master(ed)> ") && prompts.contains("master(xed)> "), "{prompts}");
+    assert!(prompts.ends_with("master(xe)> "), "{prompts}");
+}
+
+/// A link named `haproxy`, as an installation in HAProxy's place has it.
+#[test]
+fn workers_under_a_link_called_haproxy_have_its_name() {
+    let folder = Folder::new();
+    let linked = folder.path("haproxy");
+    std::os::unix::fs::symlink(WEIR, &linked).expect("a link");
+    let socket = format!("stats socket {} level admin", folder.path("api").display());
+    let file = folder.write("service.cfg", &format!("global\n    {socket}\n{}", text(free_port(), "")));
+    let mut command = Command::new(&linked);
+    command.args(["-W", "-S"]).arg(folder.path("master")).arg("-f").arg(&file);
+    let running = Running::start(&mut command);
+    let ask = |name: &str, line: &str| {
+        let mut stream = UnixStream::connect(folder.path(name)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.write_all(format!("{line}\n").as_bytes()).ok()?;
+        stream.shutdown(std::net::Shutdown::Write).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    wait_until("the worker answers", || ask("api", "show info").is_some_and(|answer| answer.contains("Name:")));
+    let info = ask("api", "show info").unwrap_or_default();
+    let value = |name: &str| {
+        let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found.unwrap_or_default().to_owned()
+    };
+    assert_eq!(value("Name"), "HAProxy");
+    assert!(value("Implementation").starts_with("Weir "), "{info}");
+    for number in [running.id().to_string(), value("Pid")] {
+        let name = std::fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        assert_eq!(name, "haproxy\n", "{number}");
+    }
+}
+
+#[test]
 fn a_reload_replaces_the_worker_and_nothing_else() {
     let service = Service::start("");
     let (master, first) = (service.running.id(), service.worker());

@@ -123,7 +123,11 @@ fn send_slices(socket: &Datagram, address: &Address, mut slices: &[IoSlice<'_>])
                 slices = &slices[taken.min(slices.len())..];
             }
             // It may be this one alone, as when it is too long for a datagram.
-            Err(_) => slices = &slices[1..],
+            Err(error) => {
+                // DroppedLogs counts lines that found no room, as HAProxy does, and not those that nobody takes.
+                sent += usize::from(error.kind() != io::ErrorKind::WouldBlock);
+                slices = &slices[1..];
+            }
         }
     }
     sent

@@ -198,7 +198,7 @@ fn a_log_daemon_may_come_back_with_another_socket() {
     let path = path("comes-back");
     let targets = targets(&[target(LogAddress::Unix(path.clone()))], "line");
     on_worker(&targets, log_once);
-    assert_eq!(targets.dropped(), 1);
+    assert_eq!(targets.dropped(), 0, "nothing lacked room");
     for _ in 0..2 {
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -207,7 +207,7 @@ fn a_log_daemon_may_come_back_with_another_socket() {
         assert_eq!(socket.recv(&mut got).unwrap(), 5);
         std::fs::remove_file(&path).unwrap();
     }
-    assert_eq!(targets.dropped(), 1);
+    assert_eq!(targets.dropped(), 0, "nothing lacked room");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_line_too_long_for_a_datagram_does_not_take_others_along() {
         logger.traffic(0, Verdict::Normal, &Record { backend: "last", ..record }, Shown::default());
     });
     assert_eq!([received(&socket), received(&socket)], ["first\n", "last\n"]);
-    assert_eq!(targets.dropped(), 1);
+    assert_eq!(targets.dropped(), 0, "nothing lacked room");
 }
 
 #[test]

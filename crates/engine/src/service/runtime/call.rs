@@ -36,6 +36,8 @@ pub struct Conversation {
     pub expert: bool,
     /// `experimental-mode on`
     pub experimental: bool,
+    /// `mcli-debug-mode on`, on a master's socket.
+    pub debug: bool,
     /// `set timeout cli`: how long it may be silent.
     pub timeout: Duration,
     /// Who answers commands that do not say for whom they are, where that is another process; see
@@ -56,6 +58,7 @@ impl Conversation {
             timed: false,
             expert: false,
             experimental: false,
+            debug: false,
             timeout,
             target: None,
             leaving: false,

@@ -161,6 +161,11 @@ pub trait Served: Sized + 'static {
         false
     }
 
+    /// A command that is for this process, without what says so.
+    fn addressed<'a>(&self, command: &'a [u8]) -> &'a [u8] {
+        command
+    }
+
     /// Has another process answer a command, which is given as it was typed. `None`: it is for this one.
     fn route<'a>(&'a self, _: Typed<'a>, _: &'a mut Conversation, _: &'a mut Answer) -> Option<Pending<'a>> {
         None

@@ -144,7 +144,7 @@ impl<S: Served> Connection<S> {
                 self.answer.relieve().await?;
                 continue;
             }
-            let words = line::words(command);
+            let words = line::words(self.desk.state.addressed(command));
             let mut call = Call {
                 state: &*self.desk.state,
                 words: words.as_deref().unwrap_or_default(),

@@ -105,7 +105,8 @@ impl Wish {
 
     fn wants(&self, object: &Object<'_>) -> bool {
         let named = matches!(object.kind, Kind::Frontend | Kind::Backend) || self.id.is_none_or(|id| id == object.id());
-        named && !((self.up || self.no_maint) && object.is_down())
+        let is_hidden = (self.up || self.no_maint) && object.is_in_maintenance() || self.up && object.is_down();
+        named && !is_hidden
     }
 }
 
@@ -232,7 +233,9 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                     return Ok(());
                 }
             };
-            crate::on_every_worker(shared, move |worker| worker.tallies().clear_server(found)).await;
+            let (place, serial) = found;
+            crate::on_every_worker(shared, move |worker| worker.tallies().clear_server(serial)).await;
+            shared.live.proxies[place.0].forget_downs(Some(place.1));
             call.notice("Server counters cleared.");
             return Ok(());
         }
@@ -240,6 +243,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         if !all || call.permits(RuntimeLevel::Admin) {
             crate::on_every_worker(shared, move |worker| worker.tallies().clear(all)).await;
             if all {
+                shared.live.proxies.iter().for_each(|proxy| proxy.forget_downs(None));
                 shared.resolving.counts.iter().flatten().for_each(crate::resolve::Counts::clear);
             }
         }
@@ -247,10 +251,11 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// The serial of the server that `clear counters server` names.
-fn find_server(call: &Call<'_, Worker>) -> Result<usize, &'static str> {
+/// The place and the serial of the server that `clear counters server` names.
+fn find_server(call: &Call<'_, Worker>) -> Result<((usize, usize), usize), &'static str> {
     if call.conversation.level < RuntimeLevel::Admin {
         return Err("Permission denied");
     }
-    super::servers::find(&call.state.shared.program, call.word(3)).map(|(_, server)| server.serial)
+    super::servers::find(&call.state.shared.program, call.word(3))
+        .map(|(proxy, server)| ((proxy.index, server.index), server.serial))
 }

@@ -457,8 +457,9 @@ impl<'a> Object<'a> {
                 if !self.counts_servers {
                     return word.to_owned();
                 }
-                let enabled = self.usable_servers(false).count() + self.usable_servers(true).count();
-                format!("{word} ({enabled}/{})", self.servers().count())
+                let statuses = self.servers().filter_map(|server| self.state().status(server.index));
+                let running = statuses.filter(|one| one.admin != Admin::Maintenance && one.up && one.resolved).count();
+                format!("{word} ({running}/{})", self.servers().count())
             }
         }
     }
@@ -510,10 +511,18 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether a server is in maintenance, or down.
-    pub(super) fn is_down(&self) -> bool {
+    /// Whether a server is in maintenance.
+    pub(super) fn is_in_maintenance(&self) -> bool {
         match self.kind {
             Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
+            _ => false,
+        }
+    }
+
+    /// Whether a server is down.
+    pub(super) fn is_down(&self) -> bool {
+        match self.kind {
+            Kind::Server(server) => !self.state().status(server.index).is_some_and(|status| status.up),
             _ => false,
         }
     }
