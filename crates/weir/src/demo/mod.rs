@@ -138,7 +138,7 @@ Weir listens on http://{front} - try, in another terminal:
     curl http://{front}/slow                    a server that takes its time: see it in the log
     curl -i http://{front}/status/503           an answer with a status of your choice
     printf 'GET /tunnel HTTP/1.1\\r\\nhost: x\\r\\nconnection: upgrade\\r\\nupgrade: x\\r\\n\\r\\nhello\\n' |
-        socat - TCP:{front}                 an upgraded connection: every byte comes back
+        socat -t1 - TCP:{front},shut-none   an upgraded connection: every byte comes back
 
 Every request is logged below. Ctrl-C ends the demonstration.
 
@@ -150,6 +150,12 @@ Every request is logged below. Ctrl-C ends the demonstration.
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client that ends its half behind the request may be gone before the server is reached.
+    #[test]
+    fn the_tunnel_is_not_half_closed() {
+        assert!(introduction("127.0.0.1:1", "").contains("socat -t1 - TCP:127.0.0.1:1,shut-none "));
+    }
 
     #[test]
     fn every_address_of_the_text_is_replaced() {
