@@ -158,8 +158,10 @@ pub struct Exchange<'a> {
     server_side: Activity,
     /// A byte of an answer came.
     answered: bool,
-    /// An interim answer went on to the client.
-    interim: bool,
+    /// Interim answers that came.
+    interim: u32,
+    /// One of them went on to the client.
+    interim_sent: bool,
     /// The client closed its direction, and that is no reason to stop.
     half_closed: bool,
     /// The whole request was taken by the server.
@@ -173,6 +175,11 @@ pub struct Exchange<'a> {
 
 const fn failed<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
     Err(End::Failed { outcome: Outcome::new(cause, phase), status, page: status > 0 })
+}
+
+/// Whether chunk lines are too long for what they carry.
+fn is_endless(error: &FlowError) -> bool {
+    matches!(error, FlowError::Malformed(error) if error.violation == h1::Violation::ChunkOverhead)
 }
 
 /// Logged with that status, but the connection just ends.
@@ -213,7 +220,8 @@ impl<'a> Exchange<'a> {
             client_side: Activity::new(now, terms.independent_client),
             server_side: Activity::new(now, terms.independent_server),
             answered: false,
-            interim: false,
+            interim: 0,
+            interim_sent: false,
             half_closed: false,
             sent: false,
             reusable: false,
@@ -372,7 +380,7 @@ impl<'a> Exchange<'a> {
     /// Whether the request is to be sent again after this failure.
     fn retries(&self, failure: RetryOn) -> bool {
         self.terms.retry_on.contains(failure)
-            && !self.interim
+            && !self.interim_sent
             && (self.up.is_recorded() || !self.terms.has_body)
             && self.budget_allows()
     }
@@ -390,6 +398,8 @@ impl<'a> Exchange<'a> {
     fn upload_failed(&self, error: &FlowError) -> Result<(), End> {
         let malformed = matches!(error, FlowError::Malformed(_));
         match self.answer {
+            // HAProxy waits for the end of such a line until the client is late, and answers then.
+            Answer::Awaited if is_endless(error) => failed(Cause::Proxy, Phase::Headers, 400),
             Answer::Awaited if malformed => cut(Cause::Proxy, Phase::Headers, 400),
             Answer::Awaited => cut(Cause::Client, Phase::Headers, 400),
             Answer::Flowing if malformed => failed(Cause::Proxy, Phase::Data, 0),

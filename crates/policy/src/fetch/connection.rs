@@ -17,7 +17,7 @@ fn src<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 }
 
 fn src_port<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    context.probes.source().map(|address| Value::Int(address.port().into()))
+    port(context.probes.source())
 }
 
 fn dst<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -25,7 +25,12 @@ fn dst<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 }
 
 fn dst_port<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    context.probes.destination().map(|address| Value::Int(address.port().into()))
+    port(context.probes.destination())
+}
+
+/// A port; 0, which a PROXY header may announce, is none.
+fn port<'a>(address: Option<std::net::SocketAddr>) -> Option<Value<'a>> {
+    address.map(|address| address.port()).filter(|port| *port != 0).map(|port| Value::Int(port.into()))
 }
 
 #[cfg(test)]

@@ -118,6 +118,7 @@ impl RequestError {
             Violation::HeadTooLarge => 431,
             Violation::TransferCoding => 422,
             Violation::UnexpectedBody => 413,
+            Violation::Http2Preface => 405,
             _ => 400,
         }
     }
@@ -205,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn only_four_violations_of_a_request_are_not_answered_400() {
+    fn only_five_violations_of_a_request_are_not_answered_400() {
         let other: Vec<_> = Violation::ALL
             .iter()
             .map(|violation| RequestError { violation: *violation, position: 0 }.status())
             .filter(|status| *status != 400)
             .collect();
-        assert_eq!(other.len(), 4);
+        assert_eq!(other.len(), 5);
     }
 }

@@ -28,6 +28,9 @@ fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head
     }
 }
 
+/// What follows the first line of the preface of HTTP/2.
+const PREFACE_END: &[u8] = b"\r\nSM\r\n\r\n";
+
 /// The line of most requests, which goes out as it came: how long it is. `None`: it is another one, and nothing has
 /// changed.
 #[inline]
@@ -107,8 +110,18 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
         finish_line(head, b"HTTP/1.0", begin);
         return Ok(StartLine::Whole(behind));
     };
-    if name == b"PRI" && version == b"HTTP/2.0" && head.target() == b"*" {
-        return Broken::at(Violation::Http2Preface, start);
+    if name == b"PRI" {
+        // Reserved for the preface of HTTP/2 (RFC 9113, section 3.4).
+        let rest = &input[behind..];
+        let is_first_line = version == b"HTTP/2.0" && head.target() == b"*";
+        return match is_first_line && PREFACE_END.starts_with(&rest[..rest.len().min(PREFACE_END.len())]) {
+            true if rest.len() < PREFACE_END.len() => {
+                head.fields.rewind(begin);
+                Ok(StartLine::Partial)
+            }
+            true => Broken::at(Violation::Http2Preface, start),
+            false => Broken::at(Violation::StartLine, start),
+        };
     }
     finish_line(head, version, begin);
     Ok(StartLine::Next(behind))
@@ -186,12 +199,10 @@ pub(super) fn is_http(version: &[u8]) -> bool {
     matches!(version, [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'])
 }
 
-/// HTTP/1.1 or later, whatever the protocol's name is.
+/// HTTP/1.1 or later, whatever the protocol's name is: of eight bytes the sixth and the last are compared, as HAProxy does
+/// it, so that `HTTP/A.B` goes out as HTTP/1.1.
 pub(super) fn is_modern(version: &[u8]) -> bool {
-    match version {
-        [_, _, _, _, b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] => (*major, *minor) >= (b'1', b'1'),
-        _ => false,
-    }
+    matches!(version, [_, _, _, _, _, major, _, minor] if (*major, *minor) >= (b'1', b'1'))
 }
 
 pub(super) fn skip_blanks(input: &[u8], mut at: usize) -> usize {

@@ -23,8 +23,14 @@ use crate::stream::request::fits;
 use crate::stream::sticking;
 use crate::stream::{tally, tracking};
 
-/// Heads that are read before others get their turn: a server may send interim answers without an end.
-const HEADS_IN_A_TURN: usize = 16;
+/// Heads that are read before other connections are served.
+const HEADS_IN_A_TURN: usize = 256;
+
+/// Interim answers of one request: a server that sends more of them never answers.
+const MOST_INTERIM: u32 = 1000;
+
+/// What an interim answer may grow by when it is written anew: its reason phrase and the end of its head.
+const GROWTH: usize = 256;
 
 /// What was found in what came.
 enum Found {
@@ -51,12 +57,21 @@ impl Exchange<'_> {
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
-            self.flush_interim(cx)?;
-            // Nothing more is read for a client that does not take what there is.
-            if self.down.head_pending() || (!self.unparsed && !self.read_head(cx)?) {
-                return Ok(false);
+            if !self.may_collect() {
+                self.flush_interim(cx)?;
+                // Nothing more is read for a client that does not take what there is.
+                if self.down.head_pending() || (!self.unparsed && !self.read_head(cx)?) {
+                    return Ok(false);
+                }
             }
-            match self.parse_head()? {
+            let found = match self.parse_head() {
+                Ok(found) => found,
+                Err(end) => {
+                    self.flush_interim(cx)?;
+                    return Err(end);
+                }
+            };
+            match found {
                 Found::Part => self.unparsed = false,
                 Found::Interim => self.unparsed = !self.input.is_empty(),
                 Found::Answer => return self.inspect_and_begin(cx),
@@ -64,6 +79,15 @@ impl Exchange<'_> {
         }
         self.down_step = Step::Exhausted;
         Ok(false)
+    }
+
+    /// Whether one more interim answer is here that fits behind those that wait to be written: one call writes them all.
+    fn may_collect(&mut self) -> bool {
+        let is_interim = |data: &[u8]| matches!(data.get(9..12), Some([b'1', b'0', b'0' | b'2'..=b'9']));
+        self.unparsed
+            && self.down.head_pending()
+            && is_interim(self.input.data())
+            && self.down.head_mut().room() > self.input.len() + GROWTH
     }
 
     /// Begins the answer once the rules on its bytes let it pass.
@@ -167,6 +191,10 @@ impl Exchange<'_> {
         if !(100..200).contains(&status) || status == 101 {
             return Ok(Found::Answer);
         }
+        self.interim += 1;
+        if self.interim > MOST_INTERIM {
+            return failed(Cause::Proxy, Phase::Headers, 502);
+        }
         // HTTP/1.0 knows no interim answers.
         if facts.request.version() == Version::Http11 {
             let spelling = self.session.proxy().http.client_spelling.as_deref();
@@ -174,7 +202,7 @@ impl Exchange<'_> {
             if h1::encode_response(&facts.response, &edits, self.down.head_mut()).is_err() {
                 return failed(Cause::Proxy, Phase::Headers, 502);
             }
-            self.interim = true;
+            self.interim_sent = true;
             if status == 100 {
                 self.up.invite();
             }
