@@ -25,6 +25,8 @@ pub const TABLE: &[Converter] = &[
 
 /// What ends a tag.
 const END: u8 = 1;
+/// The tag that ends a message.
+const CHECKSUM: u32 = 10;
 
 const VERSIONS: [&[u8]; 6] = [b"FIX.4.0", b"FIX.4.1", b"FIX.4.2", b"FIX.4.3", b"FIX.4.4", b"FIXT.1.1"];
 
@@ -52,25 +54,43 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<(Option<u32>, &'a [u8])> {
     let (tag, behind) = (&rest[..end], &rest[end + 1..]);
     *rest = behind;
     let at = memchr::memchr(b'=', tag).unwrap_or(tag.len());
-    let number = std::str::from_utf8(&tag[..at]).ok().filter(|digits| !digits.starts_with('+'));
-    Some((number.and_then(|digits| digits.parse().ok()), tag.get(at + 1..).unwrap_or_default()))
+    Some((number(&tag[..at]), tag.get(at + 1..).unwrap_or_default()))
+}
+
+/// The number of a tag.
+fn number(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text).ok().filter(|digits| !digits.starts_with('+'))?.parse().ok()
 }
 
 fn tag_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (mut rest, wanted) = (value.bytes()?, arguments.int(0)?);
     loop {
-        let Some((tag, found)) = take(&mut rest) else {
-            return context.missing();
-        };
+        let Some(named) = memchr::memchr(b'=', rest) else { return context.missing() };
+        let tag = number(&rest[..named]);
+        let Some(end) = memchr::memchr(END, &rest[named..]) else { return context.missing() };
+        let found = &rest[named + 1..named + end];
         if tag.is_some_and(|tag| i64::from(tag) == wanted) {
-            return (!found.is_empty()).then_some(Value::Bin(found));
+            if found.is_empty() {
+                return None;
+            }
+            context.settled();
+            return Some(Value::Bin(found));
         }
+        if matches!(tag, None | Some(CHECKSUM)) {
+            // No message goes on behind that.
+            context.settled();
+            return None;
+        }
+        rest = &rest[named + end + 1..];
     }
 }
 
 fn is_valid<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     match judge(value.bytes()?) {
-        Some(is_valid) => Some(Value::Bool(is_valid)),
+        Some(is_valid) => {
+            context.settled();
+            Some(Value::Bool(is_valid))
+        }
         None => context.missing(),
     }
 }
@@ -99,6 +119,12 @@ fn judge(bytes: &[u8]) -> Option<bool> {
     };
     let length = length as usize;
     if rest.len() < length.saturating_add(TRAILER) {
+        // A checksum ends the message, whatever length it announces.
+        while let Some((tag, _)) = take(&mut rest) {
+            if tag == Some(CHECKSUM) {
+                return Some(false);
+            }
+        }
         return None;
     }
     let (mut body, trailer) = rest.split_at(length);
@@ -113,7 +139,7 @@ fn judge(bytes: &[u8]) -> Option<bool> {
     }
     let sum = summed.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
     let mut trailer = &trailer[..TRAILER];
-    let (Some((Some(10), digits)), []) = (take(&mut trailer), trailer) else {
+    let (Some((Some(CHECKSUM), digits)), []) = (take(&mut trailer), trailer) else {
         return Some(false);
     };
     let told = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u8>().ok());

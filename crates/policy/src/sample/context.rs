@@ -108,6 +108,11 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// What was found is final, whatever still comes: a converter says so of bytes that may go on.
+    pub fn settled(&self) {
+        self.incomplete.set(false);
+    }
+
     /// The request's head, also where nobody has read it: in the first bytes of a session in TCP mode.
     pub fn request_head(&self) -> Option<&'a Head> {
         if self.request.is_some() {
