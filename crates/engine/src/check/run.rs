@@ -384,7 +384,7 @@ impl<'a> Course<'a> {
             Action::FormatVariable(variable, condition, format) => {
                 let mut text = Vec::new();
                 format.render_in(context, &mut text);
-                condition.set(context, variable, Some(Value::Str(&text)));
+                condition.set(context, variable, Some(Value::Str(context.fitting(&text))));
             }
             Action::UnsetVariable(variable) => context.variables.unset(variable),
             _ => {}

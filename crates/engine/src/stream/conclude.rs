@@ -7,7 +7,7 @@ use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 use rt::net::Stream;
 
-use crate::facts::{Cause, Facts};
+use crate::facts::{Cause, Facts, Phase};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::View;
@@ -192,8 +192,10 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let worker = &session.worker;
     let proxy = session.proxy();
     let backend = facts.backend.map(|index| worker.proxy(index));
-    // A denied request has no server; what is shown is the one that its cookie leads to.
-    let shown = facts.server.or_else(|| facts.persistence.server.filter(|_| facts.denied));
+    // A denied request has no server, nor one that its client left unfinished; what is shown is the one that its cookie
+    // leads to.
+    let unfinished = facts.outcome.cause == Cause::Client && facts.outcome.phase == Phase::Request;
+    let shown = facts.server.or_else(|| facts.persistence.server.filter(|_| facts.denied || unfinished));
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.shared.live;

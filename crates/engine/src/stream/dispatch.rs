@@ -274,7 +274,7 @@ pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) -> Next {
 }
 
 /// The proxy that the switching rules send a request to, or the one where no rule does.
-fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
+pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
     let frontend = session.proxy().frontend.as_ref()?;
     if let Some(target) = frontend.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
         return Some(target);

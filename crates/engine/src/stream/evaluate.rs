@@ -24,6 +24,9 @@ use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
 use crate::stream::tracking;
 
+/// Bytes that a unique identifier has at most, as in HAProxy.
+const LONGEST_IDENTIFIER: usize = 127;
+
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
@@ -109,6 +112,7 @@ impl<'a> View<'a> {
             let of_request = View { direction: Direction::Request, response: None, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
             facts.identifying.set(false);
+            made.truncate(LONGEST_IDENTIFIER);
             let _ = facts.unique_id.set(made.into());
         }
         facts.unique_id.get().map(|made| &**made)

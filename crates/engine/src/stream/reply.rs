@@ -13,10 +13,11 @@ use crate::facts::{Cause, Facts, Outcome};
 use crate::session::Session;
 use crate::stream::body::{Endless, Remainder, UnreadBody};
 use crate::stream::connect::{REDIRECT, Refusal};
+use crate::stream::dispatch::switch;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::request::Next;
-use crate::stream::{conclude, filter, page, redirect, tally, tracking};
+use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// Why a request ends here.
@@ -88,6 +89,9 @@ pub async fn reply_error_unread(
     body: UnreadBody,
 ) -> Next {
     let Failure { outcome, status, page } = failure;
+    if outcome.cause == Cause::Client {
+        blame_client(session, client, &facts);
+    }
     if !page {
         return reply_error(session, client, facts, failure, Endless).await;
     }
@@ -98,6 +102,16 @@ pub async fn reply_error_unread(
             reply_malformed(session, client, facts, u16::try_from(status).unwrap_or(400)).await
         }
     }
+}
+
+/// A client that leaves a request unfinished is logged with the backend that the request would have gone to, and with its
+/// cookie there, as HAProxy logs it.
+fn blame_client(session: &Session, client: &Client, facts: &SharedFacts) {
+    if facts.borrow().backend.is_none() {
+        let backend = switch(session, client, facts);
+        facts.borrow_mut().backend = backend;
+    }
+    persistence::note_cookie(session, client, facts);
 }
 
 /// Answers a request whose body does not flow yet. Most have none and are answered at once; the caller's future has no

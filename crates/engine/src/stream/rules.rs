@@ -281,7 +281,7 @@ impl<'s, 'r> Course<'s, 'r> {
             Action::FormatVariable(variable, condition, format) => {
                 let text = self.text();
                 format.render_in(context, text);
-                condition.set(context, variable, context.copy(text).map(Value::Str));
+                condition.set(context, variable, context.copy(context.fitting(text)).map(Value::Str));
                 return None;
             }
             Action::UnsetVariable(variable) => {

@@ -58,6 +58,10 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                     .lend(|context| format.render_in(context, &mut value));
                 hint(name, &value)
             };
+            if hint.len() > session.worker.shared.program.global.bufsize {
+                let outcome = Outcome::new(Cause::Internal, Phase::Request);
+                return Err(Failure { outcome, status: 500, page: true });
+            }
             if send_interim(session, client, &hint).await {
                 return Ok(());
             }

@@ -6,8 +6,12 @@ use crate::expression::Expression;
 use crate::log_format::{LogFormat, Purpose};
 use crate::pattern::Regex;
 use crate::rule::{Parsing, RuleError, Words, find_action};
+use config::address::{self, AddressRules};
 use config::document::Word;
+use config::environment::Environment;
+use config::spec::{AddressSpec, HostSpec, PortSpec};
 use config::text;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 /// Reads a `tcp-check` rule, from the step's name on.
@@ -159,8 +163,31 @@ fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Step, RuleEr
     Ok(Step::Variable(Box::new(action)))
 }
 
+/// The address of a connection, and the port beside it. A wildcard is the server's address.
+fn address(word: &Word) -> Result<(Option<IpAddr>, Option<Port>), RuleError> {
+    let wrong = |message: String| RuleError::at(Some(word), format!("'addr' : {message}."));
+    match address::parse(&word.text, &AddressRules::SOURCE, &Environment::new())
+        .map_err(|error| wrong(error.to_string()))?
+    {
+        AddressSpec::Inet { host: HostSpec::Any, .. } => Ok((None, None)),
+        AddressSpec::Inet { host: HostSpec::Ip(address), port, .. } => {
+            let port = match port {
+                PortSpec::Exact(port) if port > 0 => Some(Port::Fixed(port)),
+                _ => None,
+            };
+            Ok((Some(address), port))
+        }
+        AddressSpec::Inet { host: HostSpec::Name(name), .. } => {
+            Err(wrong(format!("invalid address: '{name}' in '{}'", word.text)))
+        }
+        _ => Err(RuleError::at(Some(word), not_yet(&format!("addr {}", word.text)))),
+    }
+}
+
 fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<Step, RuleError> {
     let mut connect = Connect::default();
+    // The port that is written with the address; `port` counts more, wherever it is.
+    let mut beside = None;
     while let Some(word) = words.take() {
         match word.text.as_str() {
             "default" => connect.default = true,
@@ -171,10 +198,7 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
             "port" => connect.port = Some(port(words, parsing)?),
             "addr" => {
                 let word = words.expect("'addr' expects <ipv4|ipv6> as argument.")?;
-                let address = word.text.parse().or_else(|_| word.text.trim_matches(['[', ']']).parse());
-                let wrong =
-                    |_| RuleError::at(Some(word), format!("'addr' : invalid address: '{0}' in '{0}'.", word.text));
-                connect.address = Some(address.map_err(wrong)?);
+                (connect.address, beside) = address(word)?;
             }
             "proto" => {
                 let word = words.expect("'proto' expects a MUX protocol as argument.")?;
@@ -204,6 +228,7 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
             }
         }
     }
+    connect.port = connect.port.or(beside);
     Ok(Step::Connect(connect))
 }
 
@@ -448,8 +473,8 @@ fn format_of(word: &Word, purpose: Purpose, parsing: &Parsing<'_>) -> Result<Log
 }
 
 /// A regular expression, which is told of where PCRE2 has to match it.
-fn noted(parsing: &Parsing<'_>, word: &Word) -> Result<Regex, RuleError> {
-    let regex = Regex::new(&word.text, false).map_err(|error| RuleError::at(Some(word), error))?;
+fn noted(parsing: &Parsing<'_>, word: &Word, ignore_case: bool) -> Result<Regex, RuleError> {
+    let regex = Regex::new(&word.text, ignore_case).map_err(|error| RuleError::at(Some(word), error))?;
     parsing.names.lists().borrow_mut().note(parsing.names.line(), &regex);
     Ok(regex)
 }
@@ -464,7 +489,7 @@ fn pattern(
     let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
         Ok(words.expect(&format!("'{name}' expects a <pattern> as argument"))?.clone())
     };
-    let regex = |word: &Word| noted(parsing, word);
+    let regex = |word: &Word| noted(parsing, word, false);
     Ok(Some(match (name, is_http) {
         ("string", _) => Wanted::Bytes { bytes: bytes(&argument(words)?), binary: false },
         ("rstring", _) => Wanted::Pattern { pattern: regex(&argument(words)?)?, binary: false },
@@ -504,11 +529,11 @@ fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Wan
     if !matches!(keyword.text.as_str(), "name" | "name-lf") {
         return Err(missing());
     }
-    let in_name = text_match(name, keyword.text.ends_with("-lf"), words, parsing)?.ok_or_else(missing)?;
+    let in_name = text_match(name, (keyword.text.ends_with("-lf"), true), words, parsing)?.ok_or_else(missing)?;
     let value = match words.peek_text() {
         keyword @ ("value" | "value-lf") => {
             words.take();
-            let found = text_match(name, keyword.ends_with("-lf"), words, parsing)?;
+            let found = text_match(name, (keyword.ends_with("-lf"), false), words, parsing)?;
             let missing = || RuleError::new(format!("'{name}' expect a pattern with the value keyword"));
             Some(found.ok_or_else(missing)?)
         }
@@ -520,7 +545,7 @@ fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Wan
 
 fn text_match(
     name: &str,
-    is_format: bool,
+    (is_format, is_name): (bool, bool),
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
 ) -> Result<Option<TextMatch>, RuleError> {
@@ -541,7 +566,7 @@ fn text_match(
         "beg" => FieldMatch::Begin,
         "end" => FieldMatch::End,
         "sub" => FieldMatch::Within,
-        "reg" => FieldMatch::Pattern(noted(parsing, word)?),
+        "reg" => FieldMatch::Pattern(noted(parsing, word, is_name)?),
         _ => FieldMatch::Whole,
     };
     let text = match is_format {

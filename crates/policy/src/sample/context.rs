@@ -92,6 +92,11 @@ impl<'a> Context<'a> {
         (bytes.len() <= self.limit).then(|| &*self.arena.alloc_slice_copy(bytes))
     }
 
+    /// What of a rendered format a buffer holds: `set-var-fmt` takes that much, as HAProxy does.
+    pub fn fitting<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        &text[..text.len().min(self.limit.saturating_sub(1))]
+    }
+
     /// What is asked for is not there and may still come: says so, unless nothing more is waited for.
     pub fn missing<T>(&self) -> Option<T> {
         if !self.bytes.complete {
