@@ -117,7 +117,7 @@ fn interim_answers_go_on_at_once() {
 /// client's.
 #[test]
 fn interim_answers_wait_for_a_client_that_reads_slowly() {
-    const MANY: usize = 2_000;
+    const MANY: usize = 1_000;
     listen(&format!("timeout server 300ms\n {S1_LINE}")).run(|world| async move {
         let (mut client, mut server, _s1) = asked().await;
         let hint = |name: &str| format!("HTTP/1.1 103 Early Hints\r\n{name}: {}\r\n\r\n", "x".repeat(1_000));
