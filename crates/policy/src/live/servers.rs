@@ -470,6 +470,7 @@ impl Servers {
             effective_weight: if self.heeds_weights { state.warming.share(state.weight) } else { state.weight },
             initial_weight: state.initial_weight,
             throttle: state.warming.level() * 100 / warming::FULL,
+            full_limit: state.limit,
             load: self.loads[server],
             takes_part: state.candidate || self.backup == Some(server),
             backup: state.backup,

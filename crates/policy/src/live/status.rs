@@ -92,6 +92,8 @@ pub struct ServerStatus {
     pub initial_weight: u32,
     /// How much of its share it has by now, per cent (`slowstart`).
     pub throttle: u32,
+    /// `maxconn` once it is warm; `u32::MAX`: none.
+    pub full_limit: u32,
     /// Requests that it has to do with, and its limits.
     pub load: Load,
     /// Whether the balance gives it requests.

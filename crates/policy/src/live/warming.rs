@@ -10,8 +10,8 @@ pub(super) const FULL: u32 = 16;
 /// How far a server has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Warming {
-    /// `slowstart`; zero without.
-    time: Duration,
+    /// `slowstart`, in seconds, rounded up: steps are made once a second. Zero without.
+    time: u64,
     /// When it came back, until it is done.
     since: Option<Moment>,
     /// From 1 to [`FULL`].
@@ -21,7 +21,8 @@ pub(super) struct Warming {
 impl Warming {
     /// A server of a process that starts is warm: the manual wants no ramp then.
     pub(super) fn new(time: Option<Duration>) -> Self {
-        Self { time: time.unwrap_or_default(), since: None, level: FULL }
+        let time = time.unwrap_or_default();
+        Self { time: time.as_secs() + u64::from(time.subsec_nanos() > 0), since: None, level: FULL }
     }
 
     /// The share that it has by now, in steps.
@@ -31,7 +32,7 @@ impl Warming {
 
     /// The server has come back.
     pub(super) fn start(&mut self, now: Moment) {
-        if !self.time.is_zero() {
+        if self.time > 0 {
             (self.since, self.level) = (Some(now), 1);
         }
     }
@@ -44,9 +45,11 @@ impl Warming {
     /// Whether the level is another one at this moment.
     pub(super) fn advance(&mut self, now: Moment) -> bool {
         let Some(since) = self.since else { return false };
-        let elapsed = now.saturating_since(since).as_nanos() * u128::from(FULL);
-        let steps = elapsed.div_ceil(self.time.as_nanos().max(1));
-        let level = u32::try_from(steps).unwrap_or(FULL).clamp(1, FULL);
+        let elapsed = now.saturating_since(since).as_secs();
+        let level = match elapsed < self.time {
+            true => (elapsed * u64::from(FULL) / self.time + 1).min(u64::from(FULL)) as u32,
+            false => FULL,
+        };
         if level == FULL {
             self.since = None;
         }
@@ -55,9 +58,8 @@ impl Warming {
 
     /// When the next step is due; `None` once it is warm.
     pub(super) fn next(&self) -> Option<Moment> {
-        let step = self.time / FULL;
-        // A step begins right behind the end of the one before.
-        self.since.map(|since| since + step * self.level + Duration::from_nanos(1))
+        let seconds = (self.time * u64::from(self.level)).div_ceil(u64::from(FULL));
+        self.since.map(|since| since + Duration::from_secs(seconds))
     }
 
     /// That share of a number, rounded up so that something is left of anything.
@@ -93,6 +95,23 @@ mod tests {
         }
         assert_eq!((steps, warming.share(100), warming.share(u32::MAX)), (15, 100, u32::MAX));
         assert!(!warming.advance(at(99_000)));
+    }
+
+    /// What HAProxy 3.5 was seen to do, each second.
+    #[test]
+    fn steps_are_made_once_a_second() {
+        let levels = |time: u64, seconds: std::ops::RangeInclusive<u64>| -> Vec<u32> {
+            let mut warming = Warming::new(Some(Duration::from_millis(time)));
+            warming.start(at(0));
+            let level = |second: u64| {
+                warming.advance(at(second * 1_000 + 900));
+                warming.level()
+            };
+            seconds.map(level).collect()
+        };
+        assert_eq!(levels(8_000, 0..=8), [1, 3, 5, 7, 9, 11, 13, 15, 16]);
+        assert_eq!(levels(1_500, 0..=2), [1, 9, 16]);
+        assert_eq!(levels(60_000, 0..=8), [1, 1, 1, 1, 2, 2, 2, 2, 3]);
     }
 
     #[test]

@@ -280,7 +280,7 @@ impl<'a> Object<'a> {
             // With `minconn` the limit follows the load; what is shown is where that leads.
             Kind::Server(server) if server.minconn.is_some() => server.maxconn.map_or(Value::None, Value::U32),
             Kind::Server(server) => {
-                let limit = self.state().load(server.index).map(|(load, _)| load.limit);
+                let limit = self.state().status(server.index).map(|status| status.full_limit);
                 limit.filter(|limit| *limit != u32::MAX).map_or(Value::None, Value::U32)
             }
         }
