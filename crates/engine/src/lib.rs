@@ -44,6 +44,16 @@ pub fn describe_session(tag: u64) -> Option<String> {
     Some(format!("frontend {}, client {client}", session.proxy().name))
 }
 
+/// Closes the connection of a session of the current worker, named by the tag of its task, whatever its stream does: that
+/// ends with an internal error. Returns what [`describe_session`] does.
+pub fn end_session(tag: u64) -> Option<String> {
+    let description = describe_session(tag)?;
+    if let Some(session) = rt::local::<Worker>()?.session(base::Key::from_bits(tag)) {
+        session.cut_off();
+    }
+    Some(description)
+}
+
 /// What is still to come from the workers.
 struct Gathering<T> {
     left: usize,

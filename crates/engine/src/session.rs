@@ -332,6 +332,12 @@ impl Session {
         has_stream
     }
 
+    /// Closes its connection at once: its task has kept the worker from all others for too long.
+    pub fn cut_off(&self) {
+        self.killed.set(Some(Cause::Internal));
+        self.wake();
+    }
+
     /// Gives back its places, before the connection itself has ended.
     pub fn release(&self) {
         self.slots.take();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use base::{Key, Moment, WallTime};
 
@@ -22,6 +23,22 @@ impl Driver {
         match self {
             Driver::Epoll(_) => sys::clock::monotonic(),
             Driver::Sim(driver) => driver.now(),
+        }
+    }
+
+    /// The clock as a task reads it that wants to know how long it has run. In a simulation that may take time.
+    pub(crate) fn measure(&self) -> Moment {
+        match self {
+            Driver::Epoll(_) => sys::clock::monotonic(),
+            Driver::Sim(driver) => driver.measure(),
+        }
+    }
+
+    /// The processor time of the calling thread; in a simulation the time.
+    pub(crate) fn processor_time(&self) -> Duration {
+        match self {
+            Driver::Epoll(_) => sys::clock::of_thread(),
+            Driver::Sim(driver) => driver.now().saturating_since(Moment::ZERO),
         }
     }
 

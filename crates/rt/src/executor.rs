@@ -1,7 +1,7 @@
 //! The turn of a worker, and the threads that take turns.
 //!
 //! A turn waits, records all events, empties the mailbox, expires timers, and then runs the tasks that were queued by
-//! then and those that they start; it must never run a task twice, nor read the clock for each task.
+//! then and those that they start, for a bounded time; it must never run a task twice, nor read the clock for each task.
 
 use std::fmt;
 use std::future::Future;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use base::{Key, Moment, ProcessorSet};
 
@@ -20,7 +21,7 @@ use crate::epoll::Poller;
 use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
 use crate::source::Events;
-use crate::task::{Class, NO_TAG, Queue, TaskFuture};
+use crate::task::{Class, NO_TAG, Queue, TaskFuture, TaskId};
 use crate::watchdog::{Guard, Watchdog};
 use crate::worker::{Parts, Worker};
 use crate::{WorkerId, current, process, sys};
@@ -146,7 +147,7 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
         run_job(&worker, first);
         let mut scratch = Scratch::default();
         while !worker.shared.stopping() {
-            worker.remote.begin_turn();
+            worker.remote.note_progress();
             let timeout = timeout_of(&worker);
             turn(&worker, timeout, &mut scratch);
         }
@@ -269,7 +270,7 @@ fn read_mailbox(worker: &Worker, scratch: &mut Scratch) {
 }
 
 pub(crate) fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
-    worker.refill_budget();
+    worker.begin_call();
     run_contained(worker, NO_TAG, job);
 }
 
@@ -286,44 +287,69 @@ fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
     scratch.due.drain(..).for_each(Waker::wake);
 }
 
+/// How long a turn calls the tasks of one queue, at least one of them: what is left has to wait for events to be seen.
+/// Tasks that serve a request each reach this seldom; it bounds a turn in which many of them take long.
+const TURN: Duration = Duration::from_millis(2);
+/// The same for tasks that have used up their slices: whoever comes meanwhile waits for two of them, and not for all.
+const TURN_OF_LATE: Duration = Duration::from_micros(200);
+/// Calls between two readings of the clock.
+const CALLS_A_LOOK: usize = 16;
+
 /// Runs the tasks that are queued now, up to the turn's bounds, and then those that were started: a connection that was
 /// accepted in this turn is served in it, without another look for events. Tasks that these wake run in the next turn.
+/// Those that used up their slices of time come at the end.
 fn run_tasks(worker: &Worker) {
-    let (normal, heavy, background) = worker.tasks.borrow().queued();
+    let (normal, heavy, background, late) = worker.tasks.borrow().queued();
     let normal = normal.min(worker.run_queue_depth);
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
     // Whoever comes while many of these are due waits for a few of them and not for all.
     let background = background.min(8 + normal / 4);
-    for (queue, count) in [
-        (Queue::Normal, normal),
-        (Queue::Heavy, heavy),
-        (Queue::Background, background),
-        (Queue::Fresh, worker.run_queue_depth),
-    ] {
-        for _ in 0..count {
-            let next = worker.tasks.borrow_mut().take_next(queue);
-            match next {
-                Some(Some((id, tag, future))) => {
-                    worker.refill_budget();
-                    let measures = worker.measures.get();
-                    if measures {
-                        worker.tasks.borrow_mut().note_called(worker.driver.now());
-                    }
-                    let polled = poll_contained(worker, tag, future, &id.waker());
-                    let mut tasks = worker.tasks.borrow_mut();
-                    if measures {
-                        tasks.note_returned(worker.driver.now());
-                    }
-                    match polled {
-                        Some(future) => tasks.put_back(id, future),
-                        None => tasks.finish(id),
-                    }
-                }
-                Some(None) => {}
-                None => break,
-            }
+    run_queue(worker, Queue::Normal, normal, TURN);
+    run_queue(worker, Queue::Heavy, heavy, TURN);
+    run_queue(worker, Queue::Background, background, TURN);
+    run_queue(worker, Queue::Fresh, worker.run_queue_depth, TURN);
+    if late > 0 {
+        worker.slice.note(worker.driver.now());
+        run_queue(worker, Queue::Late, late.min(worker.run_queue_depth), TURN_OF_LATE);
+    }
+}
+
+/// Calls up to so many tasks of a queue, for so long.
+fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
+    let begun = worker.slice.last_reading();
+    for number in 1..=count {
+        let next = worker.tasks.borrow_mut().take_next(queue);
+        match next {
+            Some(Some(task)) => call(worker, task),
+            Some(None) => {}
+            None => break,
         }
+        if number % CALLS_A_LOOK == 0 {
+            worker.slice.note(worker.driver.now());
+        }
+        if worker.slice.last_reading().saturating_since(begun) >= period {
+            break;
+        }
+    }
+}
+
+/// Calls a task once.
+#[inline]
+fn call(worker: &Worker, (id, tag, future): (TaskId, u64, TaskFuture)) {
+    worker.begin_call();
+    let measures = worker.measures.get();
+    if measures {
+        worker.tasks.borrow_mut().note_called(worker.driver.now());
+    }
+    let polled = poll_contained(worker, tag, future, &id.waker());
+    let mut tasks = worker.tasks.borrow_mut();
+    if measures {
+        tasks.note_returned(worker.driver.now());
+    }
+    match polled {
+        Some(future) => tasks.put_back(id, future),
+        None => tasks.finish(id),
     }
 }
 

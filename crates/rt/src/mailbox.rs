@@ -43,8 +43,8 @@ pub(crate) struct Remote {
 struct Pulse {
     /// Its thread's number, 0 before it runs.
     thread: AtomicI32,
-    /// Turns that it has begun.
-    turn: AtomicU32,
+    /// Counts its progress: turns, calls of tasks, and what a task reports within a call.
+    progress: AtomicU32,
     /// How much of its last turn it has worked, in percent.
     usage: AtomicU32,
 }
@@ -76,7 +76,7 @@ impl Remote {
     fn new(worker: WorkerId, index: u16, instance: u32, descriptors: Option<Descriptors>) -> Remote {
         let messages = Mutex::new(Some(Vec::with_capacity(64)));
         let inbox = Inbox { messages, pending: AtomicBool::new(false), sleeping: AtomicBool::new(false) };
-        let pulse = Padded(Pulse { thread: AtomicI32::new(0), turn: AtomicU32::new(0), usage: AtomicU32::new(0) });
+        let pulse = Padded(Pulse { thread: AtomicI32::new(0), progress: AtomicU32::new(0), usage: AtomicU32::new(0) });
         Remote { worker, index, instance, descriptors, inbox, load: Padded(AtomicU32::new(0)), pulse }
     }
 
@@ -121,11 +121,12 @@ impl Remote {
         self.pulse.0.thread.load(Ordering::Relaxed)
     }
 
-    /// Counts a turn. The worker alone calls this, so nothing is lost between reading and writing.
+    /// Counts a turn, a call of a task, or a part of one that is done. The worker alone calls this, so nothing is lost
+    /// between reading and writing.
     #[inline]
-    pub(crate) fn begin_turn(&self) {
-        let turn = &self.pulse.0.turn;
-        turn.store(turn.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    pub(crate) fn note_progress(&self) {
+        let progress = &self.pulse.0.progress;
+        progress.store(progress.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// How much of a turn it has worked, in percent.
@@ -138,8 +139,8 @@ impl Remote {
         self.pulse.0.usage.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn turn(&self) -> u32 {
-        self.pulse.0.turn.load(Ordering::Relaxed)
+    pub(crate) fn progress(&self) -> u32 {
+        self.pulse.0.progress.load(Ordering::Relaxed)
     }
 
     /// Whether the worker waits for events.

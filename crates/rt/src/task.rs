@@ -129,6 +129,8 @@ pub(crate) enum Queue {
     Background,
     /// Started, of the normal class.
     Fresh,
+    /// Woken, of the normal class, after calls that used their slices of time.
+    Late,
 }
 
 /// What a slot holds.
@@ -150,6 +152,8 @@ struct Slot {
     state: State,
     class: Class,
     queued: bool,
+    /// The others come first for so many calls: it used up a slice of time.
+    late: u8,
 }
 
 const _: () = assert!(std::mem::size_of::<Slot>() <= 40, "an idle connection is small");
@@ -174,12 +178,16 @@ pub(crate) struct Tasks {
     background: VecDeque<TaskId>,
     /// Normal tasks that were started and have not run yet.
     fresh: VecDeque<TaskId>,
+    /// Normal tasks that used up their slices of time.
+    late: VecDeque<TaskId>,
     /// The slot of the task that was called last.
     called: usize,
     clock: Option<Box<Clock>>,
 }
 
 const NO_SLOT: u64 = u64::MAX;
+/// Calls for which a task that used up its slice of time comes after the others.
+const CALLS_BEHIND: u8 = 2;
 
 impl Tasks {
     pub(crate) fn new(worker: u16) -> Tasks {
@@ -196,6 +204,7 @@ impl Tasks {
             heavy,
             background,
             fresh,
+            late: VecDeque::new(),
             called: usize::MAX,
             clock: None,
         }
@@ -214,7 +223,7 @@ impl Tasks {
             Some(slot) => {
                 self.free = slot.tag;
                 let (generation, future) = (slot.generation, Some(future));
-                *slot = Slot { tag, future, generation, calls: 0, state: State::Waiting, class, queued: true };
+                *slot = Slot { tag, future, generation, calls: 0, state: State::Waiting, class, queued: true, late: 0 };
                 TaskId::new(self.worker, generation, number as u32)
             }
             None => self.append(Slot {
@@ -225,6 +234,7 @@ impl Tasks {
                 state: State::Waiting,
                 class,
                 queued: true,
+                late: 0,
             }),
         };
         match class {
@@ -261,6 +271,7 @@ impl Tasks {
         }
         slot.queued = true;
         match slot.class {
+            Class::Normal if slot.late > 0 => self.late.push_back(id),
             Class::Normal => self.normal.push_back(id),
             Class::Heavy => self.heavy.push_back(id),
             Class::Background => self.background.push_back(id),
@@ -270,16 +281,26 @@ impl Tasks {
         }
     }
 
-    /// Number of queued tasks of each class, ended ones among them, without those that have just been started.
+    /// Number of queued tasks of each class, ended ones among them, without those that have just been started; the last one
+    /// is that of normal tasks that used up their slices.
     #[inline]
-    pub(crate) fn queued(&self) -> (usize, usize, usize) {
-        (self.normal.len(), self.heavy.len(), self.background.len())
+    pub(crate) fn queued(&self) -> (usize, usize, usize, usize) {
+        (self.normal.len(), self.heavy.len(), self.background.len(), self.late.len())
+    }
+
+    /// The task that runs has used up its slice of time: for two calls the others come first. After one alone, a client that
+    /// sends burst after burst would come first with the next one again.
+    pub(crate) fn demote_running(&mut self) {
+        if let Some(slot) = self.slots.get_mut(self.called).filter(|slot| slot.state == State::Running) {
+            slot.late = CALLS_BEHIND;
+        }
     }
 
     /// Whether no task is queued.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.normal.is_empty() && self.fresh.is_empty() && self.heavy.is_empty() && self.background.is_empty()
+        let queues = [&self.normal, &self.fresh, &self.late, &self.heavy, &self.background];
+        queues.iter().all(|queue| queue.is_empty())
     }
 
     /// Takes the next task of a queue out of its slot, to be polled. The outer `None`: the queue is empty; the inner one:
@@ -291,6 +312,7 @@ impl Tasks {
             Queue::Heavy => self.heavy.pop_front()?,
             Queue::Background => self.background.pop_front()?,
             Queue::Fresh => self.fresh.pop_front()?,
+            Queue::Late => self.late.pop_front()?,
         };
         let rest = if queue == Queue::Background { &self.background } else { &self.normal };
         if let Some(next) = rest.front().and_then(|next| self.slots.get(next.slot()))
@@ -300,7 +322,7 @@ impl Tasks {
             future.prefetch();
         }
         let Some(slot) = self.slot(id) else { return Some(None) };
-        slot.queued = false;
+        (slot.queued, slot.late) = (false, slot.late.saturating_sub(1));
         slot.state = State::Running;
         slot.calls = slot.calls.wrapping_add(1);
         let taken = slot.future.take().map(|future| (id, slot.tag, future));

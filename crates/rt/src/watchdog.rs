@@ -1,7 +1,9 @@
 //! Finds workers that stopped making progress: a task that does not return keeps its worker from all others.
 //!
-//! A thread of its own looks at every worker some times a second. A worker pays one relaxed store a turn for that; the
-//! rest is asked of it only when it seems to stand still. Nothing here may end the process: that is the program's.
+//! A thread of its own looks at every worker some times a second. A worker pays one relaxed store for each call of a task
+//! for that; the rest is asked of it only when it seems to stand still. A worker that is slow, because it has much to do or
+//! because each request costs much, makes progress and is never reported. Nothing here may end the process, or a task:
+//! that is the program's.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,13 +20,13 @@ use crate::{WorkerId, sys};
 pub struct Watchdog {
     /// Processor time that a task may use in one go before it is reported.
     pub warn_after: Duration,
-    /// Processor time after which nobody believes that it will return.
+    /// Processor time after which it is to end once it returns. After twice as much it is not expected to return.
     pub give_up_after: Duration,
     /// Gets every report, on the watchdog's own thread.
     pub report: Arc<dyn Fn(&Stall<'_>) + Send + Sync>,
-    /// Runs on the worker once the task that was reported has let go of it, and gets the task's tag: what belongs to a
-    /// worker can be looked at only there.
-    pub afterwards: Option<fn(u64)>,
+    /// Runs on the worker once the task that was reported has returned, and gets the task's tag: what belongs to a worker
+    /// can be looked at only there. Called for [`Stage::Slow`] and [`Stage::Overdue`].
+    pub afterwards: Option<fn(u64, Stage)>,
 }
 
 impl fmt::Debug for Watchdog {
@@ -32,6 +34,17 @@ impl fmt::Debug for Watchdog {
         let Watchdog { warn_after, give_up_after, report: _, afterwards: _ } = self;
         f.debug_struct("Watchdog").field("warn_after", warn_after).field("give_up_after", give_up_after).finish()
     }
+}
+
+/// How long a task has not returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// For [`Watchdog::warn_after`].
+    Slow,
+    /// For [`Watchdog::give_up_after`].
+    Overdue,
+    /// For twice that time.
+    Stuck,
 }
 
 /// A worker that stands still.
@@ -47,8 +60,8 @@ pub struct Stall<'a> {
     pub elapsed: Duration,
     /// The processor time that it used meanwhile: none to speak of when it waits for something.
     pub busy: Duration,
-    /// Whether it is past the time to give up.
-    pub is_final: bool,
+    /// How long that is by the watchdog's limits.
+    pub stage: Stage,
     /// Return addresses of the thread, the innermost first, relative to the program's place in memory.
     pub frames: &'a [usize],
 }
@@ -106,7 +119,7 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
         return judge.forget();
     }
     let Ok(used) = threads::processor_time(thread) else { return judge.forget() };
-    let seen = Seen { turn: remote.turn(), used };
+    let seen = Seen { progress: remote.progress(), used };
     let limits = Limits { period, warn_after: watchdog.warn_after, give_up_after: watchdog.give_up_after };
     let Some(verdict) = judge.judge(seen, limits, || threads::look_at(thread)) else { return };
     let Sample { tag, mut frames, count, .. } = verdict.sample;
@@ -118,18 +131,19 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
         tag,
         elapsed: verdict.elapsed,
         busy: verdict.busy,
-        is_final: verdict.is_final,
+        stage: verdict.stage,
         frames: frames.get(..count).unwrap_or_default(),
     });
     if let (Some(afterwards), Some(tag)) = (watchdog.afterwards, tag) {
-        remote.send(Message::Job(Box::new(move || afterwards(tag))));
+        let stage = verdict.stage;
+        remote.send(Message::Job(Box::new(move || afterwards(tag, stage))));
     }
 }
 
 /// One look at a worker that does not sleep.
 #[derive(Clone, Copy)]
 struct Seen {
-    turn: u32,
+    progress: u32,
     /// The processor time of its thread.
     used: Duration,
 }
@@ -146,20 +160,21 @@ struct Limits {
 struct Verdict {
     elapsed: Duration,
     busy: Duration,
-    is_final: bool,
+    stage: Stage,
     sample: Sample,
 }
 
 /// What is remembered of one worker between two looks.
 #[derive(Default)]
 struct Judge {
-    /// The turn that it was in, and the processor time when that was first seen.
-    turn: Option<(u32, Duration)>,
+    /// Its count of progress, and the processor time when that was first seen.
+    progress: Option<(u32, Duration)>,
     /// The task that it was in, the processor time when that was first seen, and how many looks ago.
     task: Option<(u64, Duration, u32)>,
-    /// Looks since the turn was first seen.
+    /// Looks since that count was first seen.
     looks: u32,
-    has_warned: bool,
+    /// What was reported last.
+    reported: Option<Stage>,
 }
 
 impl Judge {
@@ -167,11 +182,12 @@ impl Judge {
         *self = Judge::default();
     }
 
-    /// A turn may be long because it has many tasks. Only one and the same task in several looks is a stall. Time is
-    /// counted in looks, so that a machine that stood still itself accuses nobody.
+    /// A turn may be long because it has many tasks, and a task may be long because it has many requests: progress shows in
+    /// both. Only one and the same task that makes none in several looks is a stall. Time is counted in looks, so that a
+    /// machine that stood still itself accuses nobody.
     fn judge(&mut self, seen: Seen, limits: Limits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
-        let Some((_, start)) = self.turn.filter(|(turn, _)| *turn == seen.turn) else {
-            *self = Judge { turn: Some((seen.turn, seen.used)), ..Judge::default() };
+        let Some((_, start)) = self.progress.filter(|(progress, _)| *progress == seen.progress) else {
+            *self = Judge { progress: Some((seen.progress, seen.used)), ..Judge::default() };
             return None;
         };
         self.looks += 1;
@@ -184,17 +200,22 @@ impl Judge {
         let (task, since, looks) = self.task.unwrap_or((sample.task, seen.used, 0));
         if task != sample.task || self.task.is_none() {
             self.task = Some((sample.task, seen.used, 1));
-            self.has_warned = false;
+            self.reported = None;
             return None;
         }
         self.task = Some((task, since, looks + 1));
         let busy = seen.used.saturating_sub(since);
-        let is_final = busy >= limits.give_up_after;
-        if !is_final && (self.has_warned || (busy < limits.warn_after && !waits)) {
+        let stage = match busy {
+            _ if busy >= limits.give_up_after * 2 => Stage::Stuck,
+            _ if busy >= limits.give_up_after => Stage::Overdue,
+            _ if busy >= limits.warn_after || waits => Stage::Slow,
+            _ => return None,
+        };
+        if self.reported >= Some(stage) {
             return None;
         }
-        self.has_warned = true;
-        Some(Verdict { elapsed: limits.period * looks, busy, is_final, sample })
+        self.reported = Some(stage);
+        Some(Verdict { elapsed: limits.period * looks, busy, stage, sample })
     }
 }
 
@@ -204,17 +225,17 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// A story: at each look the turn, the milliseconds of processor time used, and the task that a sample would show.
-    fn told(story: &[(u32, u32, u64)]) -> Vec<(usize, bool)> {
+    /// A story: at each look the progress, the milliseconds of processor time used, and the task that a sample would show.
+    fn told(story: &[(u32, u32, u64)]) -> Vec<(usize, Stage)> {
         let limits =
             Limits { period: 25 * MILLISECOND, warn_after: 100 * MILLISECOND, give_up_after: 1_000 * MILLISECOND };
         let mut judge = Judge::default();
         let mut told = Vec::new();
-        for (index, (turn, used, task)) in story.iter().enumerate() {
+        for (index, (progress, used, task)) in story.iter().enumerate() {
             let sample = || Some(Sample { task: *task, tag: 0, frames: [0; threads::MOST_FRAMES], count: 0 });
-            let seen = Seen { turn: *turn, used: MILLISECOND * *used };
+            let seen = Seen { progress: *progress, used: MILLISECOND * *used };
             if let Some(verdict) = judge.judge(seen, limits, sample) {
-                told.push((index, verdict.is_final));
+                told.push((index, verdict.stage));
             }
         }
         told
@@ -235,18 +256,21 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_does_not_return_is_warned_of_once_and_given_up() {
-        let story = looks(46, |look| (7, look * 25, 1));
-        let (first, rest) = (told(&story)[0], told(&story)[1..].to_vec());
-        assert_eq!(first, (5, false), "four looks after it was first sampled");
-        assert!(rest.iter().all(|(index, is_final)| *is_final && *index >= 41), "{rest:?}");
-        assert!(!rest.is_empty());
+    fn twenty_requests_of_110_milliseconds_in_one_task_are_no_stall() {
+        // Four looks and a half each: the task stays the same, and its progress shows.
+        assert_eq!(told(&looks(88, |look| (look * 25 / 110, look * 25, 1))), []);
+    }
+
+    #[test]
+    fn a_task_that_does_not_return_is_reported_at_each_stage_once() {
+        let story = looks(200, |look| (7, look * 25, 1));
+        assert_eq!(told(&story), [(5, Stage::Slow), (41, Stage::Overdue), (81, Stage::Stuck)]);
     }
 
     #[test]
     fn a_thread_without_a_processor_is_given_ten_times_the_time() {
         let story = looks(60, |_| (7, 0, 1));
-        assert_eq!(told(&story), [(41, false)]);
+        assert_eq!(told(&story), [(41, Stage::Slow)]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
 
@@ -19,6 +20,7 @@ use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed_dyn, boxed_with};
+use crate::slice::Slice;
 use crate::source::Sources;
 use crate::supply::{Waits, memory_is_scarce};
 use crate::task::{Class, TaskCost, TaskId, Tasks};
@@ -62,8 +64,10 @@ pub(crate) struct Worker {
     local: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) patience: Patience,
     pub(crate) idleness: Idleness,
-    /// What the task that runs may still spend.
+    /// What the task that runs may still read and write.
     budget: Cell<u32>,
+    /// How long it may still run.
+    pub(crate) slice: Slice,
     pub(crate) run_queue_depth: usize,
     /// It measures what tasks cost.
     pub(crate) measures: Cell<bool>,
@@ -113,6 +117,7 @@ impl Worker {
             patience: Patience::default(),
             idleness: Idleness::new(now),
             budget: Cell::new(BUDGET),
+            slice: Slice::new(now),
             run_queue_depth: parts.run_queue_depth,
             measures: Cell::new(false),
         }
@@ -132,6 +137,7 @@ impl Worker {
     /// Reads the clock, once a turn.
     pub(crate) fn refresh_time(&self) {
         self.now.set(self.driver.now());
+        self.slice.note(self.now.get());
         self.wall.set(None);
         if self.measures.get() {
             self.tasks.borrow_mut().set_clock(self.now.get());
@@ -163,16 +169,39 @@ impl Worker {
         self.large_buffers.trim();
     }
 
-    pub(crate) fn refill_budget(&self) {
+    /// A task, or a job, is called.
+    #[inline]
+    pub(crate) fn begin_call(&self) {
         self.budget.set(BUDGET);
+        self.slice.begin();
+        self.remote.note_progress();
     }
 
-    /// Whether the running task may read or write once more. When it has spent its budget the answer is no, and the
-    /// task is queued for the next turn: a fast peer cannot keep a worker to itself.
+    /// Reads the clock for the task that runs; see [`measure`].
+    pub(crate) fn measure(&self) -> Option<Duration> {
+        let was_over = self.slice.is_over();
+        let since = self.slice.measure(self.driver.measure());
+        if self.slice.is_over() && !was_over {
+            self.tasks.borrow_mut().demote_running();
+        }
+        since
+    }
+
+    /// Counts pieces of work; see [`slice_is_over`].
+    #[inline]
+    fn is_over_after(&self, pieces: u32) -> bool {
+        if self.slice.count(pieces) {
+            self.measure();
+        }
+        self.slice.is_over()
+    }
+
+    /// Whether the running task may read or write once more. When it has spent its budget, or its slice, the answer is no,
+    /// and the task is queued for the next turn: a fast peer cannot keep a worker to itself.
     #[inline]
     pub(crate) fn may_spend(&self, context: &Context<'_>) -> bool {
         let left = self.budget.get();
-        if left == 0 {
+        if left == 0 || self.is_over_after(1) {
             context.waker().wake_by_ref();
             return false;
         }
@@ -237,6 +266,43 @@ pub fn now() -> Moment {
 #[inline]
 pub fn read_clock() -> Moment {
     current::with(|worker| worker.driver.now())
+}
+
+/// Counts a request, or as much work, and returns whether the running task has used its slice of time (a tenth of a
+/// millisecond): it is to await [`crate::yield_now`] then, where it can. The clock is read for every fourth request.
+#[inline]
+pub fn slice_is_over() -> bool {
+    current::with(|worker| {
+        worker.remote.note_progress();
+        worker.is_over_after(2)
+    })
+}
+
+/// Reads the clock for the running task, which has done work that may take long: [`slice_is_over`] knows of it at once.
+/// Returns the time since the same call of the task read it before; `None`: it is the first reading of the call.
+pub fn measure() -> Option<Duration> {
+    current::with(|worker| {
+        worker.remote.note_progress();
+        worker.measure()
+    })
+}
+
+/// Whether the slice of the running task was used up when the clock was read last.
+#[inline]
+pub fn has_used_slice() -> bool {
+    current::with(|worker| worker.slice.is_over())
+}
+
+/// Calls of tasks on this worker so far, with the one that runs: what was read in one call tells nothing in another one. It
+/// wraps.
+#[inline]
+pub fn calls() -> u32 {
+    current::with(|worker| worker.slice.calls())
+}
+
+/// The processor time that the current worker's thread has used: a system call. In a simulation the time.
+pub fn processor_time() -> Duration {
+    current::with(|worker| worker.driver.processor_time())
 }
 
 /// The calendar time of this turn, read when somebody first asks in it.

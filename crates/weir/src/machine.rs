@@ -6,7 +6,7 @@ use crate::messages::Messages;
 use base::ProcessorSet;
 use config::spec::MachineSpec;
 use rt::Watchdog;
-use rt::watchdog::Stall;
+use rt::watchdog::{Stage, Stall};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// `warn-blocked-traffic-after` where none is written.
 const WARN_AFTER: Duration = Duration::from_millis(100);
 
-/// Processor time after which a task that has not returned never will. The manual: "a runaway task that fails to respond
-/// twice for one second".
+/// Processor time after which the connection of a task that has not returned is closed once it does; after twice as much it
+/// never will. The manual: "a runaway task that fails to respond twice for one second".
 const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// How the workers run.
@@ -40,7 +40,7 @@ impl Machine {
             warn_after,
             give_up_after: GIVE_UP_AFTER,
             report: Arc::new(report),
-            afterwards: Some(name_session),
+            afterwards: Some(after_stall),
         });
     }
 }
@@ -60,21 +60,30 @@ pub fn prepare(written: &MachineSpec, messages: &mut Messages) {
     }
 }
 
-/// Says that a worker stands still. When nobody believes in its return, ends the process, so that a master, or whoever
-/// started it, can put another one in its place.
+/// Reports that a worker stands still. A task that is not expected to return leaves its worker's memory and locks in doubt:
+/// that alone ends the process, so that a master or a service manager can start another one.
 fn report(stall: &Stall<'_>) {
     let mut messages = Messages::while_serving(false);
-    if !stall.is_final {
-        return messages.warning(&sentence(stall));
+    match stall.stage {
+        Stage::Slow => messages.warning(&sentence(stall)),
+        Stage::Overdue => messages.alert(&format!("{} Its connection is closed once it returns.", sentence(stall))),
+        Stage::Stuck => {
+            messages.alert(&format!("Thread {} is about to kill the process. {}", number(stall), sentence(stall)));
+            std::process::abort();
+        }
     }
-    messages.alert(&format!("Thread {} is about to kill the process. {}", number(stall), sentence(stall)));
-    std::process::abort();
 }
 
-/// Says whose session it was that kept its worker, now that the worker can be asked.
-fn name_session(tag: u64) {
-    let whose = engine::describe_session(tag).unwrap_or_else(|| "it has ended".to_owned());
-    Messages::while_serving(false).warning(&format!("the task of session {tag:#x} has returned: {whose}."));
+/// The task that kept its worker has returned: reports whose session it was, now that the worker can be asked, and closes
+/// its connection where it took too long.
+fn after_stall(tag: u64, stage: Stage) {
+    let found = if stage == Stage::Slow { engine::describe_session(tag) } else { engine::end_session(tag) };
+    let (whose, closed) = match found {
+        Some(whose) if stage == Stage::Slow => (whose, ""),
+        Some(whose) => (whose, " Its connection is closed."),
+        None => ("it has ended".to_owned(), ""),
+    };
+    Messages::while_serving(false).warning(&format!("the task of session {tag:#x} has returned: {whose}.{closed}"));
 }
 
 /// Threads count from 1, as everywhere in HAProxy's configuration.
@@ -116,7 +125,7 @@ mod tests {
             tag: Some(0x10),
             elapsed: Duration::from_millis(120),
             busy: Duration::from_millis(110),
-            is_final: false,
+            stage: Stage::Slow,
             frames: &[0xabc, 0xdef],
         };
         assert_eq!(

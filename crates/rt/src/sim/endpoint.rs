@@ -198,6 +198,11 @@ impl SimDriver {
         lock(&self.world).now()
     }
 
+    /// Reads the clock, which takes as long as the script has said.
+    pub(crate) fn measure(&self) -> Moment {
+        lock(&self.world).measure()
+    }
+
     pub(crate) fn wall(&self) -> WallTime {
         lock(&self.world).wall()
     }

@@ -165,6 +165,12 @@ impl Network {
         std::mem::take(&mut lock(&self.world).datagrams)
     }
 
+    /// Has work take time, which it does not otherwise: the virtual clock goes on by `period` whenever a task looks how long
+    /// it has run ([`crate::slice_is_over`], [`crate::measure`]).
+    pub fn set_cost_of_work(&self, period: Duration) {
+        lock(&self.world).cost_of_measuring = period;
+    }
+
     /// Virtual time since the simulation began.
     pub fn elapsed(&self) -> Duration {
         lock(&self.world).elapsed()

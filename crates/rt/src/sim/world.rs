@@ -33,6 +33,8 @@ pub(crate) fn lock(world: &SharedWorld) -> MutexGuard<'_, World> {
 /// Everything that is simulated.
 pub(crate) struct World {
     pub(super) now: Moment,
+    /// What a task's reading of the clock takes: it stands for the work since the one before.
+    pub(super) cost_of_measuring: Duration,
     pub(super) random: Random,
     agenda: BTreeMap<(Moment, u64), Happening>,
     sequence: u64,
@@ -101,6 +103,7 @@ impl World {
     pub(super) fn new(seed: u64) -> World {
         World {
             now: FIRST_MOMENT,
+            cost_of_measuring: Duration::ZERO,
             random: Random::seeded(seed),
             agenda: BTreeMap::new(),
             sequence: 0,
@@ -117,6 +120,12 @@ impl World {
     }
 
     pub(crate) fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// Lets the work since the last reading of the clock take its time, and reads it.
+    pub(crate) fn measure(&mut self) -> Moment {
+        self.advance_to(self.now + self.cost_of_measuring);
         self.now
     }
 

@@ -1,7 +1,7 @@
 //! The watchdog, on tasks that keep their worker until they have been reported.
 
 use crate::rt;
-use rt::watchdog::Stall;
+use rt::watchdog::{Stage, Stall};
 use rt::{Class, Config, Watchdog};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use std::time::Duration;
 struct Told {
     worker: u16,
     tag: Option<u64>,
-    is_final: bool,
+    stage: Stage,
 }
 
 /// Runs two workers. On the second one, a task with a tag does not return before the report that `until` waits for.
@@ -22,7 +22,7 @@ fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) 
     let (release, notes) = (Arc::clone(&free), Arc::clone(&told));
     let report = move |stall: &Stall<'_>| {
         let mut notes = notes.lock().unwrap();
-        notes.0.push(Told { worker: stall.worker, tag: stall.tag, is_final: stall.is_final });
+        notes.0.push(Told { worker: stall.worker, tag: stall.tag, stage: stall.stage });
         notes.1 = stall.frames.len();
         if until(stall) {
             release.store(true, Ordering::SeqCst);
@@ -51,7 +51,7 @@ fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) 
 
 static AFTERWARDS: AtomicU64 = AtomicU64::new(0);
 
-fn note(tag: u64) {
+fn note(tag: u64, _: Stage) {
     assert!(rt::is_on_worker());
     AFTERWARDS.store(tag, Ordering::SeqCst);
 }
@@ -60,13 +60,13 @@ fn note(tag: u64) {
 fn a_task_that_does_not_return_is_reported_with_its_tag_and_its_place() {
     let day = Duration::from_secs(86_400);
     let (told, frames) = watched(Duration::from_millis(20), day, |_| true);
-    assert_eq!(told[0], Told { worker: 1, tag: Some(77), is_final: false });
+    assert_eq!(told[0], Told { worker: 1, tag: Some(77), stage: Stage::Slow });
     assert_eq!(AFTERWARDS.load(Ordering::SeqCst), 77);
     assert!(frames > 3 || cfg!(not(target_env = "gnu")), "{frames}");
 }
 
 #[test]
 fn one_that_never_returns_is_given_up() {
-    let (told, _) = watched(Duration::from_millis(20), Duration::from_millis(60), |stall| stall.is_final);
-    assert_eq!(told.last().unwrap(), &Told { worker: 1, tag: Some(77), is_final: true });
+    let (told, _) = watched(Duration::from_millis(20), Duration::from_millis(60), |stall| stall.stage == Stage::Stuck);
+    assert_eq!(told.last().unwrap(), &Told { worker: 1, tag: Some(77), stage: Stage::Stuck });
 }

@@ -201,3 +201,66 @@ fn large_buffers_for_bulk_data_are_few_however_many_want_one() {
         assert_eq!(rt::bulk_buffer().capacity(), rt::large_buffer_size(), "they come back");
     });
 }
+
+#[test]
+fn whoever_used_up_a_slice_of_time_runs_behind_the_others() {
+    let order: Arc<Mutex<String>> = Arc::default();
+    let noted = Arc::clone(&order);
+    let main: Main = Arc::new(move |_| {
+        let noted = Arc::clone(&noted);
+        Box::pin(async move {
+            rt::sim::network().set_cost_of_work(Duration::from_micros(300));
+            for name in ['s', 'q'] {
+                let noted = Arc::clone(&noted);
+                rt::spawn(Class::Normal, 0, async move {
+                    for _ in 0..3 {
+                        if name == 's' {
+                            rt::measure();
+                            assert!(rt::has_used_slice() && rt::slice_is_over());
+                        }
+                        noted.lock().unwrap().push(name);
+                        rt::yield_now().await;
+                        assert!(!rt::has_used_slice(), "each call has a slice of its own");
+                    }
+                });
+            }
+        })
+    });
+    rt::sim::run(1, 1, main, async { rt::sleep(Duration::from_secs(1)).await });
+    assert_eq!(*order.lock().unwrap(), "sqqsqs", "both start; from then on the slow one comes last");
+}
+
+#[test]
+fn tasks_that_are_behind_share_a_turn_of_bounded_length() {
+    let turns: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let noted = Arc::clone(&turns);
+    let main: Main = Arc::new(move |_| {
+        let noted = Arc::clone(&noted);
+        Box::pin(async move {
+            rt::sim::network().set_cost_of_work(Duration::from_micros(150));
+            let called = Arc::new(AtomicUsize::new(0));
+            for _ in 0..10 {
+                let called = Arc::clone(&called);
+                rt::spawn(Class::Normal, 0, async move {
+                    for _ in 0..4 {
+                        rt::measure();
+                        called.fetch_add(1, Ordering::SeqCst);
+                        rt::yield_now().await;
+                    }
+                });
+            }
+            // Runs once a turn, before them.
+            loop {
+                rt::yield_now().await;
+                match called.swap(0, Ordering::SeqCst) {
+                    0 => break,
+                    calls => noted.lock().unwrap().push(calls),
+                }
+            }
+        })
+    });
+    rt::sim::run(1, 1, main, async { rt::sleep(Duration::from_secs(1)).await });
+    let turns = turns.lock().unwrap();
+    assert_eq!((turns[0], turns.iter().sum::<usize>()), (10, 40), "{turns:?}");
+    assert!(turns[1..].iter().all(|calls| *calls == 2), "two of them take long enough: {turns:?}");
+}
