@@ -4,7 +4,7 @@
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
 use policy::expression::Names;
-use policy::sample::{Bytes, Context, Direction, Probes, Transaction, Transport, Value};
+use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use policy::variable::{SessionStore, Store, Variables};
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -104,5 +104,6 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
         captures: None,
         incomplete: Cell::new(false),
         exhausted: Cell::new(false),
+        meter: &Meter::default(),
     })
 }

@@ -1,6 +1,7 @@
 //! What is known of a stream: who, what, when, how it ends. Facts live outside the future that serves the stream, so
 //! that they outlive a panic in it. Must never decide anything.
 
+use crate::stream::budget::Spent;
 use crate::stream::filter::Filters;
 use crate::stream::kernel::Kernel;
 use base::moment::WallTime;
@@ -198,6 +199,10 @@ pub struct Facts {
     pub server_kernel: Kernel,
     /// What the session's task had cost when it began, and how often it had been called.
     pub cost_before: rt::TaskCost,
+    /// What its rules and expressions have cost.
+    pub spent: Spent,
+    /// What those of its log lines have cost.
+    pub spent_on_log: Spent,
     /// The rule that ended an evaluation last.
     pub last_rule: Cell<Option<RulePlace>>,
     /// The rule that something is waited for.
@@ -304,6 +309,8 @@ impl Facts {
         self.last_rule.set(None);
         self.waiting_rule.set(None);
         self.tracking.get_mut().clear();
+        self.spent.clear();
+        self.spent_on_log.clear();
     }
 
     /// Forgets the stream and keeps the capacity. The heads stay where they are; a field that is new is missed here by
@@ -352,6 +359,8 @@ impl Facts {
             client_kernel,
             server_kernel,
             cost_before,
+            spent,
+            spent_on_log,
             last_rule,
             waiting_rule,
             counted,
@@ -389,6 +398,8 @@ impl Facts {
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
         (*client_kernel, *server_kernel) = (Kernel::Unknown, Kernel::Unknown);
         *cost_before = rt::TaskCost::default();
+        spent.clear();
+        spent_on_log.clear();
         last_rule.set(None);
         waiting_rule.set(None);
     }

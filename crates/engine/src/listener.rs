@@ -76,6 +76,10 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                     exhausted = false;
                     taken += 1;
                     dispatch(worker, place, accepted, slots);
+                    // Rules on connections run before they have tasks of their own.
+                    if rt::slice_is_over() {
+                        break;
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use base::Roster;
 use base::moment::{Moment, WallTime};
@@ -19,7 +20,7 @@ use policy::live::counters::{Counters, ProxyTallies, WorkerTallies};
 use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy, Server};
-use policy::sample::ProcessFacts;
+use policy::sample::{Meter, ProcessFacts};
 use rt::Counted;
 
 use crate::facts::Facts;
@@ -300,6 +301,10 @@ pub struct Worker {
     /// Scratch memory of evaluations, and of what they render.
     arena: Cell<Option<Box<Bump>>>,
     text: Cell<Vec<u8>>,
+    /// Counts what evaluations cost.
+    pub meter: Meter,
+    /// The call of a task that read its processor time last ([`rt::calls`]), and what that was.
+    pub processor_time: Cell<Option<(u32, Duration)>>,
 }
 
 /// Bytes of scratch memory that a worker keeps.
@@ -336,6 +341,8 @@ impl Worker {
             requests: Cell::new(0),
             arena: Cell::default(),
             text: Cell::default(),
+            meter: Meter::default(),
+            processor_time: Cell::default(),
         }
     }
 

@@ -136,6 +136,10 @@ pub struct TuneSpec {
     pub http_logurilen: Option<u32>,
     /// `tune.http.cookielen`, bytes of a captured cookie; default 63.
     pub http_cookielen: Option<u32>,
+    /// `tune.max-rules-at-once`: rules of a set that are evaluated before others get their turn; default 50, 0: no limit.
+    pub max_rules_at_once: Option<u32>,
+    /// `tune.eval.max-time`, milliseconds; default 500.
+    pub evaluation_time: Option<u64>,
     /// `tune.maxaccept`: connections accepted in a row; -1 means no limit.
     pub maxaccept: Option<i32>,
     /// `tune.idle-pool.shared`; default on.

@@ -195,7 +195,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
     } but { case_adjust_file });
     changed!(out, &global.tune, default.tune, TuneSpec {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
-        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, variables,
+        pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
         stick_counters, purge,
     } but { listener });
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});

@@ -16,7 +16,7 @@ use policy::check::{
 use policy::live::counters::{Count, ProtocolCounts};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
-use policy::sample::{Bytes, Context, Direction, Transaction, Value};
+use policy::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
 use policy::variable::{Phase, SessionStore, Store, Variables};
 use rt::Timer;
 use rt::net::Stream;
@@ -450,6 +450,7 @@ impl<'a> Course<'a> {
                 },
                 incomplete: Cell::new(false),
                 exhausted: Cell::new(false),
+                meter: &Meter::default(),
             })
         })
     }

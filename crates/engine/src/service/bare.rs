@@ -7,7 +7,7 @@ use base::moment::WallTime;
 use bumpalo::Bump;
 use policy::live::Live;
 use policy::program::Program;
-use policy::sample::{Bytes, Context, Direction, Probes, Transaction, Transport, Value};
+use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use policy::variable::Variables;
 
 /// Nothing is known but what is looked at.
@@ -57,5 +57,6 @@ pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&
         variables: Variables::default(),
         incomplete: Cell::new(false),
         exhausted: Cell::new(false),
+        meter: &Meter::default(),
     })
 }

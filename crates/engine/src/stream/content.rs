@@ -60,8 +60,10 @@ pub fn request<'a>(
     std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
         let ended = loop {
-            if let Some(ended) = inspection.decide(cx, client, input.data(), wait.is_over()) {
-                break Ok(ended);
+            match inspection.decide(cx, client, input.data(), wait.is_over()) {
+                Decision::Made(ended) => break Ok(ended),
+                Decision::Later => return Poll::Pending,
+                Decision::Open => {}
             }
             if !wait.receive(cx, client, input) {
                 match inspection.poll_time(cx, timer, &wait) {
@@ -102,8 +104,10 @@ pub async fn http_request(
     let wait = Wait { deadline, most: None, ended: false };
     let ended = std::future::poll_fn(|cx| {
         loop {
-            if let Some(ended) = inspection.decide(cx, client, &[], wait.is_over()) {
-                return Poll::Ready(Ok::<_, Outcome>(ended));
+            match inspection.decide(cx, client, &[], wait.is_over()) {
+                Decision::Made(ended) => return Poll::Ready(Ok::<_, Outcome>(ended)),
+                Decision::Later => return Poll::Pending,
+                Decision::Open => {}
             }
             if inspection.poll_time(cx, timer, &wait)?.is_pending() {
                 return Poll::Pending;
@@ -131,6 +135,16 @@ struct Inspection<'s> {
     asked: Option<Asked<'s>>,
 }
 
+/// What rules make of what is there.
+enum Decision<'s> {
+    /// What ends the session, unless it passes.
+    Made(Option<&'s Final>),
+    /// Something may still come.
+    Open,
+    /// The other tasks come first; the task is queued.
+    Later,
+}
+
 /// A name that is looked up.
 struct Asked<'s> {
     lookup: &'s NameLookup,
@@ -144,14 +158,8 @@ impl<'s> Inspection<'s> {
         Self { session, facts, rules, progress: Progress::default(), asked: None }
     }
 
-    /// Goes on with what is there. `None`: something may still come. Inside: what ends the session, unless it passes.
-    fn decide(
-        &mut self,
-        cx: &mut Context<'_>,
-        client: &Stream,
-        data: &[u8],
-        complete: bool,
-    ) -> Option<Option<&'s Final>> {
+    /// Goes on with what is there.
+    fn decide(&mut self, cx: &mut Context<'_>, client: &Stream, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
             let known = self.facts.borrow();
             let bytes = Bytes { data, complete, announced: None };
@@ -161,15 +169,19 @@ impl<'s> Inspection<'s> {
                     Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
                     // Whoever has waited for long enough does without the address.
                     Poll::Pending if complete && !asked.known => {}
-                    Poll::Pending => return None,
+                    Poll::Pending => return Decision::Open,
                     Poll::Ready(None) => {}
                 }
                 self.asked = None;
             }
             match run_content(&view, self.rules, &mut self.progress) {
-                Content::Passes => return Some(None),
-                Content::Ended(ended) => return Some(Some(ended)),
-                Content::Undecided => return None,
+                Content::Passes => return Decision::Made(None),
+                Content::Ended(ended) => return Decision::Made(Some(ended)),
+                Content::Undecided => return Decision::Open,
+                Content::Yields => {
+                    cx.waker().wake_by_ref();
+                    return Decision::Later;
+                }
                 Content::Asks(lookup) => {
                     let name = view.lend(|context| lookup.name(context));
                     let worker = &self.session.worker;
@@ -217,7 +229,7 @@ pub async fn response(
     let most = proxy.timeouts.server.map(|limit| begun + limit);
     let delay = proxy.rules.response_delay.unwrap_or_default();
     let mut wait = Wait { deadline: begun + delay, most, ended: false };
-    let mut input = Buffer::empty();
+    let (mut input, mut progress) = (Buffer::empty(), Progress::default());
     let Ends { client, server, timer } = ends;
     let ended = std::future::poll_fn(|cx| {
         loop {
@@ -233,9 +245,13 @@ pub async fn response(
             let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
             let known = facts.borrow();
             let view = View { bytes, direction: Direction::Response, ..View::request(session, client, &known) };
-            match run_content(&view, &proxy.rules.response_content, &mut Progress::default()) {
+            match run_content(&view, &proxy.rules.response_content, &mut progress) {
                 Content::Passes => return Poll::Ready(Ok(None)),
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
+                Content::Yields => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 // Names are asked for on behalf of requests alone.
                 Content::Undecided | Content::Asks(_) => {}
             }

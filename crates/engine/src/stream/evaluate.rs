@@ -20,6 +20,7 @@ use wire::http::Head;
 use crate::facts::Facts;
 use crate::probes::usage;
 use crate::session::Session;
+use crate::stream::budget::Spent;
 use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
 use crate::stream::tracking;
@@ -44,6 +45,8 @@ pub struct View<'a> {
     pub bytes: Bytes<'a>,
     /// There is a stream already: its variables are in reach.
     pub has_stream: bool,
+    /// What is evaluated is a log line: it has a budget of its own.
+    pub is_log: bool,
 }
 
 impl<'a> View<'a> {
@@ -58,6 +61,7 @@ impl<'a> View<'a> {
             direction: Direction::Request,
             bytes,
             has_stream: true,
+            is_log: false,
         }
     }
 
@@ -83,6 +87,7 @@ impl<'a> View<'a> {
             direction: Direction::Response,
             bytes,
             has_stream: true,
+            is_log: false,
         }
     }
 
@@ -91,7 +96,16 @@ impl<'a> View<'a> {
         let bytes = Bytes { data: &[], complete: true, announced: None };
         let answered = facts.timings.response.is_some() && facts.response.status() > 0;
         let response = answered.then_some(&facts.response);
-        Self { session, client: None, facts, response, direction: Direction::Response, bytes, has_stream: true }
+        Self {
+            session,
+            client: None,
+            facts,
+            response,
+            direction: Direction::Response,
+            bytes,
+            has_stream: true,
+            is_log: true,
+        }
     }
 
     /// What `unique-id-format` names the request, made now if it is asked for the first time. `None`: the frontend names
@@ -109,7 +123,7 @@ impl<'a> View<'a> {
             }
             let mut made = Vec::new();
             // Whoever asks first, it is made of the request.
-            let of_request = View { direction: Direction::Request, response: None, ..self };
+            let of_request = View { direction: Direction::Request, response: None, is_log: false, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
             facts.identifying.set(false);
             made.truncate(LONGEST_IDENTIFIER);
@@ -118,7 +132,12 @@ impl<'a> View<'a> {
         facts.unique_id.get().map(|made| &**made)
     }
 
-    /// Lends it to an evaluation. One that costs more than it may is noted in the facts.
+    /// What its evaluations have cost.
+    pub fn spent(&self) -> &'a Spent {
+        if self.is_log { &self.facts.spent_on_log } else { &self.facts.spent }
+    }
+
+    /// Lends it to an evaluation. One that costs more than it may is noted in the facts; a log line is written all the same.
     #[inline]
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
@@ -159,9 +178,11 @@ impl<'a> View<'a> {
                 captures: Some(&facts.captures),
                 incomplete: Cell::new(false),
                 exhausted: Cell::new(false),
+                meter: &worker.meter,
             };
             let made = with(&context);
-            if context.exhausted.get() {
+            context.settle();
+            if context.exhausted.get() && !self.is_log {
                 facts.exhausted.set(true);
             }
             made
@@ -275,6 +296,10 @@ impl Probes for StreamProbes<'_, '_> {
 
     fn is_local(&self, address: IpAddr) -> Option<bool> {
         Some(rt::net::is_local(address))
+    }
+
+    fn account(&self, long: bool) -> bool {
+        self.0.spent().charge(&self.0.session.worker, long)
     }
 
     fn process(&self) -> ProcessFacts<'_> {

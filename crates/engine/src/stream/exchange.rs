@@ -23,6 +23,7 @@ use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
 use crate::stream::body::RequestBody;
 use crate::stream::http::Client;
+use crate::stream::rules::Progress;
 use crate::stream::tally;
 use crate::worker::SharedFacts;
 
@@ -147,6 +148,8 @@ pub struct Exchange<'a> {
     scan: Scan,
     /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
     inspecting: Option<Moment>,
+    /// How far those have come.
+    inspected: Progress,
     /// A rule makes the answer wait.
     ruling: Option<Box<ruling::Ruling>>,
     /// A second attempt runs beside this one.
@@ -213,6 +216,7 @@ impl<'a> Exchange<'a> {
             input: Buffer::empty(),
             scan: Scan::default(),
             inspecting: None,
+            inspected: Progress::default(),
             ruling: None,
             race: None,
             unparsed: false,

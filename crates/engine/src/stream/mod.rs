@@ -4,6 +4,7 @@ pub mod activity;
 mod answer;
 mod attempt;
 mod body;
+pub mod budget;
 pub mod buffering;
 mod cacheability;
 pub mod conclude;

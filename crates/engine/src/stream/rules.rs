@@ -57,6 +57,8 @@ pub enum Stop<'r> {
     Final(&'r Final),
     /// The message is to wait first.
     Wait(&'r Wait),
+    /// The other tasks come first.
+    Yield,
 }
 
 /// How far an evaluation came.
@@ -75,6 +77,8 @@ enum Step<'r> {
     Wait(&'r Wait),
     /// Over a rule that expects a header before the first bytes.
     Expect(Expected),
+    /// Over as many rules as may be evaluated in a row, or as many as the task's slice of time had room for.
+    Yield,
 }
 
 /// What a rule does to a stream or its connections, worked out.
@@ -144,6 +148,10 @@ struct Course<'s, 'r> {
     waits: bool,
     /// What is done lasts as long as the stream.
     of_stream: bool,
+    /// Rules that may still be evaluated in a row (`tune.max-rules-at-once`); `None`: this set is evaluated in one go.
+    left: Option<u32>,
+    /// A rule was evaluated.
+    has_begun: bool,
 }
 
 impl Drop for Course<'_, '_> {
@@ -156,7 +164,29 @@ impl Drop for Course<'_, '_> {
 
 impl<'s, 'r> Course<'s, 'r> {
     fn new(session: &'s Session, rules: &'r [Rule]) -> Self {
-        Self { session, rules, progress: Progress::default(), text: Vec::new(), waits: false, of_stream: true }
+        let progress = Progress::default();
+        Self { session, rules, progress, text: Vec::new(), waits: false, of_stream: true, left: None, has_begun: false }
+    }
+
+    /// The same for a set that lets other tasks run now and then, from where it is.
+    fn resume(session: &'s Session, rules: &'r [Rule], progress: Progress) -> Self {
+        let mut course = Self::new(session, rules);
+        course.progress = progress;
+        course.left = Some(session.worker.shared.program.global.max_rules_at_once);
+        course
+    }
+
+    /// Counts a rule that is about to be evaluated. True: the other tasks come first.
+    #[inline]
+    fn is_to_yield(&mut self) -> bool {
+        let Some(left) = &mut self.left else { return false };
+        // One rule at least has to be evaluated each time.
+        if *left == 0 || self.has_begun && rt::has_used_slice() {
+            return true;
+        }
+        *left -= 1;
+        self.has_begun = true;
+        false
     }
 
     /// Empty memory for text.
@@ -212,6 +242,9 @@ impl<'s, 'r> Course<'s, 'r> {
     fn walk(&mut self, context: &Context<'_>, view: &View<'_>) -> Step<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
+            if self.is_to_yield() {
+                return Step::Yield;
+            }
             let verdict = rule.condition.as_ref().map_or(Verdict::Yes, |condition| condition.evaluate(context));
             if verdict == Verdict::Unknown && self.waits && !context.bytes.complete {
                 return Step::Unknown;
@@ -221,7 +254,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 Verdict::Yes if !context.exhausted.get() => self.take(&rule.action, context, view),
                 _ => None,
             };
-            if context.exhausted.get() {
+            if !context.spend(1) {
                 return Step::Final(&EXHAUSTED);
             }
             if let Some(step) = step {
@@ -355,13 +388,15 @@ pub enum Content<'r> {
     Undecided,
     /// A name is to be looked up first.
     Asks(&'r NameLookup),
+    /// The other tasks come first.
+    Yields,
 }
 
 /// Runs the rules on bytes, or on a request before those of HTTP, from where they are: from the start, or behind the name
 /// that was asked for last.
 pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
-    let mut course = Course::new(view.session, rules);
-    (course.waits, course.progress) = (true, *progress);
+    let mut course = Course::resume(view.session, rules, *progress);
+    course.waits = true;
     view.facts.waiting_rule.set(None);
     loop {
         match course.advance(view) {
@@ -370,6 +405,10 @@ pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progre
             Step::Unknown => {
                 view.facts.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
                 return Content::Undecided;
+            }
+            Step::Yield => {
+                *progress = course.progress;
+                return Content::Yields;
             }
             Step::Wait(Wait::Lookup(lookup)) => {
                 view.facts.waiting_rule.set(course.progress.last_of(rules));
@@ -401,7 +440,7 @@ pub fn run_connection<'r>(
                 Step::Final(ending) => break Some(ending),
                 Step::Expect(expected) => expect(expected),
                 // Of other sets.
-                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) => {}
+                Step::Edit(_) | Step::Wait(_) | Step::Effect(_) | Step::Yield => {}
             }
         }
     })
@@ -416,8 +455,7 @@ pub fn run_request<'r>(
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
-    let mut course = Course::new(session, rules);
-    course.progress = *progress;
+    let mut course = Course::resume(session, rules, *progress);
     loop {
         match course.advance(&View::request(session, client, facts).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
@@ -425,6 +463,10 @@ pub fn run_request<'r>(
             Step::Wait(wait) => {
                 *progress = course.progress;
                 return Stop::Wait(wait);
+            }
+            Step::Yield => {
+                *progress = course.progress;
+                return Stop::Yield;
             }
             Step::Edit(edit) => {
                 keep_line(facts, edit);
@@ -440,26 +482,36 @@ pub fn run_request<'r>(
     }
 }
 
-/// Runs `http-response` or `http-after-response` rules over a head that is on its way to the client, and what has come
-/// behind it, from where they are.
+/// Runs `http-response` rules over a head that is on its way to the client, and what has come behind it, from where they
+/// are.
 pub fn run_response<'r>(
     session: &Session,
     client: Option<&Stream>,
     facts: &Facts,
-    (head, behind): (&mut Head, &[u8]),
+    answer: (&mut Head, &[u8]),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
-    let mut course = Course::new(session, rules);
-    course.progress = *progress;
+    let mut course = Course::resume(session, rules, *progress);
+    let stop = finish_response(&mut course, client, facts, answer);
+    *progress = course.progress;
+    stop
+}
+
+/// Goes on with rules on an answer until something else has to be done.
+fn finish_response<'r>(
+    course: &mut Course<'_, 'r>,
+    client: Option<&Stream>,
+    facts: &Facts,
+    (head, behind): (&mut Head, &[u8]),
+) -> Stop<'r> {
+    let session = course.session;
     loop {
         match course.advance(&View::response(session, client, facts, head).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
-            Step::Wait(wait) => {
-                *progress = course.progress;
-                return Stop::Wait(wait);
-            }
+            Step::Wait(wait) => return Stop::Wait(wait),
+            Step::Yield => return Stop::Yield,
             Step::Edit(edit) => {
                 course.share(head, behind);
                 let done = edit.apply(head, &course.text, course.room());
@@ -489,10 +541,10 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
         if rules.is_empty() {
             return None;
         }
-        match run_response(session, None, facts, (head, &[]), rules, &mut Progress::default()) {
+        match finish_response(&mut Course::new(session, rules), None, facts, (head, &[])) {
             Stop::Final(ended) => Some(ended),
             // None of these rules waits.
-            Stop::End | Stop::Wait(_) => None,
+            Stop::End | Stop::Wait(_) | Stop::Yield => None,
         }
     })
 }

@@ -22,7 +22,15 @@ enum Ruled<'r> {
     /// It ends.
     Ends(Ending<'r>),
     /// It waits, and the rules go on from there.
-    Waits(&'r Wait, Progress),
+    Waits(Pause<'r>, Progress),
+}
+
+/// What a request waits for.
+enum Pause<'r> {
+    /// What a rule says.
+    Rule(&'r Wait),
+    /// The other tasks.
+    Turn,
 }
 
 /// Why a request does not go on.
@@ -46,7 +54,7 @@ pub async fn rule<'r>(
     match rules_of(session, client, facts, proxy, Progress::default()) {
         None => Ok(()),
         Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
-        Some(Ruled::Waits(wait, progress)) => rt::boxed(obey(session, client, facts, proxy, (wait, progress))).await,
+        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, facts, proxy, (pause, progress))).await,
     }
 }
 
@@ -62,7 +70,8 @@ fn rules_of<'r>(
     let behind = client.input.data();
     match rules::run_request(session, &client.stream, facts, behind, &proxy.rules.http_request, &mut progress) {
         Stop::End => None,
-        Stop::Wait(wait) => Some(Ruled::Waits(wait, progress)),
+        Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
+        Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Final(ended) => {
             let view = View::request(session, &client.stream, facts).behind(behind);
             Some(Ruled::Ends(answer::ending(view, ended)))
@@ -76,17 +85,22 @@ async fn obey<'r>(
     client: &mut Client,
     facts: &SharedFacts,
     proxy: &'r Proxy,
-    (mut wait, mut progress): (&'r Wait, Progress),
+    (mut pause, mut progress): (Pause<'r>, Progress),
 ) -> Result<(), Over<'r>> {
     loop {
-        if let Err(failure) = waiting::wait(session, client, facts, wait).await {
-            facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
-            return Err(Over::Failed(failure));
+        match pause {
+            Pause::Turn => rt::yield_now().await,
+            Pause::Rule(wait) => {
+                if let Err(failure) = waiting::wait(session, client, facts, wait).await {
+                    facts.borrow().last_rule.set(progress.last_of(&proxy.rules.http_request));
+                    return Err(Over::Failed(failure));
+                }
+            }
         }
         match rules_of(session, client, facts, proxy, progress) {
             None => return Ok(()),
             Some(Ruled::Ends(ending)) => return Err(Over::Ended(ending)),
-            Some(Ruled::Waits(further, from)) => (wait, progress) = (further, from),
+            Some(Ruled::Waits(further, from)) => (pause, progress) = (further, from),
         }
     }
 }

@@ -12,6 +12,7 @@ mod world;
 mod accepting;
 mod arrivals;
 mod bodies;
+mod budgets;
 mod chaos;
 mod check_pool;
 mod checks;

@@ -367,6 +367,8 @@ impl<'a> Compiler<'a> {
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
             http: http::global(written),
+            max_rules_at_once: tune.max_rules_at_once.map_or(50, |most| if most == 0 { u32::MAX } else { most }),
+            evaluation_time: Duration::from_millis(tune.evaluation_time.unwrap_or(500)),
             maxaccept: usize::try_from(tune.maxaccept.unwrap_or(4)).unwrap_or(usize::MAX),
             multi_queue: tune.listener.multi_queue,
             maxpollevents: tune.maxpollevents.unwrap_or(200) as usize,

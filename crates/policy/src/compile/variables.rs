@@ -5,7 +5,7 @@
 use super::Compiler;
 use crate::expression::Names as _;
 use crate::rule::{Assigned, expression_text};
-use crate::sample::{Bytes, Context, Direction, Place, Probes, Transaction};
+use crate::sample::{Bytes, Context, Direction, Meter, Place, Probes, Transaction};
 use crate::variable::{Scope, Store, Stored, Variable, Variables};
 use base::moment::Moment;
 use bumpalo::Bump;
@@ -27,7 +27,7 @@ impl Compiler<'_> {
             let arena = Bump::new();
             let probes = self.resolver.probes();
             let variables = Variables { process: Some(&store), limits: limits.as_ref(), ..Variables::default() };
-            source.set(&variable, &context(&arena, limit, probes, variables));
+            source.set(&variable, &context(&arena, limit, probes, variables, &Meter::default()));
         }
         let Ok(store) = store.into_inner() else { return Vec::new() };
         // A converter may have set others.
@@ -71,7 +71,13 @@ impl Compiler<'_> {
     }
 }
 
-fn context<'a>(arena: &'a Bump, limit: usize, probes: &'a dyn Probes, variables: Variables<'a>) -> Context<'a> {
+fn context<'a>(
+    arena: &'a Bump,
+    limit: usize,
+    probes: &'a dyn Probes,
+    variables: Variables<'a>,
+    meter: &'a Meter,
+) -> Context<'a> {
     Context {
         program: None,
         live: None,
@@ -92,5 +98,6 @@ fn context<'a>(arena: &'a Bump, limit: usize, probes: &'a dyn Probes, variables:
         variables,
         incomplete: Cell::new(false),
         exhausted: Cell::new(false),
+        meter,
     }
 }

@@ -3,7 +3,7 @@
 use super::Verdict;
 use crate::expression::Expression;
 use crate::pattern::{Lookup, Method};
-use crate::sample::{Context, Place};
+use crate::sample::{Context, Meter, Place};
 
 /// A named or anonymous ACL.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,8 +92,16 @@ impl Test {
         let matched = if self.method == Method::Found {
             self.expression.evaluate(context).is_some()
         } else {
-            self.expression.each(context, |value| self.lists.iter().any(|list| list.matches(context, value)))
+            let by_regex = self.method == Method::Reg;
+            self.expression.each(context, |value| {
+                let units = if by_regex { Meter::search(value.size()) } else { Meter::scan(value.size()) };
+                // With nothing left to spend no further value is looked at.
+                !context.spend(units) || self.lists.iter().any(|list| list.matches(context, value))
+            })
         };
+        if context.exhausted.get() {
+            return Verdict::No;
+        }
         if !matched && context.incomplete.replace(false) {
             return Verdict::Unknown;
         }

@@ -3,7 +3,7 @@
 use super::Converter;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
 use crate::pattern::{Content, Lookup, Method, Use};
-use crate::sample::{Context, Type, Value};
+use crate::sample::{Context, Meter, Type, Value};
 use config::text::from_bytes;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -136,6 +136,9 @@ fn address(address: IpAddr) -> Argument {
 
 fn map<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let map: &Map = arguments.made(0)?;
+    if map.lookup.base.set.method() == Method::Reg && !context.spend(Meter::search(value.size())) {
+        return None;
+    }
     if let Output::Groups = map.output {
         return match groups(context, map, value) {
             Some(made) => made.map(Value::Str),

@@ -3,7 +3,7 @@
 use super::Converter;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
 use crate::pattern::{Places, Regex};
-use crate::sample::{Context, Exhausted, Text, Type, Value};
+use crate::sample::{Context, Exhausted, Meter, Text, Type, Value};
 use std::sync::{Arc, Mutex};
 
 /// Every converter of the family.
@@ -81,23 +81,35 @@ fn pieces(text: &[u8]) -> Vec<Piece> {
 
 fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (bytes, made) = (value.bytes()?, arguments.made::<Substitution>(0)?);
+    if !context.spend(Meter::search(bytes.len())) {
+        return None;
+    }
     if !context.bounded(made.regex.is_match(bytes)) {
         return Some(Value::Str(bytes));
     }
     let mut text = context.text(bytes.len() + 64);
     let replaced = match made.places.try_lock() {
-        Ok(mut places) => replace(made, bytes, &mut places, &mut text),
+        Ok(mut places) => replace(context, made, bytes, &mut places, &mut text),
         // Another worker is at it.
-        Err(_) => replace(made, bytes, &mut made.regex.places(), &mut text),
+        Err(_) => replace(context, made, bytes, &mut made.regex.places(), &mut text),
     };
     context.bounded(replaced);
     text.finish().map(Value::Str)
 }
 
 /// Replaces matches from the front. Behind an empty one at once, a byte is copied, as HAProxy does it.
-fn replace(made: &Substitution, bytes: &[u8], places: &mut Places, text: &mut Text<'_>) -> Result<(), Exhausted> {
+fn replace(
+    context: &Context<'_>,
+    made: &Substitution,
+    bytes: &[u8],
+    places: &mut Places,
+    text: &mut Text<'_>,
+) -> Result<(), Exhausted> {
     let mut at = 0;
-    while let Some((start, end)) = made.regex.find_groups(places, bytes, at)? {
+    // Each search may go over all that is left.
+    while context.spend(Meter::search(bytes.len() - at))
+        && let Some((start, end)) = made.regex.find_groups(places, bytes, at)?
+    {
         text.extend(&bytes[at..start]);
         for piece in &made.pieces {
             match piece {

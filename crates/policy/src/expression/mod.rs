@@ -12,7 +12,7 @@ use crate::fetch::{self, Each, Fetch};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Registry, Use};
 use crate::program::StickTable;
-use crate::sample::{Cast, Context, Place, Sink, Type, Value, cast};
+use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
 use crate::variable::Variable;
 use config::suggest::nearest;
 use std::cell::RefCell;
@@ -259,6 +259,9 @@ fn read_steps(
 #[inline]
 fn convert<'a>(steps: &'a [Step], context: &Context<'a>, mut value: Value<'a>) -> Option<Value<'a>> {
     for step in steps {
+        if !context.spend(Meter::scan(value.size())) {
+            return None;
+        }
         value = (step.cast)(context, value)?;
         value = (step.converter.eval)(context, value, &step.arguments)?;
     }

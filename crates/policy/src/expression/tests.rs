@@ -5,9 +5,9 @@ use crate::live::Live;
 use crate::live::counters::Counters;
 use crate::log_format::Timings;
 use crate::program::Program;
-use crate::sample::UsageOf;
 use crate::sample::{Bytes, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport};
 use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
+use crate::sample::{Meter, UsageOf};
 use crate::variable::{SessionStore, Store, Variables};
 use base::moment::{Moment, WallTime, ZoneName};
 use bumpalo::Bump;
@@ -293,6 +293,7 @@ impl Scene {
             captures: None,
             incomplete: Cell::new(false),
             exhausted: Cell::new(false),
+            meter: &Meter::default(),
         })
     }
 

@@ -46,6 +46,10 @@ pub struct Global {
     pub http: GlobalHttp,
     /// Which encrypted tokens are decrypted.
     pub tokens: TokenLimits,
+    /// `tune.max-rules-at-once`: content rules that are evaluated in a row; `u32::MAX` for "no limit".
+    pub max_rules_at_once: u32,
+    /// `tune.eval.max-time`: processor time that the evaluations of one request may take.
+    pub evaluation_time: Duration,
     /// `tune.maxaccept`: connections that a worker accepts in a row; `usize::MAX` for "no limit".
     pub maxaccept: usize,
     /// `tune.listener.multi-queue`: which worker gets a connection.

@@ -2,7 +2,7 @@
 //! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
 //! which is what they are for.
 
-use super::{Found, Probes, Text, Transaction, Type, Unread, Value, cast};
+use super::{Found, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
 use crate::capture::Captures;
 use crate::live::Live;
 use crate::program::{Program, Proxy, Server};
@@ -79,12 +79,44 @@ pub struct Context<'a> {
     /// The evaluation has cost more than it may: its result counts for nothing, and the message ends with an internal
     /// error. Set and never reset by what evaluates.
     pub exhausted: Cell<bool>,
+    /// What it has cost.
+    pub meter: &'a Meter,
 }
 
 impl<'a> Context<'a> {
     /// Text to be put together, of about that many bytes.
     pub fn text(&self, capacity: usize) -> Text<'a> {
         Text::new(self.arena, capacity, self.limit)
+    }
+
+    /// To be asked before a step that costs about that many units ([`Meter::scan`], [`Meter::search`]), and within one that
+    /// takes long, as often as it can stop. False: what is evaluated has used up its budget; nothing comes of it, and the
+    /// caller returns as soon as it can.
+    #[inline]
+    pub fn spend(&self, units: u32) -> bool {
+        if self.meter.take(units) {
+            return !self.exhausted.get();
+        }
+        self.look(units)
+    }
+
+    /// Measures a long step that was the last one of an evaluation.
+    #[inline]
+    pub fn settle(&self) {
+        if self.meter.is_due() {
+            self.look(0);
+        }
+    }
+
+    #[cold]
+    fn look(&self, units: u32) -> bool {
+        if self.exhausted.get() {
+            return false;
+        }
+        let allowed = self.probes.account(Meter::is_long(units));
+        self.exhausted.set(!allowed);
+        self.meter.looked(units);
+        allowed
     }
 
     /// A copy that lives as long as the evaluation; `None` when it is too long.

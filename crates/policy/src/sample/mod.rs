@@ -6,6 +6,7 @@ mod cast;
 mod connection_error;
 mod context;
 mod hexadecimal;
+mod meter;
 mod place;
 mod probes;
 mod text;
@@ -17,6 +18,7 @@ pub use cast::{Cast, cast, embedded_ipv4};
 pub use connection_error::ConnectionError;
 pub use context::{Bytes, Context, Direction, Exhausted};
 pub(crate) use hexadecimal::unhex;
+pub use meter::Meter;
 pub use place::{Place, Places};
 pub use probes::{
     Cost, LinkFacts, OwnLimits, Probes, ProcessFacts, RulePlace, SessionFacts, Sink, StreamFacts, Transport, UsageOf,

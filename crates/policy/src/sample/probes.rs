@@ -93,6 +93,12 @@ pub trait Probes {
         None
     }
 
+    /// Charges the time since the last call to what is evaluated. `long`: a step follows that may take long. False: its
+    /// budget is used up.
+    fn account(&self, _long: bool) -> bool {
+        true
+    }
+
     /// The stream; `None` where there is none yet.
     fn stream(&self) -> Option<StreamFacts> {
         None

@@ -83,6 +83,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// How many bytes a string, a block or a method has; 0 for what has none.
+    #[inline]
+    pub const fn size(&self) -> usize {
+        match self {
+            Self::Str(bytes) | Self::Bin(bytes) | Self::Method(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// The integer; a boolean is 0 or 1.
     pub const fn integer(&self) -> Option<i64> {
         match *self {

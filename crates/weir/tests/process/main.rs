@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod balancers;
+mod budget;
 mod check;
 mod check_hints;
 mod check_rules;

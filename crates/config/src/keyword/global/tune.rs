@@ -4,7 +4,7 @@ use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::DEFAULT_BUFSIZE;
-use crate::keyword::argument::lenient;
+use crate::keyword::argument::{lenient, milliseconds};
 use crate::spec::{MultiQueue, PurgeSpec, ShardsSpec};
 use crate::units;
 
@@ -16,6 +16,19 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.http.maxhdr", "<number>", "Header fields that a message may have.", http_maxhdr),
     supported("tune.http.logurilen", "<number>", "Bytes of a request line that a log line shows.", http_logurilen),
     supported("tune.http.cookielen", "<number>", "Longest captured cookie.", http_cookielen),
+    supported(
+        "tune.max-rules-at-once",
+        "<number>",
+        "Content rules evaluated in a row before other connections get their turn; 0 lifts the limit.",
+        max_rules_at_once,
+    ),
+    supported(
+        "tune.eval.max-time",
+        "<time>",
+        "Weir's own: processor time that the rules and expressions of one request may take before it ends with an \
+         internal error.",
+        evaluation_time,
+    ),
     supported("tune.maxaccept", "<number>", "Connections accepted in a row; -1 lifts the limit.", maxaccept),
     supported("tune.peers.max-updates-at-once", "<number>", "Table updates sent to a peer in a row.", peers_updates),
     supported("tune.maxpollevents", "<number>", "Events fetched from the kernel at once.", maxpollevents),
@@ -179,11 +192,6 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "tune.max-checks-per-thread",
         "<number>",
         "Health checks a thread runs at once before it hands some on; Weir assigns checks to threads evenly and never moves them.",
-    ),
-    tuning(
-        "tune.max-rules-at-once",
-        "<number>",
-        "Rules evaluated before other tasks run; Weir limits a task by its own budget.",
     ),
     tuning(
         "tune.memory.hot-size",
@@ -436,6 +444,45 @@ fn http_cookielen(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = argument(context, line) else { return };
     let value = lenient(word, "tune.http.cookielen", &mut context.report);
     context.spec.tune.http_cookielen = u32::try_from(value).ok();
+}
+
+fn max_rules_at_once(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.max-rules-at-once";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let Some(word) = line.words.get(1) else {
+        return context.report.alert(line.span(1), format!("'{NAME}' expects a positive numeric value"));
+    };
+    match u32::try_from(lenient(word, NAME, &mut context.report)) {
+        Ok(value) => context.spec.tune.max_rules_at_once = Some(value),
+        Err(_) => context.report.alert(word.span, format!("'{NAME}' expects a positive numeric value")),
+    }
+}
+
+fn evaluation_time(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.eval.max-time";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let time = milliseconds(
+        line.words.get(1),
+        line,
+        NAME,
+        "'tune.eval.max-time' expects <time> as argument between 1 and 1000 ms.",
+        "unexpected character '%c' in argument to <tune.eval.max-time>.",
+        &mut context.report,
+    );
+    match time {
+        None => {}
+        Some(1..=1000) => context.spec.tune.evaluation_time = time,
+        Some(_) => {
+            let text = line.text(1);
+            let message =
+                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
+            context.report.alert(line.span(1), message);
+        }
+    }
 }
 
 fn maxaccept(context: &mut GlobalContext<'_>, line: &Line) {

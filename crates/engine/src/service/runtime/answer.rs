@@ -42,17 +42,18 @@ impl Answer {
         &self.waiting[self.sent..]
     }
 
-    /// To be called between the pieces of a long answer: waits while as much as a piece has not been taken, and lets
-    /// others run.
+    /// To be called between the pieces of a long answer, and between commands: waits while as much as a piece has not been
+    /// taken, and lets others run then, and whenever the slice of time is used up.
     ///
     /// # Errors
     /// [`Gone`].
     pub async fn relieve(&mut self) -> Result<(), Gone> {
-        if self.waiting.len() < self.piece {
-            return Ok(());
+        if self.waiting.len() >= self.piece {
+            self.flush().await?;
+            rt::yield_now().await;
+        } else if rt::slice_is_over() {
+            rt::yield_now().await;
         }
-        self.flush().await?;
-        rt::yield_now().await;
         Ok(())
     }
 

@@ -30,11 +30,15 @@ impl Exchange<'_> {
                 let known = self.facts.borrow();
                 let bytes = Bytes { data: self.input.data(), complete, announced: None };
                 let view = View::response(session, Some(&self.client.stream), &known, &known.response);
-                run_content(&View { bytes, ..view }, &rules.response_content, &mut Progress::default())
+                run_content(&View { bytes, ..view }, &rules.response_content, &mut self.inspected)
             };
             match ended {
                 Content::Passes => break,
                 Content::Ended(ending) => return self.refuse(ending),
+                Content::Yields => {
+                    cx.waker().wake_by_ref();
+                    return Ok(false);
+                }
                 // Names are asked for on behalf of requests alone.
                 Content::Asks(_) => break,
                 Content::Undecided if complete => break,
@@ -44,7 +48,7 @@ impl Exchange<'_> {
                 },
             }
         }
-        self.inspecting = None;
+        (self.inspecting, self.inspected) = (None, Progress::default());
         Ok(true)
     }
 

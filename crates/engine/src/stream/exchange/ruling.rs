@@ -31,6 +31,8 @@ enum Held {
     Until(Moment),
     /// Its body, until that moment.
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
+    /// The other tasks.
+    Turn,
     /// Nothing any more.
     Over,
 }
@@ -40,7 +42,7 @@ impl Ruling {
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
             Held::Until(moment) | Held::Body { deadline: moment, .. } => Some(*moment),
-            Held::Over => None,
+            Held::Turn | Held::Over => None,
         }
     }
 }
@@ -141,6 +143,7 @@ impl Exchange<'_> {
                 let (session, client, behind) = (self.session, Some(&self.client.stream), self.input.data());
                 let wait = match run_response(session, client, facts, (&mut head, behind), rules, progress) {
                     Stop::End => None,
+                    Stop::Yield => Some(Held::Turn),
                     Stop::Wait(wait) => Some(self.hold(View::response(session, client, facts, &head), wait)),
                     Stop::Final(ended) => {
                         let view = View::response(session, client, facts, &head).behind(behind);
@@ -214,6 +217,11 @@ impl Exchange<'_> {
     fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<bool> {
         match held {
             Held::Over => Poll::Ready(true),
+            Held::Turn => {
+                *held = Held::Over;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
             Held::Until(moment) if rt::now() >= *moment => Poll::Ready(true),
             Held::Until(_) => Poll::Pending,
             Held::Body { deadline, coming, large } => {

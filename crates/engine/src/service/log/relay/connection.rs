@@ -98,7 +98,7 @@ impl Connection {
                 Poll::Pending => silence.poll_expired(cx).map(|()| false),
                 ready => ready,
             });
-            if !goes_on.await || !self.hand_over(&worker, relay.lines_only) {
+            if !goes_on.await || !self.hand_over(&worker, relay.lines_only).await {
                 return;
             }
         }
@@ -120,13 +120,16 @@ impl Connection {
     }
 
     /// Gives what is whole to the log. False: what follows is no message.
-    fn hand_over(&mut self, worker: &Worker, lines_only: bool) -> bool {
+    async fn hand_over(&mut self, worker: &Worker, lines_only: bool) -> bool {
         let most = self.input.capacity();
         loop {
             match frame::next(self.input.data(), most, lines_only) {
                 Frame::Message(range, taken) => {
                     worker.logger.relay(self.place.relay, &self.input.data()[range], self.source);
                     self.input.consume(taken);
+                    if rt::slice_is_over() {
+                        rt::yield_now().await;
+                    }
                 }
                 Frame::Incomplete if self.input.is_empty() => {
                     self.input = Buffer::empty();

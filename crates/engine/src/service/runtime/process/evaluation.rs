@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use policy::sample::{Bytes, Context, Direction, Transaction};
+use policy::sample::{Bytes, Context, Direction, Meter, Transaction};
 use policy::variable::Variables;
 
 use crate::probes::{Names, ProcessProbes};
@@ -36,6 +36,7 @@ pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> 
             },
             incomplete: Cell::new(false),
             exhausted: Cell::new(false),
+            meter: &Meter::default(),
         })
     })
 }
