@@ -109,3 +109,42 @@ fn prealloc_fd(context: &mut GlobalContext<'_>, line: &Line) {
 fn noreuseport(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.machine.no_reuse_port |= !context.report.too_many(line, 1, "noreuseport");
 }
+
+pub(super) fn max_rules_at_once(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.max-rules-at-once";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let Some(word) = line.words.get(1) else {
+        return context.report.alert(line.span(1), format!("'{NAME}' expects a positive numeric value"));
+    };
+    match u32::try_from(lenient(word, NAME, &mut context.report)) {
+        Ok(value) => context.spec.tune.max_rules_at_once = Some(value),
+        Err(_) => context.report.alert(word.span, format!("'{NAME}' expects a positive numeric value")),
+    }
+}
+
+pub(super) fn evaluation_time(context: &mut GlobalContext<'_>, line: &Line) {
+    const NAME: &str = "tune.eval.max-time";
+    if context.report.too_many(line, 2, NAME) {
+        return;
+    }
+    let time = milliseconds(
+        line.words.get(1),
+        line,
+        NAME,
+        "'tune.eval.max-time' expects <time> as argument between 1 and 1000 ms.",
+        "unexpected character '%c' in argument to <tune.eval.max-time>.",
+        &mut context.report,
+    );
+    match time {
+        None => {}
+        Some(1..=1000) => context.spec.tune.evaluation_time = time,
+        Some(_) => {
+            let text = line.text(1);
+            let message =
+                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
+            context.report.alert(line.span(1), message);
+        }
+    }
+}

@@ -1,10 +1,11 @@
 //! Performance tuning (section 3.2).
 
+use super::machine::{evaluation_time, max_rules_at_once};
 use super::{GlobalContext, GlobalKeyword, not_yet, removed, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};
 use crate::keyword::DEFAULT_BUFSIZE;
-use crate::keyword::argument::{lenient, milliseconds};
+use crate::keyword::argument::lenient;
 use crate::spec::{MultiQueue, PurgeSpec, ShardsSpec};
 use crate::units;
 
@@ -444,45 +445,6 @@ fn http_cookielen(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = argument(context, line) else { return };
     let value = lenient(word, "tune.http.cookielen", &mut context.report);
     context.spec.tune.http_cookielen = u32::try_from(value).ok();
-}
-
-fn max_rules_at_once(context: &mut GlobalContext<'_>, line: &Line) {
-    const NAME: &str = "tune.max-rules-at-once";
-    if context.report.too_many(line, 2, NAME) {
-        return;
-    }
-    let Some(word) = line.words.get(1) else {
-        return context.report.alert(line.span(1), format!("'{NAME}' expects a positive numeric value"));
-    };
-    match u32::try_from(lenient(word, NAME, &mut context.report)) {
-        Ok(value) => context.spec.tune.max_rules_at_once = Some(value),
-        Err(_) => context.report.alert(word.span, format!("'{NAME}' expects a positive numeric value")),
-    }
-}
-
-fn evaluation_time(context: &mut GlobalContext<'_>, line: &Line) {
-    const NAME: &str = "tune.eval.max-time";
-    if context.report.too_many(line, 2, NAME) {
-        return;
-    }
-    let time = milliseconds(
-        line.words.get(1),
-        line,
-        NAME,
-        "'tune.eval.max-time' expects <time> as argument between 1 and 1000 ms.",
-        "unexpected character '%c' in argument to <tune.eval.max-time>.",
-        &mut context.report,
-    );
-    match time {
-        None => {}
-        Some(1..=1000) => context.spec.tune.evaluation_time = time,
-        Some(_) => {
-            let text = line.text(1);
-            let message =
-                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
-            context.report.alert(line.span(1), message);
-        }
-    }
 }
 
 fn maxaccept(context: &mut GlobalContext<'_>, line: &Line) {
