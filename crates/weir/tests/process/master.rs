@@ -6,7 +6,7 @@ use crate::support::{
 use rustix::process::{Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
 /// A service under a master, with a command line and somebody who plays systemd.
@@ -84,7 +84,7 @@ fn the_master_answers_commands_that_are_addressed_to_it() {
         service.ask("user;show proc;show startup-logs;mcli-debug-mode on"),
         "\n".to_owned() + &"Permission denied\n\n".repeat(3)
     );
-    let prompts = service.ask("prompt;expert-mode on;mcli-debug-mode on;experimental-mode on;mcli-debug-mode off");
+    let prompts = service.ask("prompt\nexpert-mode on\nmcli-debug-mode on\nexperimental-mode on\nmcli-debug-mode off");
     assert!(prompts.contains("master(ed)> ") && prompts.contains("master(xed)> "), "{prompts}");
     assert!(prompts.ends_with("master(xe)> "), "{prompts}");
 }
