@@ -29,7 +29,7 @@ use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
 use crate::stream::reply::{
-    Answer, Failure, finish, keeps_client, reply, reply_error, reply_error_unread, reply_malformed,
+    Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_error_unread,
 };
 use crate::stream::request::{Next, head_limits};
 use crate::stream::screening::{screen, screens};
@@ -126,10 +126,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         up.trailers = rule;
     });
     let Ok(mut up) = started else {
-        // What came with the head already breaks the chunked coding: the request never was one.
-        facts.borrow_mut().forget_request();
-        finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
-        return rt::boxed(reply_malformed(session, client, facts, 400)).await;
+        return rt::boxed(reply_broken(session, client, facts)).await;
     };
     if splice_request {
         up.splice();

@@ -9,7 +9,7 @@ use policy::program::{Proxy, Server};
 use policy::rule::Reply;
 use wire::http::{Head, Version};
 
-use crate::facts::{Cause, Facts, Outcome};
+use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::body::{Endless, Remainder, UnreadBody};
 use crate::stream::connect::{REDIRECT, Refusal};
@@ -88,19 +88,15 @@ pub async fn reply_error_unread(
     failure: Failure,
     body: UnreadBody,
 ) -> Next {
-    let Failure { outcome, status, page } = failure;
-    if outcome.cause == Cause::Client {
+    if failure.outcome.cause == Cause::Client {
         blame_client(session, client, &facts);
     }
-    if !page {
+    if !failure.page {
         return reply_error(session, client, facts, failure, Endless).await;
     }
     match body.start(client, &facts, |_, _| {}) {
         Ok(body) => reply_error(session, client, facts, failure, body).await,
-        Err(_) => {
-            finish(&facts, outcome, status);
-            reply_malformed(session, client, facts, u16::try_from(status).unwrap_or(400)).await
-        }
+        Err(_) => reply_broken(session, client, facts).await,
     }
 }
 
@@ -132,12 +128,19 @@ pub async fn reply_unread(
             rt::boxed(async move {
                 match body.start(client, &facts, |_, _| {}) {
                     Ok(body) => reply(session, client, facts, answer, body).await,
-                    Err(_) => reply_malformed(session, client, facts, 400).await,
+                    Err(_) => reply_broken(session, client, facts).await,
                 }
             })
             .await
         }
     }
+}
+
+/// Ends a request whose body breaks the chunked coding in what came with its head: it never was one.
+pub async fn reply_broken(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+    facts.borrow_mut().forget_request();
+    finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
+    reply_malformed(session, client, facts, 400).await
 }
 
 /// Answers what was no request, or came too late for one, with the page that no rule changes. The connection ends.

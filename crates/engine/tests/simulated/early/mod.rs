@@ -18,9 +18,23 @@ use crate::world::*;
 const CALLS: usize = 15;
 
 #[test]
-fn what_follows_an_early_answer_is_the_next_request_or_nothing() {
+fn what_follows_an_answer_of_rules_is_the_next_request_or_nothing() {
+    play(rows::RULES);
+}
+
+#[test]
+fn so_it_is_where_no_server_is_to_be_had() {
+    play(rows::SERVERS);
+}
+
+#[test]
+fn so_it_is_where_an_answer_takes_the_place_of_a_servers() {
+    play(rows::ANSWERS);
+}
+
+fn play(rows: &'static [Row]) {
     let faults = Rc::new(RefCell::new(Vec::new()));
-    for row in rows::all() {
+    for &row in rows {
         // With rules on answers, and without: pages that need no change take a shorter way.
         for after_rules in ["", " http-after-response set-header x-after 1\n"] {
             let text = format!("{} l\n bind {WEIR}\n{after_rules} {}\n", row.kind, row.config);

@@ -138,7 +138,7 @@ pub const BIG: &str = "{big}";
 pub const MANY: &str = "{many}";
 
 /// Answers that a frontend's rules and options give.
-const RULES: &[Row] = &[
+pub const RULES: &[Row] = &[
     row("deny", 403, "http-request deny"),
     row("deny with a text", 429, "http-request deny status 429 content-type text/plain string slower"),
     row("deny with 400 and a text", 400, "http-request deny status 400 content-type text/plain string bad"),
@@ -222,7 +222,7 @@ const RULES: &[Row] = &[
 ];
 
 /// Answers where no server is to be had.
-const SERVERS: &[Row] = &[
+pub const SERVERS: &[Row] = &[
     row("no backend", 503, "use_backend b if { path /no }\nbackend b\n server s1 10.0.1.1:80").frontend(),
     row("no backend, a page of its own", 503, "http-error status 503 content-type text/plain string sorry").frontend(),
     row("an unknown dynamic backend", 503, "use_backend %[path]").frontend(),
@@ -241,7 +241,7 @@ const SERVERS: &[Row] = &[
 ];
 
 /// Answers in the place of a server's.
-const ANSWERS: &[Row] = &[
+pub const ANSWERS: &[Row] = &[
     row("timeout server", 504, SERVER).asks().origin(Origin::Silent),
     row("a server that closes", 502, SERVER).origin(Origin::AnswersAndCloses("")),
     row("a server that speaks no HTTP", 502, SERVER).origin(Origin::Answers("junk\r\n\r\n")),
@@ -294,8 +294,3 @@ const ANSWERS: &[Row] = &[
         .origin(Origin::AnswersAndCloses(""))
         .line("GET /first HTTP/1.1"),
 ];
-
-/// All of them.
-pub fn all() -> impl Iterator<Item = Row> {
-    [RULES, SERVERS, ANSWERS].into_iter().flatten().copied()
-}
