@@ -238,7 +238,9 @@ impl Reader {
             let word = coding.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
             word.eq_ignore_ascii_case(b"chunked") || self.lax_codings && contains(coding, "chunked")
         });
-        if chunked && !(self.length_first && !lengths.is_empty()) && !(self.no_chunks_in_1_0 && heading.old) {
+        let prefers_length = self.length_first && !lengths.is_empty();
+        let too_old = self.no_chunks_in_1_0 && heading.old;
+        if chunked && !prefers_length && !too_old {
             return self.chunks(bytes, heading.body);
         }
         let length = if self.last_length { lengths.last() } else { lengths.first() };

@@ -71,13 +71,18 @@ pub enum FormatErrorKind {
     Misplaced(String),
 }
 
+/// The last place up to `at`, and within the text, where a character begins or the text ends.
+fn char_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0)
+}
+
 impl FormatError {
     /// The item that is wrong: bytes of the text, one at least unless it is empty.
     pub fn item(&self) -> Range<usize> {
         let line = &self.line;
-        let near = line.floor_char_boundary(self.at.saturating_add(1).min(line.len()));
+        let near = char_boundary(line, self.at.saturating_add(1));
         let start = line[..near].rfind('%').unwrap_or(near.saturating_sub(1));
-        let start = line.floor_char_boundary(start);
+        let start = char_boundary(line, start);
         let rest = &line[start..];
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "%{}()+-:,".contains(letter);
         let plain = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());

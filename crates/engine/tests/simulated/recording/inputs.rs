@@ -274,7 +274,7 @@ pub fn all() -> Vec<Vec<u8>> {
     }
     inputs.extend(HEADS.iter().map(|head| (*head).to_owned()));
     let mut inputs: Vec<Vec<u8>> = inputs.into_iter().map(|input| (input + AFTER).into_bytes()).collect();
-    let mut dice = Dice(0x5eed_0f_a11);
+    let mut dice = Dice(0x5eed_0fa1);
     for _ in 0..60 {
         let count = 2 + dice.below(5);
         inputs.push((0..count).flat_map(|_| dice.of(VALID).bytes()).collect());
