@@ -1,11 +1,12 @@
-//! Any regular expression and any text: where Weir matches in linear time, it answers as PCRE2 would.
+//! Any regular expression and any text: Weir answers as PCRE2 would, or within its steps not at all.
 //!
 //! The first byte chooses the case; the pattern ends at a byte 0xFF, and the text follows.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use policy::pattern::Regex;
+use policy::pattern::{Places, Regex, Steps};
+use policy::sample::Exhausted;
 
 fuzz_target!(|data: &[u8]| {
     let [case, rest @ ..] = data else { return };
@@ -18,16 +19,20 @@ fuzz_target!(|data: &[u8]| {
     }
     let ignore_case = case & 1 == 1;
     let ours = Regex::new(pattern, ignore_case);
-    let theirs = pcre2::bytes::RegexBuilder::new().caseless(ignore_case).build(pattern);
+    let theirs = pcre2::bytes::RegexBuilder::new().caseless(ignore_case).build(&format!("(*LIMIT_MATCH=20000){pattern}"));
     let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return };
-    if ours.linear().is_none() {
-        let _ = ours.is_match(text);
-        return;
-    }
-    // PCRE2 gives up where it would take too long.
+    // PCRE2 gives up where it would take too long, and Weir where its steps do not suffice.
     let Ok(found) = theirs.find(text) else { return };
-    assert_eq!(ours.is_match(text), found.is_some(), "{pattern:?} in {text:?}");
-    let mut places = ours.places();
-    let place = ours.find_groups(&mut places, text, 0);
-    assert_eq!(place, found.map(|found| (found.start(), found.end())), "{pattern:?} in {text:?}");
+    let steps = Steps::for_text(text.len());
+    match ours.is_match_within(text, &steps) {
+        Ok(matches) => assert_eq!(matches, found.is_some(), "{pattern:?} in {text:?}"),
+        Err(Exhausted) => return,
+    }
+    let found = found.map(|found| (found.start(), found.end()));
+    for with_groups in [false, true] {
+        let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
+        let Ok(mut search) = ours.search(&mut places, text, (&steps, with_groups)) else { return };
+        let Ok(place) = search.next(0) else { return };
+        assert_eq!(place, found, "{pattern:?} in {text:?}");
+    }
 });

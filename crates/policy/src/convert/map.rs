@@ -2,7 +2,7 @@
 
 use super::Converter;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::pattern::{Content, Lookup, Method, Use};
+use crate::pattern::{Content, Lookup, Method, Places, Steps, Use};
 use crate::sample::{Context, Meter, Type, Value};
 use config::text::from_bytes;
 use std::net::IpAddr;
@@ -159,9 +159,10 @@ fn map<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) ->
 fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<Option<&'a [u8]>> {
     map.lookup.with_regex(context, value, |found, regex, text| {
         let mut out = context.text(found.value.len());
-        let mut places = regex.places();
-        context.bounded(regex.find_groups(&mut places, text, 0))?;
-        crate::rule::expand(&places, text, found.value, &mut |bytes| out.extend(bytes));
+        let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
+        let mut search = context.bounded(regex.search(&mut places, text, (&steps, true)).map(Some))?;
+        context.bounded(search.next(0))?;
+        crate::rule::expand(&search, text, found.value, &mut |bytes| out.extend(bytes));
         out.finish()
     })
 }

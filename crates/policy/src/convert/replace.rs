@@ -2,7 +2,7 @@
 
 use super::Converter;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::pattern::{Places, Regex};
+use crate::pattern::{Places, Regex, Steps};
 use crate::sample::{Context, Exhausted, Meter, Text, Type, Value};
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
     let regex = Regex::new(pattern, flags.contains('i'))?;
     checking.names.lists().borrow_mut().note(checking.names.line(), &regex);
     let pieces = pieces(arguments.text(1).unwrap_or_default());
-    let places = Mutex::new(regex.places());
+    let places = Mutex::new(Places::default());
     let everywhere = flags.contains('g');
     arguments.set(0, Argument::Made(Arc::new(Substitution { regex, everywhere, pieces, places })));
     Ok(())
@@ -84,14 +84,15 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
     if !context.spend(Meter::search(bytes.len())) {
         return None;
     }
-    if !context.bounded(made.regex.is_match(bytes)) {
+    let steps = Steps::for_text(bytes.len());
+    if !context.bounded(made.regex.is_match_within(bytes, &steps)) {
         return Some(Value::Str(bytes));
     }
     let mut text = context.text(bytes.len() + 64);
     let replaced = match made.places.try_lock() {
-        Ok(mut places) => replace(context, made, bytes, &mut places, &mut text),
+        Ok(mut places) => replace(made, bytes, (&mut places, &steps), &mut text),
         // Another worker is at it.
-        Err(_) => replace(context, made, bytes, &mut made.regex.places(), &mut text),
+        Err(_) => replace(made, bytes, (&mut Places::default(), &steps), &mut text),
     };
     context.bounded(replaced);
     text.finish().map(Value::Str)
@@ -99,23 +100,21 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
 
 /// Replaces matches from the front. Behind an empty one at once, a byte is copied, as HAProxy does it.
 fn replace(
-    context: &Context<'_>,
     made: &Substitution,
     bytes: &[u8],
-    places: &mut Places,
+    (places, steps): (&mut Places, &Steps),
     text: &mut Text<'_>,
 ) -> Result<(), Exhausted> {
+    let with_groups = made.pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)));
+    let mut search = made.regex.search(places, bytes, (steps, with_groups))?;
     let mut at = 0;
-    // Each search may go over all that is left.
-    while context.spend(Meter::search(bytes.len() - at))
-        && let Some((start, end)) = made.regex.find_groups(places, bytes, at)?
-    {
+    while let Some((start, end)) = search.next(at)? {
         text.extend(&bytes[at..start]);
         for piece in &made.pieces {
             match piece {
                 Piece::Literal(literal) => text.extend(literal),
                 Piece::Group(group) => {
-                    places.get(*group).into_iter().for_each(|(start, end)| text.extend(&bytes[start..end]));
+                    search.get(*group).into_iter().for_each(|(start, end)| text.extend(&bytes[start..end]));
                 }
             }
         }

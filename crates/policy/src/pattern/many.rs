@@ -1,22 +1,22 @@
 //! Many patterns that are compared in part, looked for all at once: texts and regular expressions. A few are compared one
 //! after the other. Must never answer otherwise than comparing one after the other would.
 
+use super::automaton::{Automaton, Steps, Way};
 use super::index::{Alive, PatternIndex, Texts};
 use super::string::{compare, delimits, trimmed};
 use super::{Method, Regex};
 use crate::sample::Exhausted;
 use aho_corasick::{AhoCorasick, MatchKind};
-use regex::bytes::{RegexSet, RegexSetBuilder};
 use std::sync::Arc;
 
 /// From so many patterns on they are looked for all at once.
 const MANY: usize = 8;
 
-/// Bytes of the automaton for regular expressions at most.
-const MOST_MEMORY: usize = 64 << 20;
+/// Instructions of the automaton for regular expressions at most.
+const MOST_SIZE: usize = 500_000;
 
 /// Bytes that a worker keeps of the states that texts have led to, for one set. Where they do not suffice they are forgotten
-/// and found anew, and the automaton is walked without them if that happens too often.
+/// and found anew.
 const MOST_STATES: usize = 4 << 20;
 
 /// Bytes of texts that are looked for all at once at most: their automaton takes many times that.
@@ -95,8 +95,8 @@ impl Parts {
 #[derive(Debug, Clone)]
 pub struct Regexes {
     ignore_case: bool,
-    /// Each, and its place.
-    all: Vec<(Single, PatternIndex)>,
+    /// Each, and its place. One that only the automaton for all of them will look for is not kept.
+    all: Vec<(Option<Regex>, PatternIndex)>,
     /// What is looked for at once.
     index: Option<Arc<RegexIndex>>,
     /// What is not, by its place among all.
@@ -105,35 +105,10 @@ pub struct Regexes {
     loading: Option<bool>,
 }
 
-/// One of many. A compiled one takes ten kilobytes, and a freed one leaves a hole: those that only the automaton for all of
-/// them will look for are not kept.
-#[derive(Debug, Clone)]
-enum Single {
-    Compiled(Regex),
-    /// It was compiled and is right: as it was written, and in the syntax of linear matching.
-    Told(Box<str>, Box<str>),
-    /// All are looked for at once, and nobody asks for this one.
-    InIndex,
-}
-
-impl Single {
-    fn linear(&self) -> Option<&str> {
-        match self {
-            Self::Compiled(regex) => regex.linear(),
-            Self::Told(_, text) => Some(text),
-            Self::InIndex => None,
-        }
-    }
-
-    fn compiled(&self) -> Option<&Regex> {
-        if let Self::Compiled(regex) = self { Some(regex) } else { None }
-    }
-}
-
 #[derive(Debug)]
 struct RegexIndex {
-    set: RegexSet,
-    /// What the set looks for, by its place among all.
+    automaton: Automaton,
+    /// What the automaton looks for, by its place among all.
     members: Vec<usize>,
 }
 
@@ -153,85 +128,93 @@ impl Regexes {
     /// # Errors
     /// HAProxy's sentence about it.
     pub fn insert(&mut self, pattern: &str, at: PatternIndex) -> Result<(), String> {
-        let regex = Regex::new(pattern, self.ignore_case)?;
-        let single = match regex.linear() {
-            Some(text) if self.loading == Some(false) && self.all.len() >= MANY => {
-                Single::Told(pattern.into(), text.into())
-            }
-            _ => Single::Compiled(regex),
-        };
+        let regex = Regex::deferred(pattern, self.ignore_case)?;
         self.others.push(self.all.len());
-        self.all.push((single, at));
+        self.all.push((Some(regex), at));
         Ok(())
     }
 
     /// Those that can be had one by one: all that are not looked for at once, at least.
     pub fn all(&self) -> impl Iterator<Item = &Regex> {
-        self.all.iter().filter_map(|(single, _)| single.compiled())
+        self.all.iter().filter_map(|(single, _)| single.as_ref())
     }
 
     /// Builds what looks for all of them at once, if they are many.
     pub fn build(&mut self) {
         let loading = self.loading.take();
         self.index = self.index_of_all().map(Arc::new);
-        match &self.index {
-            Some(index) => {
-                self.others = (0..self.all.len()).filter(|place| self.all[*place].0.linear().is_none()).collect();
-                if loading == Some(false) {
-                    index.members.iter().for_each(|place| self.all[*place].0 = Single::InIndex);
-                }
-            }
-            None => {
-                for (single, _) in &mut self.all {
-                    if let Single::Told(pattern, _) = single
-                        && let Ok(regex) = Regex::new(pattern, self.ignore_case)
-                    {
-                        *single = Single::Compiled(regex);
-                    }
-                }
+        let Some(index) = &self.index else { return };
+        self.others = (0..self.all.len()).filter(|place| index.members.binary_search(place).is_err()).collect();
+        if loading == Some(false) {
+            for place in &index.members {
+                let (single, _) = &mut self.all[*place];
+                *single = single.take().filter(|regex| !regex.is_linear());
             }
         }
     }
 
     fn index_of_all(&self) -> Option<RegexIndex> {
-        let linear = |place: &usize| self.all[*place].0.linear();
-        let members: Vec<usize> = (0..self.all.len()).filter(|place| linear(place).is_some()).collect();
+        let shapes = self.all.iter().map(|(single, _)| single.as_ref().and_then(Regex::shape)).enumerate();
+        let (members, shapes): (Vec<_>, Vec<_>) = shapes.filter_map(|(place, shape)| Some((place, shape?))).unzip();
         if members.len() < MANY {
             return None;
         }
-        let set = RegexSetBuilder::new(members.iter().filter_map(linear))
-            .case_insensitive(self.ignore_case)
-            .unicode(false)
-            .size_limit(MOST_MEMORY)
-            .dfa_size_limit(MOST_STATES)
-            .build();
-        Some(RegexIndex { set: set.ok()?, members })
+        let automaton = Automaton::new(shapes.iter(), Way::Forward, MOST_SIZE, MOST_STATES).ok()?;
+        Some(RegexIndex { automaton, members })
     }
 
     /// The place of the first one that matches.
     ///
     /// # Errors
-    /// One before it takes too many steps.
+    /// To find it takes too many steps.
     pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Result<Option<PatternIndex>, Exhausted> {
-        let own = self.index.as_ref().filter(|index| index.set.is_match(text)).and_then(|index| {
-            let found = index.set.matches(text);
-            found.iter().map(|member| index.members[member]).find(|place| alive(self.all[*place].1))
-        });
-        let before = self.others.iter().take_while(|place| own.is_none_or(|own| **place < own));
-        for (single, at) in before.map(|place| &self.all[*place]) {
-            if let Some(regex) = single.compiled().filter(|_| alive(*at))
-                && regex.is_match(text)?
+        let steps = Steps::for_text(text.len());
+        let is_linear = |place: usize| self.all[place].0.as_ref().is_none_or(Regex::is_linear);
+        let (mut found, mut asked): (Option<usize>, Vec<usize>) = (None, Vec::new());
+        if let Some(index) = &self.index {
+            let mut met: Vec<u64> = Vec::new();
+            index.automaton.each(text, &steps, |pattern| {
+                let place = index.members[pattern as usize];
+                if found.is_some_and(|found| found <= place) || !alive(self.all[place].1) {
+                    return;
+                }
+                if is_linear(place) {
+                    found = Some(place);
+                    return;
+                }
+                // Whether it really matches is seen behind this, once.
+                met.resize(index.members.len() / 64 + 1, 0);
+                let (word, bit) = (pattern as usize / 64, 1 << (pattern % 64));
+                if met[word] & bit == 0 {
+                    met[word] |= bit;
+                    asked.push(place);
+                }
+            })?;
+        }
+        asked.sort_unstable();
+        let (mut asked, mut others) = (asked.into_iter().peekable(), self.others.iter().copied().peekable());
+        while let Some(place) = match (asked.peek(), others.peek()) {
+            (Some(one), Some(other)) if one > other => others.next(),
+            (None, _) => others.next(),
+            _ => asked.next(),
+        } {
+            if found.is_some_and(|found| found <= place) {
+                break;
+            }
+            let (single, at) = &self.all[place];
+            if let Some(regex) = single.as_ref().filter(|_| alive(*at))
+                && regex.is_match_within(text, &steps)?
             {
                 return Ok(Some(*at));
             }
         }
-        Ok(own.map(|place| self.all[place].1))
+        Ok(found.map(|place| self.all[place].1))
     }
 
     /// The one at that place, where single ones may be asked for.
     pub fn get(&self, at: PatternIndex) -> Option<&Regex> {
         let found = self.all.binary_search_by_key(&at, |(_, place)| *place).ok()?;
-        self.all[found].0.compiled()
+        self.all[found].0.as_ref()
     }
 }
 
@@ -293,9 +276,9 @@ mod tests {
         }
     }
 
-    /// Where most are left to PCRE2, the others are looked for one by one.
+    /// Where most are PCRE2's, the automaton tells which of them are worth asking.
     #[test]
-    fn too_few_for_all_at_once_are_compiled_all_the_same() {
+    fn those_of_pcre2_are_asked_where_they_may_match() {
         let mut regexes = Regexes::new(false);
         regexes.load(false);
         for at in 0..12 {
@@ -303,7 +286,7 @@ mod tests {
             regexes.insert(&pattern, at).expect("a pattern");
         }
         regexes.build();
-        assert!(regexes.index.is_none());
+        assert!(regexes.index.is_some() && regexes.get(0).is_some() && regexes.get(10).is_none());
         assert_eq!(regexes.find(b"b10", &|_| true), Ok(Some(10)));
         assert_eq!(regexes.find(b"a3", &|_| true), Ok(Some(3)));
     }

@@ -2,6 +2,7 @@
 //! and the sets of patterns with their indexes. Must never fetch or convert a sample beyond the cast that a method needs.
 
 mod affix;
+mod automaton;
 mod entries;
 mod hash;
 mod index;
@@ -17,6 +18,7 @@ mod set;
 mod single;
 mod string;
 
+pub use automaton::Steps;
 pub use entries::Entries;
 pub use hash::Key;
 pub use index::{PatternIndex, Texts};
@@ -25,6 +27,6 @@ pub use list::{ListName, lines};
 pub use method::Method;
 pub(crate) use network::Network;
 pub use object::{Content, Found, List, Lists, Lookup, Place, Registry, Use, View};
-pub use regex::{Places, Regex};
+pub use regex::{Places, Regex, Search};
 pub use set::{Hit, PatternSet};
 pub(crate) use string::compare;

@@ -326,7 +326,7 @@ impl Registry {
 
     /// A regular expression is used at that place that may be one for PCRE2.
     pub fn note(&mut self, place: Place, regex: &Regex) {
-        if regex.linear().is_none() {
+        if !regex.is_linear() {
             self.backtracking.push((place, regex.pattern().to_owned()));
         }
     }
@@ -377,7 +377,7 @@ impl Registry {
             }
         }
         set.finish(&*entries);
-        for regex in set.regexes().filter(|regex| regex.linear().is_none()) {
+        for regex in set.regexes().filter(|regex| !regex.is_linear()) {
             self.backtracking.push((building.first.clone(), regex.pattern().to_owned()));
         }
         let base = Arc::new(View { set, content });

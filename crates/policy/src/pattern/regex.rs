@@ -1,57 +1,65 @@
-//! Regular expressions over bytes (section 7.1.4), with the syntax of PCRE2, which HAProxy uses. All that can be are matched
-//! in linear time, whatever the text; the others, which look around, refer back or forbid backtracking, by PCRE2's
-//! interpreter with a bound on its steps. Must never be given a pattern that is compiled while requests wait.
+//! Regular expressions over bytes (section 7.1.4), with the syntax of PCRE2, which HAProxy uses. Whether a pattern matches is
+//! told by an automaton, in one pass over the text; which text its groups hold, and patterns that look around, refer back or
+//! forbid backtracking, are PCRE2's interpreter's business, which is asked only where a match may begin. Steps of both are
+//! counted. Must never go on without steps, nor be given a pattern that is compiled while requests wait.
 
+mod backtracking;
 mod translate;
 
+use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed};
 use crate::sample::Exhausted;
+use backtracking::{Backtracking, Groups};
+use regex_syntax::hir::Hir;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use translate::translate;
 
+/// Instructions of one automaton at most. A pattern that takes more has a looser automaton, and PCRE2 decides.
+const MOST_SIZE: usize = 20_000;
+
+/// Repetitions that a looser automaton counts.
+const MOST_COUNTED: u32 = 8;
+
+/// Bytes that a worker keeps of the states of one automaton.
+const MOST_MEMORY: usize = 192 << 10;
+
+/// Steps of a match that takes no search.
+const MATCH: u64 = 5;
+
 /// A compiled regular expression.
 #[derive(Clone)]
-pub struct Regex {
+pub struct Regex(Arc<Inner>);
+
+struct Inner {
     pattern: Box<str>,
     ignore_case: bool,
-    engine: Engine,
+    /// The pattern is translated exactly.
+    exact: bool,
+    forward: OnceLock<Forward>,
+    backward: OnceLock<Option<Automaton>>,
+    backtracking: Backtracking,
 }
 
-#[derive(Clone)]
-enum Engine {
-    Linear(Linear),
-    Backtracking(Arc<pcre2::bytes::Regex>),
-}
-
-#[derive(Clone)]
-struct Linear {
-    regex: regex::bytes::Regex,
-    /// In the library's own syntax.
-    text: Box<str>,
-    takes_line_end: bool,
-    /// The same for texts that end with a line feed, where somebody wants to know what matches.
-    exact: Arc<OnceLock<Option<pcre2::bytes::Regex>>>,
+/// What tells whether it matches.
+#[derive(Default)]
+struct Forward {
+    /// What a text has to hold.
+    required: Option<Required>,
+    /// `None`: nothing can be told without PCRE2.
+    automaton: Option<Automaton>,
+    /// The automaton matches where the pattern does, and nowhere else.
+    exact: bool,
+    extent: Extent,
 }
 
 /// Where the groups of a match are.
-pub struct Places(Kind);
-
-enum Kind {
-    Linear(regex::bytes::CaptureLocations, Option<pcre2::bytes::CaptureLocations>),
-    Backtracking(pcre2::bytes::CaptureLocations),
+#[derive(Default)]
+pub struct Places {
+    groups: Groups,
+    starts: Starts,
+    /// The last match.
+    whole: Option<(usize, usize)>,
 }
-
-/// Bytes that a compiled pattern may take.
-const MOST_MEMORY: usize = 8 << 20;
-
-/// Steps of PCRE2 for one look at a text, at most: a few milliseconds.
-const MOST_STEPS: u32 = 250_000;
-
-/// Kibibytes of its memory.
-const MOST_HEAP: u32 = 20_000;
-
-/// PCRE2's numbers for its limits: of matching, of memory, of depth and of the heap (pcre2api(3)).
-const LIMITS: [i32; 4] = [-47, -48, -53, -63];
 
 impl Regex {
     /// Compiles a pattern.
@@ -59,25 +67,45 @@ impl Regex {
     /// # Errors
     /// HAProxy's sentence, with PCRE2's reason.
     pub fn new(pattern: &str, ignore_case: bool) -> Result<Self, String> {
-        let bytes = config::text::to_bytes(pattern);
-        let engine = match linear(&bytes, ignore_case) {
-            Some(linear) => Engine::Linear(linear),
-            None => Engine::Backtracking(Arc::new(backtracking(pattern, ignore_case)?)),
+        let regex = Self::deferred(pattern, ignore_case)?;
+        regex.0.forward();
+        Ok(regex)
+    }
+
+    /// A pattern that is right, and is compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// As of [`Regex::new`].
+    pub fn deferred(pattern: &str, ignore_case: bool) -> Result<Self, String> {
+        let translated = translate(&config::text::to_bytes(pattern), false);
+        let text = translated.as_ref().filter(|translated| Shape::new(&translated.text, ignore_case).is_some());
+        let backtracking = match text {
+            Some(translated) => Backtracking::of_linear(translated.repetitions),
+            None => Backtracking::new(pattern, ignore_case)?,
         };
-        Ok(Self { pattern: pattern.into(), ignore_case, engine })
+        Ok(Self(Arc::new(Inner {
+            pattern: pattern.into(),
+            ignore_case,
+            exact: text.is_some(),
+            forward: OnceLock::new(),
+            backward: OnceLock::new(),
+            backtracking,
+        })))
     }
 
     /// As it was written.
     pub fn pattern(&self) -> &str {
-        &self.pattern
+        &self.0.pattern
     }
 
-    /// In the syntax of the library that matches in linear time; `None`: PCRE2 matches it.
-    pub fn linear(&self) -> Option<&str> {
-        match &self.engine {
-            Engine::Linear(linear) => Some(&linear.text),
-            Engine::Backtracking(_) => None,
-        }
+    /// Whether an automaton can tell all there is to tell about a match. Otherwise PCRE2 decides.
+    pub fn is_linear(&self) -> bool {
+        self.0.exact
+    }
+
+    /// Its tree, for an automaton of several; of one that is not linear a tree that matches wherever it does, and elsewhere.
+    pub fn shape(&self) -> Option<Hir> {
+        self.0.shape().map(|shape| shape.whether)
     }
 
     /// Whether it matches somewhere.
@@ -85,107 +113,154 @@ impl Regex {
     /// # Errors
     /// That takes too many steps.
     pub fn is_match(&self, text: &[u8]) -> Result<bool, Exhausted> {
-        match &self.engine {
-            Engine::Linear(linear) => Ok(linear.regex.is_match(text)),
-            Engine::Backtracking(regex) => regex.is_match(text).or_else(bounded),
+        self.is_match_within(text, &Steps::for_text(text.len()))
+    }
+
+    /// The same with steps that others take, too.
+    ///
+    /// # Errors
+    /// As of [`Regex::is_match`].
+    pub fn is_match_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
+        let forward = self.0.forward();
+        if forward.required.as_ref().is_some_and(|required| !required.is_in(text)) {
+            return Ok(false);
+        }
+        match &forward.automaton {
+            Some(automaton) if !automaton.is_match(text, steps)? => Ok(false),
+            Some(_) if forward.exact => Ok(true),
+            _ => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
         }
     }
 
-    /// Room for the groups of a match.
-    pub fn places(&self) -> Places {
-        Places(match &self.engine {
-            Engine::Linear(linear) => Kind::Linear(linear.regex.capture_locations(), None),
-            Engine::Backtracking(regex) => Kind::Backtracking(regex.capture_locations()),
-        })
+    /// Begins to look for matches, and for what their groups hold if `groups` says so.
+    ///
+    /// # Errors
+    /// That takes too many steps.
+    pub fn search<'s>(
+        &'s self,
+        places: &'s mut Places,
+        text: &'s [u8],
+        (steps, with_groups): (&'s Steps, bool),
+    ) -> Result<Search<'s>, Exhausted> {
+        let (inner, forward) = (&*self.0, self.0.forward());
+        let Places { groups, starts, whole } = places;
+        *whole = None;
+        let mut unanchored = forward.automaton.is_none();
+        if forward.required.as_ref().is_some_and(|required| !required.is_in(text)) {
+            starts.clear(text.len());
+        } else if let Some(automaton) = forward.automaton.as_ref().filter(|automaton| automaton.is_anchored()) {
+            starts.clear(text.len());
+            if automaton.is_match(text, steps)? {
+                starts.set(0);
+            }
+        } else if let Some(backward) = inner.backward() {
+            backward.starts(text, starts, steps)?;
+        } else {
+            unanchored = true;
+        }
+        let extent = Some(&forward.extent).filter(|_| inner.exact && !with_groups && !unanchored);
+        Ok(Search { regex: inner, groups, starts, whole, extent, unanchored, text, steps })
     }
+}
 
+/// Matches in a text, one after the other.
+pub struct Search<'s> {
+    regex: &'s Inner,
+    groups: &'s mut Groups,
+    /// Where a match may begin.
+    starts: &'s Starts,
+    whole: &'s mut Option<(usize, usize)>,
+    /// How far matches go, where groups do not matter.
+    extent: Option<&'s Extent>,
+    /// Where they may begin is not known.
+    unanchored: bool,
+    text: &'s [u8],
+    steps: &'s Steps,
+}
+
+impl Search<'_> {
     /// The first match from a place on: where it begins and ends.
     ///
     /// # Errors
     /// To find it takes too many steps.
-    pub fn find_groups(
-        &self,
-        places: &mut Places,
-        text: &[u8],
-        from: usize,
-    ) -> Result<Option<(usize, usize)>, Exhausted> {
-        match (&self.engine, &mut places.0) {
-            (Engine::Linear(linear), Kind::Linear(own, exact)) => {
-                *exact = None;
-                if linear.takes_line_end && text.ends_with(b"\n") {
-                    let compile = || backtracking(&self.pattern, self.ignore_case).ok();
-                    let Some(regex) = linear.exact.get_or_init(compile).as_ref() else { return Ok(None) };
-                    let places = exact.insert(regex.capture_locations());
-                    let found = regex.captures_read_at(places, text, from).or_else(bounded)?;
-                    return Ok(found.map(|found| (found.start(), found.end())));
-                }
-                let found = linear.regex.captures_read_at(own, text, from);
-                Ok(found.map(|found| (found.start(), found.end())))
-            }
-            (Engine::Backtracking(regex), Kind::Backtracking(places)) => {
-                let found = regex.captures_read_at(places, text, from).or_else(bounded)?;
-                Ok(found.map(|found| (found.start(), found.end())))
-            }
-            _ => Ok(None),
-        }
+    pub fn next(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
+        *self.whole = self.find(from)?;
+        Ok(*self.whole)
     }
-}
 
-impl Places {
+    fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
+        if let Some(extent) = self.extent.filter(|extent| **extent != Extent::Unknown) {
+            let Some(start) = self.starts.next(from) else { return Ok(None) };
+            self.steps.take(MATCH)?;
+            return Ok(extent.end(self.text, start).map(|end| (start, end)));
+        }
+        let Inner { pattern, ignore_case, backtracking, .. } = self.regex;
+        let mut asker = backtracking.asker((pattern, *ignore_case), self.groups, self.text, self.steps);
+        if self.unanchored {
+            return asker.search(from);
+        }
+        let mut from = from;
+        while let Some(start) = self.starts.next(from) {
+            if !self.regex.exact && backtracking.is_brief() {
+                // Each attempt is short: PCRE2 finds the place faster itself.
+                return asker.search(start);
+            }
+            if let Some(found) = asker.at(start)? {
+                return Ok(Some(found));
+            }
+            from = start + 1;
+        }
+        Ok(None)
+    }
+
     /// Where the nth group of the last match is; the whole match is the group 0.
     pub fn get(&self, group: usize) -> Option<(usize, usize)> {
-        match &self.0 {
-            Kind::Linear(_, Some(places)) | Kind::Backtracking(places) => {
-                if group < places.len() {
-                    places.get(group)
-                } else {
-                    None
-                }
-            }
-            Kind::Linear(places, None) => places.get(group),
-        }
+        if group == 0 { *self.whole } else { self.groups.get(group).filter(|_| self.whole.is_some()) }
     }
 }
 
-fn linear(pattern: &[u8], ignore_case: bool) -> Option<Linear> {
-    let translated = translate(pattern)?;
-    let regex = regex::bytes::RegexBuilder::new(&translated.text)
-        .case_insensitive(ignore_case)
-        .unicode(false)
-        .size_limit(MOST_MEMORY)
-        .build()
-        .ok()?;
-    let text = translated.text.into();
-    Some(Linear { regex, text, takes_line_end: translated.takes_line_end, exact: Arc::default() })
+impl Inner {
+    fn shape(&self) -> Option<Shape> {
+        let pattern = config::text::to_bytes(&self.pattern);
+        let translated = translate(&pattern, false).filter(|_| self.exact).or_else(|| translate(&pattern, true))?;
+        Shape::new(&translated.text, self.ignore_case)
+    }
+
+    fn forward(&self) -> &Forward {
+        self.forward.get_or_init(|| {
+            let Some(shape) = self.shape() else { return Forward::default() };
+            let (automaton, exact) = automaton(&shape.whether, Way::Forward);
+            let required = Required::of(&shape.whether);
+            Forward { required, automaton, exact: exact && self.exact, extent: shape.extent }
+        })
+    }
+
+    fn backward(&self) -> Option<&Automaton> {
+        let make = || self.shape().and_then(|shape| automaton(&shape.whence, Way::Backward).0);
+        self.backward.get_or_init(make).as_ref()
+    }
 }
 
-fn backtracking(pattern: &str, ignore_case: bool) -> Result<pcre2::bytes::Regex, String> {
-    let limits = format!("(*LIMIT_MATCH={MOST_STEPS})(*LIMIT_HEAP={MOST_HEAP})");
-    let limited = format!("{limits}{pattern}");
-    let built = pcre2::bytes::RegexBuilder::new().caseless(ignore_case).build(&limited);
-    built.map_err(|error| {
-        let text = error.to_string();
-        let reason = text.rsplit_once(": ").map_or(&*text, |(_, reason)| reason);
-        let offset = error.offset().unwrap_or(0).saturating_sub(limits.len());
-        format!("regex '{pattern}' is invalid (error={reason}, erroffset={offset})")
-    })
-}
-
-/// PCRE2 has given up: because of a limit, or because the text is none of what the pattern asks for (UTF-8), which it does
-/// not match then.
-fn bounded<T: Default>(error: pcre2::Error) -> Result<T, Exhausted> {
-    if LIMITS.contains(&error.code()) { Err(Exhausted) } else { Ok(T::default()) }
+/// The automaton of a tree, and whether it is exact.
+fn automaton(hir: &Hir, way: Way) -> (Option<Automaton>, bool) {
+    let exact = Automaton::new([hir].into_iter(), way, MOST_SIZE, MOST_MEMORY);
+    let is_exact = exact.is_ok();
+    let found = exact.or_else(|_| {
+        let relaxed = relaxed(hir, MOST_COUNTED);
+        Automaton::new([&relaxed].into_iter(), way, MOST_SIZE, MOST_MEMORY)
+    });
+    (found.ok(), is_exact)
 }
 
 impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
-        self.pattern == other.pattern && self.ignore_case == other.ignore_case
+        self.0.pattern == other.0.pattern && self.0.ignore_case == other.0.ignore_case
     }
 }
 
 impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Regex({:?})", self.pattern)
+        write!(f, "Regex({:?})", self.0.pattern)
     }
 }
 

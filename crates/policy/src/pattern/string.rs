@@ -35,9 +35,10 @@ pub fn trimmed(method: Method, pattern: &[u8]) -> &[u8] {
     &pattern[start..end]
 }
 
-/// Whether the pattern is found where a delimiter, or an end of the text, stands on both of its sides.
+/// Whether the pattern is found where a delimiter, or an end of the text, stands on both of its sides. One that holds
+/// nothing but delimiters names no part.
 fn between(text: &[u8], pattern: &[u8], delimits: impl Fn(u8) -> bool, equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
-    if pattern.len() > text.len() {
+    if pattern.is_empty() || pattern.len() > text.len() {
         return false;
     }
     (0..=text.len() - pattern.len()).any(|at| {
@@ -69,6 +70,17 @@ mod tests {
         ];
         for (method, text, pattern, expected) in rows {
             assert_eq!(compare(method, text.as_bytes(), pattern.as_bytes(), false), expected, "{method:?} {text}");
+        }
+        // Patterns that are nothing without the delimiters at their ends.
+        for (method, patterns) in
+            [(Method::Dir, &["", "/", "//", "?", "/?"][..]), (Method::Dom, &["", "/", ".", "..", ":", "?", "/.:?"])]
+        {
+            for (pattern, ignore_case) in patterns.iter().flat_map(|pattern| [(pattern, false), (pattern, true)]) {
+                for text in ["", "/", "//", "a", "/a", "a/", "/a/b", "a//b", ".", "a.b", "a..b", "a:80", "?", "/?a"] {
+                    let found = compare(method, text.as_bytes(), pattern.as_bytes(), ignore_case);
+                    assert!(!found, "{method:?} {text} {pattern}");
+                }
+            }
         }
         assert!(compare(Method::Dom, b"WWW.a", b"www", true) && compare(Method::Sub, b"aBc", b"bC", true));
     }

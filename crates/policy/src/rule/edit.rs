@@ -6,7 +6,7 @@ use super::normalize::{Malformed, Normalizer};
 use crate::expression::Expression;
 use crate::fetch::comma;
 use crate::log_format::LogFormat;
-use crate::pattern::{Method, Places, Regex};
+use crate::pattern::{Method, Places, Regex, Search, Steps};
 use crate::sample::Exhausted;
 use wire::http::{Head, PART, target};
 
@@ -72,9 +72,9 @@ pub struct NameMatch {
 }
 
 impl NameMatch {
-    fn matches(&self, name: &[u8]) -> Result<bool, Exhausted> {
+    fn matches(&self, name: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         match &self.regex {
-            Some(regex) => regex.is_match(name),
+            Some(regex) => regex.is_match_within(name, steps),
             None => Ok(crate::pattern::compare(self.method, name, &self.name, false)),
         }
     }
@@ -143,13 +143,15 @@ impl Edit {
     /// # Errors
     /// Why it could not be changed to its end.
     pub fn apply(&self, head: &mut Head, text: &[u8], room: usize) -> Result<(), Unfit> {
+        // What one rule looks at is one message, which is no longer than a buffer.
+        let steps = &Steps::for_text(room);
         match self {
             Self::AddHeader(name, _) => append(head, name, text, room)?,
             Self::SetHeader(name, _) => set(head, name, text, room)?,
             Self::DeleteHeader(wanted) => {
                 let mut exhausted = Ok(());
                 head.fields.retain(|name, _| {
-                    !wanted.matches(name).unwrap_or_else(|why| {
+                    !wanted.matches(name, steps).unwrap_or_else(|why| {
                         exhausted = Err(why);
                         false
                     })
@@ -158,7 +160,7 @@ impl Edit {
             }
             Self::ReplaceHeader(name, replacement) => {
                 replace(head, name, room, |value, out| {
-                    if !replacement.replace(value, text, out)? {
+                    if !replacement.replace(value, (text, steps), out)? {
                         out.extend_from_slice(value);
                     }
                     Ok(())
@@ -170,7 +172,7 @@ impl Edit {
                         out.extend_from_slice(b",");
                     }
                     // A value that is replaced takes the blanks around it away; others stay as they are.
-                    if !replacement.replace(part.trim_ascii(), text, out)? {
+                    if !replacement.replace(part.trim_ascii(), (text, steps), out)? {
                         out.extend_from_slice(part);
                     }
                 }
@@ -192,16 +194,16 @@ impl Edit {
             Self::ReplacePath(replacement) => {
                 let target = head.target();
                 let (start, end) = parts(target);
-                let new = replacement.replaced(&target[start..end], text, room)?;
+                let new = replacement.replaced(&target[start..end], (text, steps), room)?;
                 set_parts(head, Some(&new), None, room)?;
             }
             Self::ReplacePathAndQuery(replacement) => {
                 let target = head.target();
-                let new = replacement.replaced(&target[parts(target).0..], text, room)?;
+                let new = replacement.replaced(&target[parts(target).0..], (text, steps), room)?;
                 set_path_and_query(head, &new, room)?;
             }
             Self::ReplaceUri(replacement) => {
-                let new = replacement.replaced(head.target(), text, room)?;
+                let new = replacement.replaced(head.target(), (text, steps), room)?;
                 if new != head.target() {
                     set_target(head, &new, room)?;
                     follow_target(head, room)?;
@@ -237,8 +239,8 @@ impl Edit {
 }
 
 impl Replacement {
-    fn replaced(&self, value: &[u8], text: &[u8], room: usize) -> Result<Vec<u8>, Exhausted> {
-        let mut out = Vec::with_capacity(value.len() + text.len());
+    fn replaced(&self, value: &[u8], text: (&[u8], &Steps), room: usize) -> Result<Vec<u8>, Exhausted> {
+        let mut out = Vec::with_capacity(value.len() + text.0.len());
         if !self.replace(value, text, &mut Bounded { out: &mut out, room })? {
             out.extend_from_slice(value);
         }
@@ -246,11 +248,12 @@ impl Replacement {
     }
 
     /// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
-    fn replace(&self, value: &[u8], text: &[u8], out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
-        let mut places = self.regex.places();
-        let found = self.regex.find_groups(&mut places, value, 0)?.is_some();
+    fn replace(&self, value: &[u8], (text, steps): (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<bool, Exhausted> {
+        let mut places = Places::default();
+        let mut search = self.regex.search(&mut places, value, (steps, true))?;
+        let found = search.next(0)?.is_some();
         if found {
-            expand(&places, value, text, &mut |bytes| out.extend_from_slice(bytes));
+            expand(&search, value, text, &mut |bytes| out.extend_from_slice(bytes));
         }
         Ok(found)
     }
@@ -364,13 +367,13 @@ fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> 
 }
 
 /// Appends a text in which `\0` to `\9` stand for groups of a match in `value`.
-pub(crate) fn expand(places: &Places, value: &[u8], text: &[u8], out: &mut dyn FnMut(&[u8])) {
+pub(crate) fn expand(groups: &Search<'_>, value: &[u8], text: &[u8], out: &mut dyn FnMut(&[u8])) {
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match (byte, bytes.clone().next()) {
             (b'\\', Some(digit @ b'0'..=b'9')) => {
                 bytes.next();
-                if let Some((start, end)) = places.get(usize::from(digit - b'0')) {
+                if let Some((start, end)) = groups.get(usize::from(digit - b'0')) {
                     out(&value[start..end]);
                 }
             }

@@ -1,5 +1,6 @@
-//! Patterns as HAProxy's library (PCRE2, over bytes) reads them, in the syntax of the one that Weir matches with in linear
-//! time. Must never translate what would mean something else there: such a pattern is left to PCRE2.
+//! Patterns as HAProxy's library (PCRE2, over bytes) reads them, in the syntax of the `regex` crates, of whose trees automata
+//! are built. What cannot be said there is left to PCRE2; a looser pattern tells then where it is worth asking. Must never
+//! translate what would mean something else there, nor loosen a pattern so that it misses a match.
 
 /// Levels of groups at most.
 const MOST_DEPTH: usize = 100;
@@ -11,16 +12,28 @@ const END: &str = r"(?:\n?\z)";
 pub(super) struct Translated {
     /// It.
     pub text: String,
-    /// It has a `$`, for which a line feed at the text's end is taken for part of the match.
-    pub takes_line_end: bool,
+    /// Repetitions and references in the pattern that may take any number of bytes.
+    pub repetitions: usize,
 }
 
-/// Translates a pattern; `None`: it means something that cannot be said there, or nothing at all.
-pub(super) fn translate(pattern: &[u8]) -> Option<Translated> {
+/// Whatever may stand in the place of what cannot be said.
+const ANYTHING: &str = "(?:(?s:.)*)";
+
+/// What looks around and was left out.
+const NOTHING: &str = "(?:)";
+
+/// More repetitions than that are any number.
+const FEW: u16 = 64;
+
+/// Translates a pattern; `None`: it means something that cannot be said there, or nothing at all. `loose`: what cannot be
+/// said may be left out, so that more is matched. It has to be right then.
+pub(super) fn translate(pattern: &[u8], loose: bool) -> Option<Translated> {
     let plain = without_quotes(pattern);
-    let mut reader = Reader { rest: &plain, out: String::with_capacity(plain.len() + 16), takes_line_end: false };
+    let out = String::with_capacity(plain.len() + 16);
+    let mut reader = Reader { rest: &plain, out, loose, lines: false, extended: false, repetitions: 0 };
     reader.alternatives(0)?;
-    reader.rest.is_empty().then_some(Translated { text: reader.out, takes_line_end: reader.takes_line_end })
+    let Reader { rest, out, repetitions, .. } = reader;
+    rest.is_empty().then_some(Translated { text: out, repetitions })
 }
 
 /// `\Q…\E`, character by character.
@@ -58,7 +71,13 @@ enum Item {
 struct Reader<'a> {
     rest: &'a [u8],
     out: String,
-    takes_line_end: bool,
+    /// What cannot be said is left out.
+    loose: bool,
+    /// The ends of lines count (`(?m)`).
+    lines: bool,
+    /// Blanks do not count (`(?x)`).
+    extended: bool,
+    repetitions: usize,
 }
 
 impl Reader<'_> {
@@ -97,7 +116,7 @@ impl Reader<'_> {
                     any |= ended;
                     ended = false;
                 }
-                Some(_) if ended => return None,
+                Some(_) if ended && !self.loose => return None,
                 Some(_) => ended = self.repeated(depth)?,
             }
         }
@@ -106,27 +125,36 @@ impl Reader<'_> {
 
     /// An item and how often it comes; whether the end of the text is in it.
     fn repeated(&mut self, depth: usize) -> Option<bool> {
+        if self.skip_blank() {
+            return Some(false);
+        }
         let item = self.item(depth)?;
+        while self.skip_blank() {}
         let start = self.out.len();
         match self.rest.first() {
             Some(b'*' | b'+' | b'?') => {
                 let sign = self.take()?;
+                self.repetitions += usize::from(sign != b'?');
                 self.out.push(char::from(sign));
             }
             Some(b'{') => {
                 if let Some((text, rest)) = counted(self.rest) {
                     self.rest = rest;
-                    self.out.push_str(&text?);
+                    let (text, many) = text?;
+                    self.repetitions += usize::from(many);
+                    self.out.push_str(&text);
                 }
             }
             _ => {}
         }
         if self.out.len() > start {
-            if item != Item::Atom {
+            if item != Item::Atom && !self.loose {
                 return None;
             }
             if self.take_if(b'?') {
                 self.out.push('?');
+            } else if self.loose {
+                self.take_if(b'+');
             }
             // Possessive, or one too many.
             let further = matches!(self.rest.first(), Some(b'*' | b'+' | b'?'));
@@ -147,10 +175,10 @@ impl Reader<'_> {
                 Some(Item::Atom)
             }
             b'^' => {
-                self.out.push('^');
+                self.out.push_str(if self.lines { NOTHING } else { "^" });
                 Some(Item::Assertion)
             }
-            b'$' => Some(self.end()),
+            b'$' => Some(self.end(depth)),
             b'*' | b'+' | b'?' | b')' => None,
             b'{' => {
                 let braced = [b"{", self.rest].concat();
@@ -167,10 +195,66 @@ impl Reader<'_> {
         }
     }
 
-    fn end(&mut self) -> Item {
+    fn end(&mut self, depth: usize) -> Item {
+        let is_last = self.rest.iter().all(|byte| *byte == b')') || depth == 0 && self.rest.first() == Some(&b'|');
+        if self.loose && (self.lines || !is_last) {
+            self.out.push_str(NOTHING);
+            return Item::Nothing;
+        }
         self.out.push_str(END);
-        self.takes_line_end = true;
         Item::End
+    }
+
+    /// Takes a blank or a comment that does not count.
+    fn skip_blank(&mut self) -> bool {
+        match self.rest {
+            [blank, rest @ ..] if self.extended && matches!(blank, b' ' | b'\t'..=b'\r') => self.rest = rest,
+            [b'#', rest @ ..] if self.extended => {
+                let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                self.rest = &rest[end..];
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// An escape that cannot be said: what may stand in its place.
+    fn loosely(&mut self, letter: u8) -> Option<Item> {
+        match letter {
+            b'R' => self.out.push_str("(?:[\\n\\x0b\\x0c\\r\\x85]{1,2})"),
+            b'X' => self.out.push_str("(?:(?s:.)+)"),
+            b'C' => self.out.push_str("(?s:.)"),
+            b'K' | b'G' => {
+                self.out.push_str(NOTHING);
+                return Some(Item::Nothing);
+            }
+            b'p' | b'P' | b'o' => {
+                let is_name = self.rest.first() == Some(&b'{');
+                let end = if is_name { self.rest.iter().position(|byte| *byte == b'}')? } else { 0 };
+                self.rest = self.rest.get(end + 1..)?;
+                self.out.push_str("(?s:.)");
+            }
+            b'k' | b'g' | b'1'..=b'9' => {
+                let close = match self.rest.first() {
+                    Some(b'{') => Some(b'}'),
+                    Some(b'<') => Some(b'>'),
+                    Some(b'\'') => Some(b'\''),
+                    _ => None,
+                };
+                let end = match close.filter(|_| !letter.is_ascii_digit()) {
+                    Some(close) => 2 + self.rest[1..].iter().position(|byte| *byte == close)?,
+                    None => {
+                        let is_part = |byte: &u8| byte.is_ascii_digit() || letter == b'g' && b"+-".contains(byte);
+                        self.rest.iter().take_while(|byte| is_part(byte)).count()
+                    }
+                };
+                self.rest = &self.rest[end..];
+                self.repetitions += 1;
+                self.out.push_str(ANYTHING);
+            }
+            _ => return None,
+        }
+        Some(Item::Atom)
     }
 
     fn escape(&mut self) -> Option<Item> {
@@ -185,7 +269,10 @@ impl Reader<'_> {
                 self.out.push(char::from(letter));
                 return Some(Item::Assertion);
             }
-            b'Z' => return Some(self.end()),
+            b'Z' => return Some(self.end(usize::MAX)),
+            b'R' | b'X' | b'C' | b'K' | b'G' | b'p' | b'P' | b'o' | b'k' | b'g' | b'1'..=b'9' if self.loose => {
+                return self.loosely(letter);
+            }
             b'h' => self.out.push_str(r"[\t\x20\xa0]"),
             b'H' => self.out.push_str(r"[^\t\x20\xa0]"),
             b'v' => self.out.push_str(r"[\n\x0b\x0c\r\x85]"),
@@ -325,6 +412,8 @@ impl Reader<'_> {
 
     /// Behind a parenthesis.
     fn group(&mut self, depth: usize) -> Option<Item> {
+        let (extended, start) = (self.extended, self.out.len());
+        let mut looks = false;
         if depth >= MOST_DEPTH || self.rest.first() == Some(&b'*') {
             return None;
         }
@@ -342,6 +431,21 @@ impl Reader<'_> {
                     self.out.push_str("(?:");
                 }
                 [b'P', b'<', ..] => self.named(2, b'>')?,
+                [b'P', b'=', ..] if self.loose => {
+                    let end = self.rest.iter().position(|byte| *byte == b')')?;
+                    self.rest = &self.rest[end + 1..];
+                    self.repetitions += 1;
+                    self.out.push_str(ANYTHING);
+                    return Some(Item::Atom);
+                }
+                [b'>' | b'|', rest @ ..] if self.loose => {
+                    self.rest = rest;
+                    self.out.push_str("(?:");
+                }
+                [b'=' | b'!', rest @ ..] | [b'<', b'=' | b'!', rest @ ..] if self.loose => {
+                    looks = true;
+                    self.rest = rest;
+                }
                 [b'<', ..] => self.named(1, b'>')?,
                 [b'\'', ..] => self.named(1, b'\'')?,
                 _ => {
@@ -354,6 +458,12 @@ impl Reader<'_> {
         let ended = self.alternatives(depth + 1)?;
         if !self.take_if(b')') {
             return None;
+        }
+        self.extended = extended;
+        if looks {
+            self.out.truncate(start);
+            self.out.push_str(NOTHING);
+            return Some(Item::Assertion);
         }
         self.out.push(')');
         Some(if ended { Item::End } else { Item::Atom })
@@ -379,12 +489,27 @@ impl Reader<'_> {
     fn settings(&mut self) -> Option<bool> {
         let end = self.rest.iter().position(|byte| matches!(byte, b')' | b':'))?;
         let (flags, rest) = (&self.rest[..end], &self.rest[end + 1..]);
+        let mut flags = flags.to_vec();
+        if self.loose && !flags.contains(&b'-') {
+            self.lines |= flags.contains(&b'm');
+            self.extended |= flags.contains(&b'x');
+            if flags.windows(2).any(|pair| pair == b"xx") {
+                return None;
+            }
+            flags.retain(|flag| !b"mxnJ".contains(flag));
+            if flags.is_empty() {
+                let closed = self.rest[end] == b')';
+                self.out.push_str(if closed { NOTHING } else { "(?:" });
+                self.rest = rest;
+                return Some(closed);
+            }
+        }
         let is_known = !flags.is_empty() && flags.iter().all(|flag| matches!(flag, b'i' | b's' | b'U' | b'-'));
         if !is_known || flags.iter().filter(|flag| **flag == b'-').count() > 1 || flags.ends_with(b"-") {
             return None;
         }
         self.out.push_str("(?");
-        self.out.push_str(std::str::from_utf8(flags).ok()?);
+        self.out.push_str(std::str::from_utf8(&flags).ok()?);
         self.out.push(char::from(self.rest[end]));
         let closed = self.rest[end] == b')';
         self.rest = rest;
@@ -392,9 +517,9 @@ impl Reader<'_> {
     }
 }
 
-/// A number of repetitions in braces, and what stands behind it: `None` where that is just text, inside where it is too
-/// large or none.
-fn counted(text: &[u8]) -> Option<(Option<String>, &[u8])> {
+/// A number of repetitions in braces, whether it is not a small one, and what stands behind it: `None` where that is just
+/// text, inside where it is too large or none.
+fn counted(text: &[u8]) -> Option<(Option<(String, bool)>, &[u8])> {
     let end = text.iter().position(|byte| *byte == b'}')?;
     let inside = std::str::from_utf8(text.get(1..end)?).ok().filter(|_| text[0] == b'{')?;
     let (low, high) = inside.split_once(',').map_or((inside, None), |(low, high)| (low, Some(high)));
@@ -403,7 +528,8 @@ fn counted(text: &[u8]) -> Option<(Option<String>, &[u8])> {
         return None;
     }
     let number = |digits: &str| digits.parse::<u16>().ok();
+    let many = high.is_some_and(|high| high.is_empty() || number(high).is_none_or(|high| high > FEW));
     let most = high.filter(|high| !high.is_empty()).map(number);
     let fits = number(low).is_some_and(|low| most.is_none_or(|most| most.is_some_and(|most| low <= most)));
-    Some((fits.then(|| format!("{{{inside}}}")), &text[end + 1..]))
+    Some((fits.then(|| (format!("{{{inside}}}"), many)), &text[end + 1..]))
 }

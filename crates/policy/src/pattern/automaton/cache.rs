@@ -1,0 +1,498 @@
+//! An automaton with the states that texts have led to so far. A worker keeps states of its own; where they take more memory
+//! than they may, they are forgotten and found anew. Must never go on without steps.
+
+use super::Steps;
+use super::program::{Inst, Looking, Program, TooLarge, Way};
+use crate::sample::Exhausted;
+use regex_syntax::hir::Hir;
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A transition that nobody has worked out yet.
+const UNKNOWN: u32 = u32::MAX;
+/// The state that is meant is more than a place on the way.
+const SPECIAL: u32 = 1 << 31;
+/// Workers that find states of their own; others may have to begin from nothing.
+const SHARES: usize = 8;
+/// Steps of a transition, whatever it leads to.
+const TRANSITION: u64 = 40;
+
+/// Where matches of a text begin: a bit for each place, that behind its last byte included.
+#[derive(Debug, Default)]
+pub struct Starts(Vec<u64>);
+
+impl Starts {
+    /// For a text of that many bytes: nowhere.
+    pub fn clear(&mut self, length: usize) {
+        self.0.clear();
+        self.0.resize(length / 64 + 1, 0);
+    }
+
+    /// One begins there.
+    pub fn set(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+
+    /// The first place from that one on.
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let first = self.0.get(from / 64)? & (u64::MAX << (from % 64));
+        let rest = self.0[from / 64 + 1..].iter().copied();
+        let mut words = (from / 64..).zip(std::iter::once(first).chain(rest));
+        words.find(|(_, word)| *word != 0).map(|(at, word)| at * 64 + word.trailing_zeros() as usize)
+    }
+}
+
+/// Patterns, ready to be looked for.
+pub struct Automaton {
+    program: Program,
+    /// The class of each byte: those of one class lead to the same states.
+    classes: Box<[u8; 256]>,
+    /// A byte of each class. The class behind the last one is the end of the text.
+    bytes: Box<[u8]>,
+    /// Bytes of memory that a worker's states may take.
+    most_memory: usize,
+    shares: [Mutex<Option<Box<Cache>>>; SHARES],
+}
+
+/// What stands before a place, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Before {
+    Nothing,
+    Word,
+    Other,
+}
+
+/// A state: what is looked for next, behind the byte that led to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    /// What looks for a byte, or looks around; in order. What begins a pattern is always looked for, and is not here.
+    insts: Box<[u32]>,
+    /// Patterns that have matched.
+    matched: Box<[u32]>,
+    before: Before,
+    /// A match ended before the byte.
+    ended_before: bool,
+    /// A match ends behind it.
+    ends: bool,
+}
+
+/// What begins a pattern, one byte further.
+#[derive(Debug, Default)]
+struct Begun {
+    insts: Vec<u32>,
+    matched: Vec<u32>,
+    ended_before: bool,
+    ends: bool,
+}
+
+#[derive(Default)]
+struct Cache {
+    /// The state that each class leads to, a row a state.
+    transitions: Vec<u32>,
+    states: Vec<State>,
+    known: FxHashMap<State, u32>,
+    begun: FxHashMap<(Before, u16), Begun>,
+    /// Bytes, about.
+    memory: usize,
+    work: Work,
+}
+
+/// What one transition needs.
+#[derive(Default)]
+struct Work {
+    /// The transition that an instruction was met in last.
+    met: Vec<u32>,
+    now: u32,
+    stack: Vec<u32>,
+    found: Vec<u32>,
+    matched: Vec<u32>,
+}
+
+thread_local! {
+    static SHARE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+static NEXT_SHARE: AtomicUsize = AtomicUsize::new(0);
+
+fn share() -> usize {
+    SHARE.with(|share| {
+        if share.get() == usize::MAX {
+            share.set(NEXT_SHARE.fetch_add(1, Ordering::Relaxed));
+        }
+        share.get()
+    })
+}
+
+impl Automaton {
+    /// For patterns; their numbers are their places among them.
+    ///
+    /// # Errors
+    /// That takes more than `most` instructions.
+    pub fn new<'h>(
+        patterns: impl Iterator<Item = &'h Hir>,
+        way: Way,
+        most: usize,
+        most_memory: usize,
+    ) -> Result<Self, TooLarge> {
+        let program = Program::new(patterns, way, most)?;
+        let (classes, bytes) = classes(&program);
+        Ok(Self { program, classes, bytes, most_memory, shares: Default::default() })
+    }
+
+    /// Whether it matches at the start or nowhere.
+    pub fn is_anchored(&self) -> bool {
+        self.program.anchored
+    }
+
+    /// Whether one of the patterns matches somewhere.
+    ///
+    /// # Errors
+    /// There are too few steps.
+    pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
+        self.lend(|cache| {
+            let mut at = 0;
+            for byte in text {
+                let class = u16::from(self.classes[usize::from(*byte)]);
+                at = cache.follow(self, at, class, steps)?;
+                if at & SPECIAL != 0 {
+                    at &= !SPECIAL;
+                    let state = &cache.states[at as usize];
+                    if state.ended_before || state.ends {
+                        return Ok(true);
+                    }
+                    if state.insts.is_empty() {
+                        return Ok(false);
+                    }
+                }
+            }
+            let end = cache.follow(self, at, self.end(), steps)?;
+            Ok(cache.states[(end & !SPECIAL) as usize].ended_before)
+        })
+    }
+
+    /// Tells every pattern that matches, more than once perhaps.
+    ///
+    /// # Errors
+    /// There are too few steps.
+    pub fn each(&self, text: &[u8], steps: &Steps, mut tell: impl FnMut(u32)) -> Result<(), Exhausted> {
+        self.lend(|cache| {
+            let mut at = 0;
+            let classes = text.iter().map(|byte| u16::from(self.classes[usize::from(*byte)]));
+            for class in classes.chain([self.end()]) {
+                at = cache.follow(self, at, class, steps)?;
+                if at & SPECIAL != 0 {
+                    at &= !SPECIAL;
+                    let state = &cache.states[at as usize];
+                    state.matched.iter().for_each(|pattern| tell(*pattern));
+                    if self.program.anchored && state.insts.is_empty() {
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Where matches begin, of an automaton that reads from the end.
+    ///
+    /// # Errors
+    /// There are too few steps.
+    pub fn starts(&self, text: &[u8], starts: &mut Starts, steps: &Steps) -> Result<(), Exhausted> {
+        starts.clear(text.len());
+        self.lend(|cache| {
+            let mut at = 0;
+            for (place, byte) in text.iter().enumerate().rev() {
+                at = cache.follow(self, at, u16::from(self.classes[usize::from(*byte)]), steps)?;
+                if at & SPECIAL != 0 {
+                    at &= !SPECIAL;
+                    let state = &cache.states[at as usize];
+                    if state.ended_before {
+                        starts.set(place + 1);
+                    }
+                    if state.ends {
+                        starts.set(place);
+                    }
+                    if self.program.anchored && state.insts.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }
+            let end = cache.follow(self, at, self.end(), steps)?;
+            if cache.states[(end & !SPECIAL) as usize].ended_before {
+                starts.set(0);
+            }
+            Ok(())
+        })
+    }
+
+    /// Lends the states of this worker, or those of another one.
+    fn lend<T>(&self, with: impl FnOnce(&mut Cache) -> T) -> T {
+        let own = share();
+        for turn in 0..SHARES {
+            if let Ok(mut cache) = self.shares[(own + turn) % SHARES].try_lock() {
+                return with(cache.get_or_insert_with(|| Box::new(Cache::new(self))));
+            }
+        }
+        with(&mut Cache::new(self))
+    }
+
+    /// The class of the text's end.
+    fn end(&self) -> u16 {
+        self.bytes.len() as u16
+    }
+
+    fn columns(&self) -> usize {
+        self.bytes.len() + 1
+    }
+
+    /// What the next byte is, as far as that matters behind it.
+    fn behind(&self, class: u16) -> Before {
+        match self.bytes.get(usize::from(class)) {
+            Some(byte) if self.program.looks_at_words && is_word(*byte) => Before::Word,
+            _ => Before::Other,
+        }
+    }
+
+    fn holds(&self, looking: Looking, before: Before, class: u16) -> bool {
+        let next = self.bytes.get(usize::from(class));
+        let word = (before == Before::Word) != next.is_some_and(|byte| is_word(*byte));
+        match looking {
+            Looking::Start => before == Before::Nothing,
+            Looking::End => next.is_none(),
+            Looking::Word => word,
+            Looking::NotWord => !word,
+        }
+    }
+
+    fn takes(&self, inst: Inst, class: u16) -> Option<u32> {
+        let byte = *self.bytes.get(usize::from(class))?;
+        match inst {
+            Inst::Range(low, high, next) => (low..=high).contains(&byte).then_some(next),
+            Inst::Ranges(at, count, next) => {
+                let ranges = &self.program.ranges[at as usize..][..usize::from(count)];
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&byte)).then_some(next)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The class of each byte, and a byte of each class.
+fn classes(program: &Program) -> (Box<[u8; 256]>, Box<[u8]>) {
+    let mut begins = [false; 257];
+    let mut cut = |low: u8, high: u8| (begins[usize::from(low)], begins[usize::from(high) + 1]) = (true, true);
+    for inst in &program.insts {
+        if let Inst::Range(low, high, _) = inst {
+            cut(*low, *high);
+        }
+    }
+    program.ranges.iter().for_each(|(low, high)| cut(*low, *high));
+    if program.looks_at_words {
+        [(b'0', b'9'), (b'A', b'Z'), (b'_', b'_'), (b'a', b'z')].iter().for_each(|(low, high)| cut(*low, *high));
+    }
+    let (mut classes, mut bytes) = (Box::new([0; 256]), vec![0]);
+    for byte in 1..=u8::MAX {
+        if begins[usize::from(byte)] {
+            bytes.push(byte);
+        }
+        classes[usize::from(byte)] = (bytes.len() - 1) as u8;
+    }
+    (classes, bytes.into())
+}
+
+impl Cache {
+    fn new(automaton: &Automaton) -> Self {
+        let mut cache = Self::default();
+        cache.work.met = vec![0; automaton.program.insts.len()];
+        cache.begin(automaton);
+        cache
+    }
+
+    /// Forgets all states but the first one.
+    fn begin(&mut self, automaton: &Automaton) {
+        self.transitions.clear();
+        self.states.clear();
+        self.known.clear();
+        self.memory = self.work.met.len() * 4;
+        let start = State {
+            insts: Box::default(),
+            matched: Box::default(),
+            before: Before::Nothing,
+            ended_before: false,
+            ends: false,
+        };
+        self.add(automaton, start);
+    }
+
+    fn add(&mut self, automaton: &Automaton, state: State) -> u32 {
+        let number = self.states.len() as u32;
+        let is_over = automaton.program.anchored && state.insts.is_empty() && number > 0;
+        let special = state.ended_before || state.ends || is_over;
+        let marked = if special { number | SPECIAL } else { number };
+        self.transitions.resize(self.transitions.len() + automaton.columns(), UNKNOWN);
+        // Once as a key, once as a state.
+        self.memory += automaton.columns() * 4 + 2 * (state.insts.len() + state.matched.len()) * 4 + 200;
+        self.known.insert(state.clone(), marked);
+        self.states.push(state);
+        marked
+    }
+
+    #[inline]
+    fn follow(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {
+        match self.transitions[at as usize * automaton.columns() + usize::from(class)] {
+            UNKNOWN => self.work_out(automaton, at, class, steps),
+            known => Ok(known),
+        }
+    }
+
+    /// The state that a class leads to, which nobody has asked for before.
+    #[cold]
+    #[inline(never)]
+    fn work_out(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {
+        steps.take(TRANSITION)?;
+        let before = self.states[at as usize].before;
+        if !self.begun.contains_key(&(before, class)) {
+            let begun = self.work.begin(automaton, before, class, steps)?;
+            self.begun.insert((before, class), begun);
+        }
+        let Self { work, states, begun, .. } = self;
+        let begun = &begun[&(before, class)];
+        work.reset();
+        let (ended_before, ends) = work.advance(automaton, &states[at as usize].insts, before, class, steps)?;
+        steps.take(begun.insts.len() as u64)?;
+        for inst in &begun.insts {
+            if work.meet(*inst) {
+                work.found.push(*inst);
+            }
+        }
+        work.matched.extend_from_slice(&begun.matched);
+        let Work { found, matched, .. } = work;
+        steps.take(2 * found.len() as u64)?;
+        found.sort_unstable();
+        matched.sort_unstable();
+        matched.dedup();
+        let state = State {
+            insts: found.as_slice().into(),
+            matched: matched.as_slice().into(),
+            before: automaton.behind(class),
+            ended_before: ended_before || begun.ended_before,
+            ends: ends || begun.ends,
+        };
+        let to = match self.known.get(&state) {
+            Some(known) => *known,
+            None if self.memory > automaton.most_memory => {
+                self.begin(automaton);
+                return Ok(self.add(automaton, state));
+            }
+            None => self.add(automaton, state),
+        };
+        self.transitions[at as usize * automaton.columns() + usize::from(class)] = to;
+        Ok(to)
+    }
+}
+
+impl Work {
+    fn reset(&mut self) {
+        self.found.clear();
+        self.matched.clear();
+        self.fresh();
+    }
+
+    /// No instruction has been met.
+    fn fresh(&mut self) {
+        if self.now == u32::MAX {
+            self.met.fill(0);
+            self.now = 0;
+        }
+        self.now += 1;
+    }
+
+    /// Whether an instruction is met for the first time.
+    fn meet(&mut self, inst: u32) -> bool {
+        std::mem::replace(&mut self.met[inst as usize], self.now) != self.now
+    }
+
+    /// What begins a pattern, one byte further.
+    fn begin(&mut self, automaton: &Automaton, before: Before, class: u16, steps: &Steps) -> Result<Begun, Exhausted> {
+        self.reset();
+        let (ended_before, ends) = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
+        Ok(Begun { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
+    }
+
+    /// Takes a byte of a class, or the end. What is looked for behind it is found; whether a match ended before it, and
+    /// whether one ends behind it.
+    fn advance(
+        &mut self,
+        automaton: &Automaton,
+        insts: &[u32],
+        before: Before,
+        class: u16,
+        steps: &Steps,
+    ) -> Result<(bool, bool), Exhausted> {
+        let (mut ended_before, mut ends) = (false, false);
+        let program = &automaton.program;
+        // Both sides of the place before the byte are known: what looks around is decided.
+        self.stack.clear();
+        self.stack.extend_from_slice(insts);
+        let mut taken = std::mem::take(&mut self.found);
+        while let Some(at) = self.stack.pop() {
+            if !self.meet(at) {
+                continue;
+            }
+            match program.insts[at as usize] {
+                Inst::Split(first, count) => {
+                    steps.take(u64::from(count))?;
+                    self.stack.extend_from_slice(&program.splits[first as usize..][..count as usize]);
+                }
+                Inst::Look(looking, next) if automaton.holds(looking, before, class) => self.stack.push(next),
+                Inst::Look(..) => {}
+                Inst::Match(pattern) => {
+                    ended_before = true;
+                    self.matched.push(pattern);
+                }
+                inst => taken.extend(automaton.takes(inst, class)),
+            }
+            if steps.take(1).is_err() {
+                self.found = taken;
+                return Err(Exhausted);
+            }
+        }
+        // Behind the byte, only what stands before is known.
+        self.fresh();
+        std::mem::swap(&mut self.stack, &mut taken);
+        taken.clear();
+        self.found = taken;
+        while let Some(at) = self.stack.pop() {
+            steps.take(1)?;
+            if !self.meet(at) {
+                continue;
+            }
+            match program.insts[at as usize] {
+                Inst::Split(first, count) => {
+                    steps.take(u64::from(count))?;
+                    self.stack.extend_from_slice(&program.splits[first as usize..][..count as usize]);
+                }
+                Inst::Match(pattern) => {
+                    ends = true;
+                    self.matched.push(pattern);
+                }
+                _ => self.found.push(at),
+            }
+        }
+        Ok((ended_before, ends))
+    }
+}
+
+impl fmt::Debug for Automaton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Automaton({} instructions, {} classes)", self.program.insts.len(), self.bytes.len())
+    }
+}
