@@ -113,7 +113,7 @@ pub struct Flow {
     mark: u64,
     /// Bytes of the sink's segments; 0: nobody has asked yet.
     segment: usize,
-    /// Bytes that the sink took when it was asked last, before a large piece was read.
+    /// Bytes that the sink takes at least, since it was asked last, before a large piece was read.
     capacity: usize,
     /// Through which the kernel moves the body (`option splice-*`).
     pipe: Option<Pipe>,
@@ -142,7 +142,7 @@ impl Flow {
             faltered: false,
             mark: 0,
             segment: 0,
-            capacity: usize::MAX,
+            capacity: 0,
             pipe: None,
             sieve: None,
             record: None,
@@ -362,6 +362,7 @@ impl Flow {
             let more = !self.tail.is_empty() || (self.closes && self.no_more_comes());
             let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
             moved.written += written;
+            self.capacity = self.capacity.saturating_sub(written);
         }
         while !self.tail.is_empty() {
             let more = self.closes;
@@ -430,6 +431,7 @@ impl Flow {
         self.pipe = None;
         self.sieve = None;
         self.record = None;
+        self.capacity = usize::MAX;
         for _ in 0..8 {
             self.head = Buffer::empty();
             self.body.clear();

@@ -72,7 +72,10 @@ impl Flow {
         if self.segment == 0 {
             self.segment = sink.segment_size().unwrap_or(1).max(1);
         }
-        self.capacity = sink.send_capacity().unwrap_or(usize::MAX);
+        // What was written since has taken room from that, and what the peer has acknowledged gave some back.
+        if self.capacity < rt::large_buffer_size() {
+            self.capacity = sink.send_capacity().unwrap_or(usize::MAX);
+        }
         self.large = self.capacity.saturating_sub(self.head.len() + self.body.len()) as u64 >= BULK;
     }
 

@@ -246,39 +246,56 @@ fn told(status: ExitStatus) -> String {
 mod tests {
     use super::*;
 
-    fn folder() -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("weir-bench-child-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("weir-bench-child-{name}-{}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn log(&self) -> PathBuf {
+            self.0.join("log")
+        }
     }
 
-    fn shell(script: &str, log: &str) -> Started {
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn shell(script: &str, folder: &Folder) -> Started {
         let command = ["sh", "-c", script].map(str::to_owned);
-        Started::start("it", &command, &ProcessorSet::EMPTY, &folder().join(log), Output::Log).unwrap()
+        Started::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log).unwrap()
     }
 
     #[test]
     fn one_that_dies_is_told_with_its_last_words() {
-        let mut child = shell("echo one >&2; printf 'two\\033[1m\\n' >&2; exit 3", "dies");
+        let folder = Folder::new("dies");
+        let mut child = shell("echo one >&2; printf 'two\\033[1m\\n' >&2; exit 3", &folder);
         let error = child.wait_to_listen(1).unwrap_err();
         assert_eq!(error, Stop::Failed("it ended with status 3: one | two [1m".to_owned()));
-        assert_eq!(shell("exit 0", "ends").wait(PATIENCE), Ok(()));
+        assert_eq!(shell("exit 0", &folder).wait(PATIENCE), Ok(()));
     }
 
     #[test]
     fn a_missing_program_is_named() {
-        let command = ["/nowhere/proxy".to_owned()];
-        let started = Started::start("it", &command, &ProcessorSet::EMPTY, &folder().join("missing"), Output::Log);
+        let (folder, command) = (Folder::new("missing"), ["/nowhere/proxy".to_owned()]);
+        let started = Started::start("it", &command, &ProcessorSet::EMPTY, &folder.log(), Output::Log);
         assert_eq!(started.err().unwrap(), "it: /nowhere/proxy: No such file or directory (os error 2)");
     }
 
     #[test]
     fn what_it_started_ends_with_it() {
-        let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; wait", "family");
+        let folder = Folder::new("family");
+        let mut child = shell("trap '' TERM; sleep 1000 & echo $!; wait; wait", &folder);
         let since = Point::now();
         let grandchild: u32 = loop {
             child.check().unwrap();
-            let said = std::fs::read_to_string(folder().join("family")).unwrap_or_default();
+            let said = std::fs::read_to_string(folder.log()).unwrap_or_default();
             if said.ends_with('\n') {
                 break said.trim().parse().unwrap();
             }
