@@ -1,11 +1,9 @@
 //! What the peers of one run share: addresses, sockets, signals between scripts, the first failure. It must never run a step.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,8 +23,8 @@ pub(crate) struct Place {
     pub(crate) socket: Option<Socket>,
     /// The subject opens it itself, so the first connections may come too early.
     pub(crate) opened_by_subject: bool,
-    /// Connections that keep a backlog full.
-    _fillers: Vec<Socket>,
+    /// Sockets that only have to be there: connections that keep a backlog full, one that reserves a port.
+    _held: Vec<Socket>,
 }
 
 #[derive(Default)]
@@ -184,15 +182,15 @@ fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
     let path = dir.join(format!("{name}.listener"));
     let loopback = if matches!(kind, ListenerKind::Inet6 | ListenerKind::InheritedInet6) { inet6() } else { inet() };
     let subject_opens =
-        |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _fillers: Vec::new() };
+        |text: String, address| Place { text, address, socket: None, opened_by_subject: true, _held: Vec::new() };
     Ok(match kind {
         ListenerKind::Inherited | ListenerKind::InheritedInet6 => {
             inherited(listening(&SocketAddr::new(loopback, 0).into(), 128)?)?
         }
         ListenerKind::InheritedUnix => inherited(listening(&SockAddr::unix(&path)?, 128)?)?,
         ListenerKind::Inet | ListenerKind::Inet6 => {
-            let address = SocketAddr::new(loopback, free_port(loopback)?);
-            subject_opens(address.to_string(), address.into())
+            let (socket, address) = reserved(loopback)?;
+            Place { _held: vec![socket], ..subject_opens(address.to_string(), address.into()) }
         }
         ListenerKind::Unix => subject_opens(format!("unix@{}", path.display()), SockAddr::unix(&path)?),
         ListenerKind::Abstract => {
@@ -205,7 +203,7 @@ fn listener(name: &str, kind: ListenerKind, dir: &Path) -> Result<Place> {
 fn inherited(socket: Socket) -> Result<Place> {
     let address = socket.local_addr()?;
     let text = format!("fd@{}", socket.as_raw_fd());
-    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _fillers: Vec::new() })
+    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _held: Vec::new() })
 }
 
 fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<Place> {
@@ -232,7 +230,7 @@ fn server(name: &str, kind: ServerKind, dir: &Path) -> Result<Place> {
         _ => address.as_socket().map(|address| address.to_string()).unwrap_or_default(),
     };
     socket.set_nonblocking(true)?;
-    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _fillers: fillers })
+    Ok(Place { text, address, socket: Some(socket), opened_by_subject: false, _held: fillers })
 }
 
 fn inet() -> IpAddr {
@@ -265,19 +263,13 @@ fn abstract_name(name: &str, dir: &Path) -> Result<(String, SockAddr)> {
     Ok((format!("abns@{name}"), SockAddr::unix(path)?))
 }
 
-/// A port below the range from which the kernel gives ports to clients, so that nobody takes it before the subject binds it.
-fn free_port(ip: IpAddr) -> Result<u16> {
-    const FIRST: u16 = 11_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap_or(0);
-    for _ in 0..COUNT {
-        let offset = (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        match TcpListener::bind((ip, FIRST + offset)) {
-            Ok(_) => return Ok(FIRST + offset),
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(Failure::new("no free port"))
+/// A port for the subject to listen on. The socket that is bound to it does not listen, so that nobody else gets the port while
+/// the case runs; the subject sets `SO_REUSEADDR`, as servers do.
+fn reserved(ip: IpAddr) -> Result<(Socket, SocketAddr)> {
+    let any = SocketAddr::new(ip, 0).into();
+    let socket = Socket::new(Domain::for_address(SocketAddr::new(ip, 0)), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&any)?;
+    let address = socket.local_addr()?.as_socket().ok_or_else(|| Failure::new("a socket without an address"))?;
+    Ok((socket, address))
 }
