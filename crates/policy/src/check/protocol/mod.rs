@@ -34,7 +34,10 @@ pub enum Answer {
     /// A TLS record.
     Tls,
     /// What an agent of the stream processing offload protocol says to a greeting.
-    Spop,
+    Spop {
+        /// The largest frame that it was offered, in bytes.
+        largest: u64,
+    },
 }
 
 /// What an answer means.
@@ -89,7 +92,7 @@ impl Answer {
             Self::MysqlGreeting => mysql::greeting(received, complete),
             Self::MysqlReply => mysql::reply(received, complete),
             Self::Tls => tls::judge(received, complete),
-            Self::Spop => spop::judge(received, complete),
+            Self::Spop { largest } => spop::judge(received, complete, largest),
         }
     }
 
@@ -128,7 +131,10 @@ pub(crate) fn script(check: &ProtocolCheck, bufsize: usize) -> Vec<Step> {
             vec![connect(), send(mysql::login(user, *version)), Answer::MysqlGreeting.step(), Answer::MysqlReply.step()]
         }
         ProtocolCheck::SslHello => vec![send(tls::hello()), Answer::Tls.step()],
-        ProtocolCheck::Spop => vec![connect(), send(spop::hello(bufsize)), Answer::Spop.step()],
+        ProtocolCheck::Spop => {
+            let largest = spop::largest(bufsize);
+            vec![connect(), send(spop::hello(largest)), Answer::Spop { largest }.step()]
+        }
     }
 }
 

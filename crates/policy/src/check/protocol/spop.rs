@@ -12,15 +12,20 @@ const STRING: u8 = 8;
 const UINT32: u8 = 3;
 const TRUE: u8 = 0x11;
 
-/// The greeting, for frames that fit into a buffer.
-pub(super) fn hello(bufsize: usize) -> Vec<u8> {
+/// The largest frame that fits into a buffer of this size behind its length, in bytes.
+pub(super) fn largest(bufsize: usize) -> u64 {
+    bufsize.saturating_sub(LENGTH) as u64
+}
+
+/// The greeting. `largest`: how large frames may be, in bytes.
+pub(super) fn hello(largest: u64) -> Vec<u8> {
     let mut frame = vec![HAPROXY_HELLO, 0, 0, 0, 1, 0, 0];
     name(&mut frame, b"supported-versions");
     frame.push(STRING);
     name(&mut frame, b"2.0");
     name(&mut frame, b"max-frame-size");
     frame.push(UINT32);
-    number(&mut frame, bufsize.saturating_sub(4) as u64);
+    number(&mut frame, largest);
     name(&mut frame, b"capabilities");
     frame.extend_from_slice(&[STRING, 0]);
     name(&mut frame, b"healthcheck");
@@ -72,11 +77,11 @@ impl<'a> Reader<'a> {
         let (mut number, mut shift) = (first, 4);
         loop {
             let byte = u64::from(self.byte()?);
-            number = number.checked_add(byte.checked_shl(shift)?)?;
+            number = number.checked_add(byte.checked_mul(1 << shift)?)?;
             if byte < 128 {
                 return Some(number);
             }
-            shift = Some(shift + 7).filter(|shift| *shift < 60)?;
+            shift = Some(shift + 7).filter(|shift| *shift <= 60)?;
         }
     }
 
@@ -85,58 +90,109 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(length).ok()?)
     }
 
-    /// A value whatever it is; strings are given back.
-    fn value(&mut self) -> Option<&'a [u8]> {
-        match self.byte()? & 15 {
-            0 | 1 => Some(&[]),
-            2..=5 => self.number().map(|_| &[][..]),
-            6 => self.take(4),
-            7 => self.take(16),
-            8 | 9 => self.string(),
-            _ => None,
-        }
+    fn value(&mut self) -> Option<Value<'a>> {
+        Some(match self.byte()? & 15 {
+            0 | 1 => Value::Other,
+            2..=5 => Value::Number(self.number()?),
+            6 => self.take(4).map(|_| Value::Other)?,
+            7 => self.take(16).map(|_| Value::Other)?,
+            STRING => Value::String(self.string()?),
+            9 => self.string().map(|_| Value::Other)?,
+            _ => return None,
+        })
+    }
+
+    /// What every frame begins with; `Some(())`: it is a greeting or a farewell, whole, and of no stream.
+    fn prelude(&mut self) -> Option<()> {
+        let kind = self.byte()?;
+        let whole = self.take(4)? == FIN;
+        (matches!(kind, AGENT_HELLO | DISCONNECT) && whole && self.number()? == 0 && self.number()? == 0).then_some(())
     }
 }
 
+/// A typed value, as far as greetings have to be understood.
+enum Value<'a> {
+    String(&'a [u8]),
+    /// Of any of the four types of numbers.
+    Number(u64),
+    Other,
+}
+
+/// The flags of a frame that is not a fragment.
+const FIN: [u8; 4] = [0, 0, 0, 1];
+/// Bytes of the length in front of a frame.
+const LENGTH: usize = 4;
+/// Bytes of the shortest beginning of a frame: type, flags, and one byte each for both numbers.
+const PRELUDE: usize = 7;
+/// An agent has to take frames of that many bytes, at least.
+const SMALLEST: u64 = 256;
 /// What a greeting has to name.
 const WANTED: [&str; 3] = ["version", "max-frame-size", "capabilities"];
 
-/// The agent's greeting.
-pub(super) fn judge(received: &[u8], complete: bool) -> Judgement {
-    let broken = || Judgement::invalid("invalid frame received");
-    let mut reader = Reader(received);
-    let Some(length) = reader.take(4) else {
-        return match (complete, received.is_empty()) {
-            (false, _) => Judgement::Wait,
-            (true, true) => Judgement::Nothing,
-            (true, false) => broken(),
-        };
-    };
-    let length = length.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
-    let Some(frame) = reader.0.get(..length) else {
-        return if complete { broken() } else { Judgement::Wait };
-    };
-    let mut frame = Reader(frame);
-    let begins = |frame: &mut Reader<'_>| {
-        let kind = frame.byte()?;
-        frame.take(4)?;
-        (frame.number()? == 0 && frame.number()? == 0).then_some(kind)
-    };
-    if !matches!(begins(&mut frame), Some(AGENT_HELLO | DISCONNECT)) {
-        return broken();
+/// The errors of section 3.5 that a greeting can have, as HAProxy says them.
+const INVALID: &str = "invalid frame received";
+const UNSUPPORTED: &str = "unsupported version";
+const BAD_SIZE: &str = "max-frame-size too big or too small";
+
+/// The agent's greeting. `largest`: the size of frames that it was told, in bytes. All that came is taken for the frame,
+/// whatever its length says, once there is as much as that.
+pub(super) fn judge(received: &[u8], complete: bool, largest: u64) -> Judgement {
+    if received.is_empty() && complete {
+        return Judgement::Nothing;
     }
+    let missing = || if complete { Judgement::invalid(INVALID) } else { Judgement::Wait };
+    let mut reader = Reader(received);
+    let Some(length) = reader.take(LENGTH).filter(|_| received.len() >= LENGTH + PRELUDE) else { return missing() };
+    let length = length.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+    let arrived = reader.0.len();
+    if reader.prelude().is_none() {
+        return Judgement::invalid(INVALID);
+    }
+    if arrived < length {
+        return missing();
+    }
+    match items(reader, largest) {
+        Ok([true, true, true]) => Judgement::passed("SPOA server is ok"),
+        Ok(found) => {
+            let missing = found.iter().position(|found| !found).unwrap_or_default();
+            Judgement::invalid(format!("{} value not found", WANTED[missing]))
+        }
+        Err(error) => Judgement::invalid(error),
+    }
+}
+
+/// Which of the items it has to name are there; the first error ends it.
+fn items(mut frame: Reader<'_>, largest: u64) -> Result<[bool; 3], &'static str> {
     let mut found = [false; 3];
     while !frame.0.is_empty() {
-        let Some(name) = frame.string() else { return broken() };
-        if frame.value().is_none() {
-            return broken();
+        let name = frame.string().filter(|name| !name.is_empty()).ok_or(INVALID)?;
+        let value = frame.value().ok_or(INVALID)?;
+        let Some(at) = WANTED.iter().position(|wanted| wanted.as_bytes() == name) else { continue };
+        match (at, value) {
+            (0, Value::String(text)) => match version(text) {
+                Some((2, 0)) => {}
+                Some(_) => return Err(UNSUPPORTED),
+                None => return Err(INVALID),
+            },
+            (1, Value::Number(size)) if (SMALLEST..=largest).contains(&size) => {}
+            (1, Value::Number(_)) => return Err(BAD_SIZE),
+            (2, Value::String(_)) => {}
+            _ => return Err(INVALID),
         }
-        if let Some(at) = WANTED.iter().position(|wanted| wanted.as_bytes() == name) {
-            found[at] = true;
-        }
+        found[at] = true;
     }
-    match found.iter().position(|found| !found) {
-        None => Judgement::passed("SPOA server is ok"),
-        Some(missing) => Judgement::invalid(format!("{} value not found", WANTED[missing])),
-    }
+    Ok(found)
+}
+
+/// `Major.Minor` with blanks around it; the minor number has its place within a thousand.
+fn version(text: &[u8]) -> Option<(u32, u32)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (major, minor) = text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r')).split_once('.')?;
+    let number = |digits: &str| {
+        let all = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        // What does not fit is a version that nobody speaks.
+        all.then(|| digits.parse().unwrap_or(u32::MAX))
+    };
+    let version = (number(major)?, number(minor)?);
+    (version != (0, 0) && version.1 < 1000).then_some(version)
 }

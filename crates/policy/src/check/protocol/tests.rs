@@ -63,6 +63,7 @@ fn judged(answer: Answer, received: &[u8]) -> String {
 fn answers_mean_what_haproxy_makes_of_them() {
     let greeting = bytes("150000000a382e302e313900").iter().copied().chain([b'x'; 14]).collect::<Vec<_>>();
     let refused = [&bytes("0f000000ff6a04")[..], b"Host refused"].concat();
+    let spop = Answer::Spop { largest: 16_380 };
     let agent = bytes(
         "00000036 65 00000001 0000 0776657273696F6E 0803322E30 0E6D61782D6672616D652D73697A65 03FCF0 06\
          0C6361706162696C6974696573 0800",
@@ -107,10 +108,10 @@ fn answers_mean_what_haproxy_makes_of_them() {
         (Answer::Tls, &bytes("15030000020228"), "passed 0 "),
         (Answer::Tls, b"HTTP/1.0 400", "L6RSP 0 "),
         (Answer::Tls, b"", "nothing"),
-        (Answer::Spop, &agent, "passed 0 SPOA server is ok"),
-        (Answer::Spop, &left, "L7RSP 0 version value not found"),
-        (Answer::Spop, b"\0\0\0\x05junkkkk", "L7RSP 0 invalid frame received"),
-        (Answer::Spop, b"", "nothing"),
+        (spop, &agent, "passed 0 SPOA server is ok"),
+        (spop, &left, "L7RSP 0 version value not found"),
+        (spop, b"\0\0\0\x07junkkkk", "L7RSP 0 invalid frame received"),
+        (spop, b"", "nothing"),
     ];
     for (answer, received, expected) in rows {
         assert_eq!(judged(*answer, received), *expected, "{answer:?} {received:?}");
@@ -129,7 +130,7 @@ fn half_an_answer_is_waited_for() {
         (Answer::MysqlGreeting, b"\x4a\0\0\0\n8.0"),
         (Answer::MysqlReply, b"\x02\0\0\0\x0a\0\x07"),
         (Answer::Tls, b"\x16\x03"),
-        (Answer::Spop, b"\0\0\0\x36\x65"),
+        (Answer::Spop { largest: 16_380 }, b"\0\0\0\x36\x65"),
     ];
     for (answer, received) in rows {
         assert_eq!(answer.judge(received, false), Judgement::Wait, "{answer:?}");
@@ -150,4 +151,121 @@ fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     assert_eq!(answers.collect::<Vec<_>>(), [Answer::MysqlGreeting, Answer::MysqlReply]);
     let sent = steps.iter().position(|step| matches!(step, Step::Send(_)));
     assert!(sent < steps.iter().position(|step| matches!(step, Step::Expect(_))), "{sent:?}");
+}
+
+/// A frame of an agent: its beginning in hexadecimal digits, then names and values as they are sent.
+fn frame(begins: &str, items: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut frame = bytes(begins);
+    for (name, value) in items {
+        frame.push(name.len() as u8);
+        frame.extend_from_slice(name.as_bytes());
+        frame.extend_from_slice(value);
+    }
+    [&(frame.len() as u32).to_be_bytes()[..], &frame].concat()
+}
+
+const HELLO: &str = "65 00000001 00 00";
+const VERSION: (&str, &[u8]) = ("version", b"\x08\x032.0");
+const SIZE: (&str, &[u8]) = ("max-frame-size", b"\x03\xfc\xf0\x06");
+const CAPABILITIES: (&str, &[u8]) = ("capabilities", b"\x08\x00");
+
+fn spop(received: &[u8]) -> String {
+    judged(Answer::Spop { largest: 16_380 }, received)
+}
+
+#[test]
+fn an_agents_greeting_names_a_version_a_size_and_what_it_can() {
+    let ok = "passed 0 SPOA server is ok";
+    let invalid = "L7RSP 0 invalid frame received";
+    let unsupported = "L7RSP 0 unsupported version";
+    let size = "L7RSP 0 max-frame-size too big or too small";
+    let rows: &[(&[(&str, &[u8])], &str)] = &[
+        (&[VERSION, SIZE, CAPABILITIES], ok),
+        (&[CAPABILITIES, SIZE, VERSION, VERSION, ("x", b"\x06abcd"), ("y", b"\x11"), ("z", b"\x00")], ok),
+        (&[SIZE, CAPABILITIES], "L7RSP 0 version value not found"),
+        (&[VERSION, CAPABILITIES], "L7RSP 0 max-frame-size value not found"),
+        (&[VERSION, SIZE], "L7RSP 0 capabilities value not found"),
+        (&[], "L7RSP 0 version value not found"),
+        (&[("Version", VERSION.1), SIZE, CAPABILITIES], "L7RSP 0 version value not found"),
+        (&[VERSION, SIZE, CAPABILITIES, ("", b"\x00")], invalid),
+        (&[VERSION, SIZE, CAPABILITIES, ("x", b"\x0f")], invalid),
+        (&[VERSION, SIZE, CAPABILITIES, ("x", b"\x08\x20abc")], invalid),
+        (&[VERSION, SIZE, CAPABILITIES, ("x", b"")], invalid),
+        // Of the wrong type.
+        (&[("version", b"\x03\x02"), SIZE, CAPABILITIES], invalid),
+        (&[("version", b"\x09\x032.0"), SIZE, CAPABILITIES], invalid),
+        (&[VERSION, ("max-frame-size", b"\x08\x05256.0"), CAPABILITIES], invalid),
+        (&[VERSION, SIZE, ("capabilities", b"\x09\x00")], invalid),
+        (&[VERSION, SIZE, ("capabilities", b"\x00")], invalid),
+        // The first error is said.
+        (&[("version", b"\x08\x033.0"), VERSION, SIZE, CAPABILITIES], unsupported),
+        (&[("max-frame-size", b"\x03\x01"), ("version", b"\x08\x033.0")], size),
+        (&[("version", b"\x08\x033.0"), ("", b"")], unsupported),
+    ];
+    for (items, expected) in rows {
+        assert_eq!(spop(&frame(HELLO, items)), *expected, "{items:?}");
+        // Whoever says farewell at once is judged in the same way.
+        assert_eq!(spop(&frame("66 00000001 00 00", items)), *expected, "{items:?}");
+    }
+    let versions = [
+        (ok, &[" 2.0", "2.0 ", "\t\u{b}2.0\r\n", "02.00"][..]),
+        (unsupported, &["1.0", "3.0", "2.1", "2.256", "1.999", "20.0", "99999999999.0"]),
+        (invalid, &["", "2", "2.", ".0", "abc", "2.x", "2.0x", "-2.0", "+2.0", "2 .0", "2. 0", "2.0.1", "2.0,3.0"]),
+        (invalid, &["2.1000", "0.0", "2.0\0"]),
+    ];
+    for (expected, versions) in versions {
+        for version in versions {
+            let value = [&[8, version.len() as u8], version.as_bytes()].concat();
+            let items = [("version", &value[..]), SIZE, CAPABILITIES];
+            assert_eq!(spop(&frame(HELLO, &items)), expected, "{version:?}");
+        }
+    }
+    let sizes: &[(&str, &str)] = &[
+        ("0300", size),
+        ("03ff00", size),
+        ("03f001", ok),
+        ("02fcf006", ok),
+        ("04fcf006", ok),
+        ("05fcf006", ok),
+        ("13fcf006", ok),
+        ("03fdf006", size),
+        ("03fff0fefefefefefefe0e", size),
+        ("03f0ffffffffffffffff7f", invalid),
+        ("03ffffffffffffffffffffff01", invalid),
+    ];
+    for (value, expected) in sizes {
+        let value = bytes(value);
+        let items = [VERSION, ("max-frame-size", &value[..]), CAPABILITIES];
+        assert_eq!(spop(&frame(HELLO, &items)), *expected, "{value:x?}");
+    }
+}
+
+#[test]
+fn an_agents_frame_is_a_greeting_of_no_stream_in_one_piece() {
+    let items = [VERSION, SIZE, CAPABILITIES];
+    let invalid = "L7RSP 0 invalid frame received";
+    for kind in ["00", "01", "02", "03", "64", "67", "68", "ff"] {
+        assert_eq!(spop(&frame(&format!("{kind} 00000001 00 00"), &items)), invalid, "{kind}");
+    }
+    for flags in ["00000000", "00000002", "00000003", "80000001", "01000000"] {
+        assert_eq!(spop(&frame(&format!("65 {flags} 00 00"), &items)), invalid, "{flags}");
+    }
+    for numbers in ["01 00", "00 01"] {
+        assert_eq!(spop(&frame(&format!("65 00000001 {numbers}"), &items)), invalid, "{numbers}");
+    }
+    let whole = frame(HELLO, &items);
+    let judge = |received: &[u8]| Answer::Spop { largest: 16_380 }.judge(received, false);
+    for cut in 0..whole.len() {
+        assert_eq!(judge(&whole[..cut]), Judgement::Wait, "{cut}");
+        assert_eq!(spop(&whole[..cut]), if cut == 0 { "nothing" } else { invalid }, "{cut}");
+    }
+    // What cannot begin such a frame is not waited for.
+    assert!(matches!(judge(b"HTTP/1.1 40"), Judgement::Failed { .. }));
+    assert_eq!(judge(b"HTTP/1.1 4"), Judgement::Wait);
+    // Something behind it belongs to it.
+    assert_eq!(spop(&[&whole[..], b"x"].concat()), invalid);
+    assert_eq!(spop(&[&whole[..], &whole[..]].concat()), invalid);
+    // Its length is what has to come, at least.
+    assert_eq!(spop(&[b"\0\0\0\x14", &whole[4..]].concat()), "passed 0 SPOA server is ok");
+    assert_eq!(spop(&[b"\0\0\0\xff", &whole[4..]].concat()), invalid);
 }
