@@ -107,8 +107,11 @@ impl<'a> Facts<'a> {
         if self.fractions { Value::Float(time.as_secs_f64()) } else { Value::count(time.as_secs()) }
     }
 
-    fn milliseconds(&self, time: Duration) -> Value {
-        if self.fractions { Value::Float(time.as_secs_f64() * 1e3) } else { Value::count(time.as_millis() as u64) }
+    /// Seconds since 1970 when the process started.
+    fn start(&self) -> Value {
+        let start = self.host.started().1;
+        let seconds = start.seconds.unsigned_abs();
+        if self.fractions { Value::Float(seconds as f64 + f64::from(start.nanos) / 1e9) } else { Value::count(seconds) }
     }
 
     fn rate(&self, rate: f64) -> Value {
@@ -120,6 +123,15 @@ impl<'a> Facts<'a> {
 struct Row {
     field: Field,
     value: fn(&Facts<'_>) -> Value,
+}
+
+impl Row {
+    /// Its name and kind; what has a fraction is a rate, also where the whole number is a gauge.
+    fn field_of(&self, value: &Value) -> Field {
+        let is_rate = matches!(self.field.name, "SslFrontendKeyRate" | "SslFrontendSessionReuse_pct");
+        let tags = if is_rate && matches!(value, Value::Float(_)) { "MRPV" } else { self.field.tags };
+        Field { tags, ..self.field }
+    }
 }
 
 const fn row(name: &'static str, tags: &'static str, doc: &'static str, value: fn(&Facts<'_>) -> Value) -> Row {
@@ -145,9 +157,10 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
         _ => Form::Plain,
     };
     let facts = Facts::gather(call.state, here, fractions);
-    let rows = ROWS.iter().enumerate().map(|(at, row)| (at, &row.field, (row.value)(&facts)));
+    let rows = ROWS.iter().enumerate().map(|(at, row)| (at, row, (row.value)(&facts)));
     let mut first = true;
-    for (at, field, value) in rows.filter(|(_, _, value)| *value != Value::None) {
+    for (at, row, value) in rows.filter(|(_, _, value)| *value != Value::None) {
+        let field = &row.field_of(&value);
         match form {
             Form::Plain => {
                 let _ = write!(call.answer, "{}: {value}", field.name);
@@ -274,8 +287,8 @@ const ROWS: &[Row] = &[
         "Highest SessRate reached on this worker process since started (in sessions per second)",
         |facts| Value::count(facts.totals.session_rate_max),
     ),
-    row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |_| {
-        Value::U32(0)
+    row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |facts| {
+        facts.rate(0.0)
     }),
     row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |facts| {
         Value::U32(facts.process.tls_session_throttle().limit())
@@ -290,7 +303,7 @@ const ROWS: &[Row] = &[
         "SslFrontendKeyRate",
         "MGPV",
         "Number of SSL keys created on frontends in this worker process over the last second",
-        |_| Value::U32(0),
+        |facts| facts.rate(0.0),
     ),
     row(
         "SslFrontendMaxKeyRate",
@@ -302,13 +315,13 @@ const ROWS: &[Row] = &[
         "SslFrontendSessionReuse_pct",
         "MGPV",
         "Percent of frontend SSL connections which did not require a new key",
-        |_| Value::U32(0),
+        |facts| facts.rate(0.0),
     ),
     row(
         "SslBackendKeyRate",
         "MRPV",
         "Number of SSL keys created on backends in this worker process over the last second",
-        |_| Value::U32(0),
+        |facts| facts.rate(0.0),
     ),
     row(
         "SslBackendMaxKeyRate",
@@ -332,13 +345,13 @@ const ROWS: &[Row] = &[
         "CompressBpsIn",
         "MRPV",
         "Number of bytes submitted to the HTTP compressor in this worker process over the last second",
-        |_| Value::U32(0),
+        |facts| facts.rate(0.0),
     ),
     row(
         "CompressBpsOut",
         "MRPV",
         "Number of bytes emitted by the HTTP compressor in this worker process over the last second",
-        |_| Value::U32(0),
+        |facts| facts.rate(0.0),
     ),
     row(
         "CompressBpsRateLim",
@@ -366,7 +379,7 @@ const ROWS: &[Row] = &[
         Value::U32(facts.idle)
     }),
     row("node", "COSV", "Node name (global.node)", |facts| Value::text(&*facts.host.node)),
-    row("description", "COSV", "Description of the instance (global.description)", |facts| {
+    row("description", "COSV", "Node description (global.description)", |facts| {
         facts.host.description.as_deref().map_or(Value::None, Value::text)
     }),
     row("Stopping", "MGPV", "1 if the worker process is currently stopping, otherwise zero", |facts| {
@@ -444,9 +457,7 @@ const ROWS: &[Row] = &[
     }),
     row("PoolAlloc_bytes", "MGPV", "Amount of memory allocated in pools (in bytes)", |facts| Value::U64(facts.pooled)),
     row("PoolUsed_bytes", "MGPV", "Amount of pool memory currently used (in bytes)", |facts| Value::U64(facts.pooled)),
-    row("Start_time_sec", "MDPV", "Start time in seconds", |facts| {
-        Value::count(facts.host.started().1.seconds.unsigned_abs())
-    }),
+    row("Start_time_sec", "MDPV", "Start time in seconds", |facts| facts.start()),
     row("Tainted", "SGPV", "Experimental features used", |_| Value::text("0")),
     row("TotalWarnings", "MCPV", "Total warnings issued", |facts| Value::count(facts.host.warnings)),
     row("MaxconnReached", "MCPV", "Number of times an accepted connection resulted in Maxconn being reached", |_| {
@@ -456,7 +467,7 @@ const ROWS: &[Row] = &[
         "BootTime_ms",
         "MDPV",
         "How long ago it took to parse and process the config before being ready (milliseconds)",
-        |facts| facts.milliseconds(facts.host.boot_time()),
+        |facts| Value::count(facts.host.boot_time().as_millis() as u64),
     ),
     row(
         "Niced_tasks",

@@ -86,17 +86,21 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     column(
         "agent_status",
-        "SOPV",
+        "MOPV",
         "Status report of the server's latest agent check, prefixed with '*' if a check is currently in progress",
         Where::both(S),
         |o| o.of_agent(|agent| Value::text(in_progress(agent))),
     ),
-    column("agent_code", "SOPV", "Status code reported by the latest server agent check", Where::both(S), |o| {
+    column("agent_code", "MOPV", "Status code reported by the latest server agent check", Where::both(S), |o| {
         o.of_agent(code)
     }),
-    column("agent_duration", "MDPV", "Total duration of the latest server agent check", Where::both(S), |o| {
-        o.of_agent(duration)
-    }),
+    column(
+        "agent_duration",
+        "MDPV",
+        "Total duration of the latest server agent check, in milliseconds",
+        Where::both(S),
+        |o| o.of_agent(duration),
+    ),
     column(
         "check_desc",
         "MOPV",
@@ -106,7 +110,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     column(
         "agent_desc",
-        "SOPV",
+        "MOPV",
         "Textual description of the latest agent check report for this server",
         Where::both(S),
         |o| o.of_agent(|agent| Value::text(agent.last().status.description().to_owned())),
@@ -127,7 +131,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ),
     column(
         "check_health",
-        "SGPV",
+        "CGSV",
         "Current server health check level (0..fall-1=DOWN, fall..rise-1=UP)",
         Where::both(S),
         |o| o.of_check(|health| Value::U32(health.level())),
@@ -135,20 +139,20 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "agent_rise",
         "CGSV",
-        "Number of successful agent checks before declaring a server UP (server 'agent-rise' setting)",
+        "Number of successful agent checks before declaring a server UP (server 'rise' setting)",
         Where::both(S),
         |o| o.of_agent(|agent| Value::U32(agent.thresholds().0)),
     ),
     column(
         "agent_fall",
         "CGSV",
-        "Number of failed agent checks before declaring a server DOWN (server 'agent-fall' setting)",
+        "Number of failed agent checks before declaring a server DOWN (server 'fall' setting)",
         Where::both(S),
         |o| o.of_agent(|agent| Value::U32(agent.thresholds().1)),
     ),
     column(
         "agent_health",
-        "SGPV",
+        "CGSV",
         "Current server agent check level (0..fall-1=DOWN, fall..rise-1=UP)",
         Where::both(S),
         |o| o.of_agent(|agent| Value::U32(agent.level())),
@@ -160,7 +164,13 @@ pub(super) const COLUMNS: &[Column] = &[
         Where::both(L | S),
         |o| o.address(),
     ),
-    column("cookie", "CNSV", "Backend's cookie name or Server's cookie value", Where::both(S | B), |o| o.cookie()),
+    column(
+        "cookie",
+        "CNSV",
+        "Backend's cookie name or Server's cookie value, shown only if show-legends is set, or at levels oper/admin for the CLI",
+        Where::both(S | B),
+        |o| o.cookie(),
+    ),
     column("mode", "CGSV", "'mode' setting (tcp/http/health/cli/spop)", Where::both(F | L | S | B), |o| {
         Value::text(o.mode())
     }),
@@ -258,7 +268,7 @@ pub(super) const COLUMNS: &[Column] = &[
     column(
         "src_ilim",
         "CLPV",
-        "Limit on the number of available idle connections on this server",
+        "Limit on the number of available idle connections on this server (server 'pool_max_conn' directive)",
         Where::both(S),
         |o| o.idle_limit(),
     ),

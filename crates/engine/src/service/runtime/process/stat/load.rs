@@ -129,7 +129,7 @@ pub(super) const COLUMNS: &[Column] = &[
         "qlimit",
         "CGSV",
         "Limit on the number of connections in queue, for servers only (maxqueue argument)",
-        Where::http(S),
+        Where::both(S),
         |o| o.queue_limit(),
     ),
     column("pid", "KGPV", "Relative worker process number (1)", Where::both(F | L | S | B), |o| o.number(1)),
@@ -151,7 +151,7 @@ pub(super) const COLUMNS: &[Column] = &[
         Where::both(S | B),
         |o| o.count(|t| &t.balanced),
     ),
-    column("tracked", "CGSV", "Name of the other server this server tracks for its state", Where::both(S), |o| {
+    column("tracked", "CNSV", "Name of the other server this server tracks for its state", Where::both(S), |o| {
         o.tracked()
     }),
     column(

@@ -287,13 +287,9 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn queue_limit(&self) -> Value {
-        match self.kind {
-            Kind::Server(server) => server.maxqueue.map_or(Value::None, Value::U32),
-            _ => Value::None,
-        }
+        self.of_server(|server| server.maxqueue.map_or(Value::None, Value::U32))
     }
 
-    /// How long a backend had no server; one that never had any does not tell.
     /// Seconds that a server, or all servers of a backend at once, could not be used. That of a backend is not measured
     /// before a server of it is checked.
     pub(super) fn downtime(&self) -> Value {
@@ -304,6 +300,11 @@ impl<'a> Object<'a> {
             _ if self.servers().next().is_none() => Value::None,
             _ => seconds(self.state().outages(self.now).1),
         }
+    }
+
+    /// Something of a server alone.
+    fn of_server(&self, value: impl FnOnce(&'a Server) -> Value) -> Value {
+        if let Kind::Server(server) = self.kind { value(server) } else { Value::None }
     }
 
     /// What a server's checks say; nothing while they are paused.
@@ -326,37 +327,41 @@ impl<'a> Object<'a> {
 
     /// Something of a server's last check; nothing in maintenance either.
     pub(super) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
-        let is_out = match self.kind {
-            Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
-            _ => true,
-        };
-        if is_out { Value::None } else { self.of_health(value) }
+        if self.is_in_maintenance() { Value::None } else { self.of_health(value) }
     }
 
     /// Something of what a server's agent says.
     pub(super) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
-        match self.kind {
-            Kind::Server(server) => self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value),
-            _ => Value::None,
+        self.of_server(|server| self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value))
+    }
+
+    /// How often a server's traffic has shown too many errors, where it is observed. One that tracks such a server has the
+    /// column, and no traffic that is observed.
+    pub(super) fn analyzed(&self) -> Value {
+        let Kind::Server(server) = self.kind else { return Value::None };
+        let checked = self.checked(server);
+        if !checked.check.as_ref().is_some_and(|check| check.observed.is_some()) {
+            return Value::None;
+        }
+        if std::ptr::eq(checked, server) {
+            self.of_health(|health| Value::U64(health.analyzed()))
+        } else {
+            Value::U64(0)
         }
     }
 
-    /// How often a server's traffic has shown too many errors, where it is observed.
-    pub(super) fn analyzed(&self) -> Value {
-        match self.kind {
-            Kind::Server(server) if server.check.as_ref().is_some_and(|check| check.observed.is_some()) => {
-                self.of_health(|health| Value::U64(health.analyzed()))
-            }
-            _ => Value::None,
+    /// The server whose checks tell the state of a server: the one at the end of what it tracks, or itself.
+    fn checked(&self, server: &'a Server) -> &'a Server {
+        let mut checked = server;
+        while let Some(leader) = checked.tracking.leader.and_then(|at| self.worker.shared.program.server_at(at)) {
+            checked = leader;
         }
+        checked
     }
 
     /// The server that a server tracks.
     pub(super) fn tracked(&self) -> Value {
-        match self.kind {
-            Kind::Server(server) => self.leader(server).map_or(Value::None, Value::Text),
-            _ => Value::None,
-        }
+        self.of_server(|server| self.leader(server).map_or(Value::None, Value::Text))
     }
 
     fn leader(&self, server: &Server) -> Option<String> {
@@ -376,10 +381,7 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn idle_limit(&self) -> Value {
-        match self.kind {
-            Kind::Server(server) => server.pool_max_conn.map_or(Value::None, Value::U32),
-            _ => Value::None,
-        }
+        self.of_server(|server| server.pool_max_conn.map_or(Value::None, Value::U32))
     }
 
     pub(super) fn rate_limit(&self) -> Value {
@@ -465,7 +467,7 @@ impl<'a> Object<'a> {
     }
 
     /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
-    fn server_status(&self, server: &Server) -> String {
+    fn server_status(&self, server: &'a Server) -> String {
         let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
         if !status.resolved {
             return "MAINT (resolution)".to_owned();
@@ -477,10 +479,7 @@ impl<'a> Object<'a> {
         if status.ejected {
             return "EJECTED".to_owned();
         }
-        let mut checked = server;
-        while let Some(leader) = checked.tracking.leader.and_then(|at| self.worker.shared.program.server_at(at)) {
-            checked = leader;
-        }
+        let checked = self.checked(server);
         let (health, agent) = (self.enabled(checked, Checker::Health), self.enabled(checked, Checker::Agent));
         let word = match status.operation() {
             Operation::Up if status.admin == Admin::Drain => match agent {
