@@ -153,8 +153,11 @@ fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     assert!(sent < steps.iter().position(|step| matches!(step, Step::Expect(_))), "{sent:?}");
 }
 
+/// A name, and its value as it is sent.
+type Item<'a> = (&'a str, &'a [u8]);
+
 /// A frame of an agent: its beginning in hexadecimal digits, then names and values as they are sent.
-fn frame(begins: &str, items: &[(&str, &[u8])]) -> Vec<u8> {
+fn frame(begins: &str, items: &[Item<'_>]) -> Vec<u8> {
     let mut frame = bytes(begins);
     for (name, value) in items {
         frame.push(name.len() as u8);
@@ -165,9 +168,9 @@ fn frame(begins: &str, items: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 const HELLO: &str = "65 00000001 00 00";
-const VERSION: (&str, &[u8]) = ("version", b"\x08\x032.0");
-const SIZE: (&str, &[u8]) = ("max-frame-size", b"\x03\xfc\xf0\x06");
-const CAPABILITIES: (&str, &[u8]) = ("capabilities", b"\x08\x00");
+const VERSION: Item<'static> = ("version", b"\x08\x032.0");
+const SIZE: Item<'static> = ("max-frame-size", b"\x03\xfc\xf0\x06");
+const CAPABILITIES: Item<'static> = ("capabilities", b"\x08\x00");
 
 fn spop(received: &[u8]) -> String {
     judged(Answer::Spop { largest: 16_380 }, received)
@@ -179,7 +182,7 @@ fn an_agents_greeting_names_a_version_a_size_and_what_it_can() {
     let invalid = "L7RSP 0 invalid frame received";
     let unsupported = "L7RSP 0 unsupported version";
     let size = "L7RSP 0 max-frame-size too big or too small";
-    let rows: &[(&[(&str, &[u8])], &str)] = &[
+    let rows: &[(&[Item<'_>], &str)] = &[
         (&[VERSION, SIZE, CAPABILITIES], ok),
         (&[CAPABILITIES, SIZE, VERSION, VERSION, ("x", b"\x06abcd"), ("y", b"\x11"), ("z", b"\x00")], ok),
         (&[SIZE, CAPABILITIES], "L7RSP 0 version value not found"),
