@@ -181,14 +181,17 @@ pub(crate) fn is_runnable(worker: &Worker) -> bool {
 
 /// One turn, which waits at most `timeout` milliseconds.
 pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
-    harvest(worker, timeout);
+    worker.turns.set(worker.turns.get() + 1);
+    if harvest(worker, timeout) > 0 {
+        worker.eventful.set(worker.eventful.get() + 1);
+    }
     read_mailbox(worker, scratch);
     expire_timers(worker, worker.now.get(), scratch);
     run_tasks(worker);
 }
 
-/// Records all events that have come and reads the clock.
-fn harvest(worker: &Worker, timeout: i32) {
+/// Records all events that have come and reads the clock. Tells how many there were.
+fn harvest(worker: &Worker, timeout: i32) -> usize {
     match &worker.driver {
         Driver::Epoll(poller) => {
             let looks_first = timeout != 0 && worker.patience.looks_first();
@@ -205,11 +208,14 @@ fn harvest(worker: &Worker, timeout: i32) {
             if looks_first && events == 0 {
                 worker.patience.idle(|| worker.driver.now(), sys::thread::give_way);
             }
+            events
         }
         Driver::Sim(driver) => {
             let events = driver.harvest();
             worker.refresh_time();
+            let count = events.len();
             events.into_iter().for_each(|(key, events)| record(worker, key, events));
+            count
         }
     }
 }

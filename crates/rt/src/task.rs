@@ -296,6 +296,12 @@ impl Tasks {
         }
     }
 
+    /// Number of queued tasks, just started and ended ones among them.
+    pub(crate) fn queued_in_all(&self) -> usize {
+        let queues = [&self.normal, &self.fresh, &self.late, &self.heavy, &self.background];
+        queues.iter().map(|queue| queue.len()).sum()
+    }
+
     /// Whether no task is queued.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {

@@ -64,6 +64,10 @@ pub(crate) struct Worker {
     local: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) patience: Patience,
     pub(crate) idleness: Idleness,
+    /// Turns so far.
+    pub(crate) turns: Cell<u64>,
+    /// Turns that found events.
+    pub(crate) eventful: Cell<u64>,
     /// What the task that runs may still read and write.
     budget: Cell<u32>,
     /// How long it may still run.
@@ -116,6 +120,8 @@ impl Worker {
             local: RefCell::default(),
             patience: Patience::default(),
             idleness: Idleness::new(now),
+            turns: Cell::new(0),
+            eventful: Cell::new(0),
             budget: Cell::new(BUDGET),
             slice: Slice::new(now),
             run_queue_depth: parts.run_queue_depth,
@@ -381,6 +387,29 @@ pub fn contain(tag: u64, part: impl FnOnce()) {
 /// Number of tasks that live on this worker.
 pub fn tasks() -> usize {
     current::with(|worker| worker.tasks.borrow().len())
+}
+
+/// What a worker has done since its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Turns of its loop.
+    pub turns: u64,
+    /// Turns that began with events.
+    pub eventful: u64,
+    /// Calls of tasks and jobs; it wraps.
+    pub calls: u32,
+    /// Tasks that are queued to be called now.
+    pub queued: usize,
+}
+
+/// What this worker has done since its start.
+pub fn activity() -> Activity {
+    current::with(|worker| Activity {
+        turns: worker.turns.get(),
+        eventful: worker.eventful.get(),
+        calls: worker.slice.calls(),
+        queued: worker.tasks.borrow().queued_in_all(),
+    })
 }
 
 /// Percent of its time that this worker spent waiting, lately: over a window of half a second or more.

@@ -202,3 +202,26 @@ fn a_stop_closes_the_sockets() {
         assert!(Peer::try_connect(ADMIN, testkit::PeerOptions::default()).await.is_err());
     });
 }
+
+#[test]
+fn a_worker_tells_of_its_loop() {
+    const NAMES: &str = "ctxsw curr_rq loops poll_io cpu_ms_tot avg_cpu_pct accepted tasks sessions buffers streams";
+    served().run(move |_| async move {
+        let first = ask(ADMIN, "show activity\n").await;
+        let names: Vec<&str> = first.lines().skip(3).filter_map(|line| line.split(": ").next()).collect();
+        assert_eq!(names.join(" ").trim(), NAMES);
+        let second = ask(ADMIN, "show activity\n").await;
+        for name in ["ctxsw", "loops", "poll_io"] {
+            let count = |text: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned);
+                line.and_then(|line| line.split(' ').next()?.parse::<u64>().ok()).unwrap_or_default()
+            };
+            assert!(count(&second) > count(&first), "{name}: {first} {second}");
+        }
+        let threads = ask(ADMIN, "show threads\n").await;
+        assert!(threads.starts_with("* Thread 1 : act="), "{threads}");
+        for name in [" rq=", "      1/1    loops=", " ctxsw=", "             cpu_ns: now="] {
+            assert!(threads.contains(name), "{name}: {threads}");
+        }
+    });
+}

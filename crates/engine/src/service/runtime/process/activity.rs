@@ -36,6 +36,12 @@ fn show_startup_logs(call: &mut Call<'_, Worker>) {
 
 /// What a worker tells of itself.
 struct Activity {
+    /// Of its loop.
+    turns: rt::Activity,
+    /// Percent of its time that it did not wait.
+    busy: u32,
+    /// Processor time of its thread.
+    used: std::time::Duration,
     tasks: usize,
     sessions: usize,
     buffers: usize,
@@ -46,6 +52,9 @@ struct Activity {
 impl Activity {
     fn of(worker: &std::rc::Rc<Worker>) -> Self {
         Self {
+            turns: rt::activity(),
+            busy: 100 - rt::idle_percent().min(100),
+            used: rt::processor_time(),
             tasks: rt::tasks(),
             sessions: worker.sessions_here(),
             buffers: rt::buffers_in_use(),
@@ -55,15 +64,29 @@ impl Activity {
     }
 }
 
-/// One line of `show activity`: its name, and what it shows of a worker.
-type Line = (&'static str, fn(&Activity) -> u64);
+/// What the first number of a line is.
+#[derive(Clone, Copy, PartialEq)]
+enum Whole {
+    Sum,
+    Average,
+}
 
+/// One line of `show activity`: its name, what it shows of all workers, and of one.
+type Line = (&'static str, Whole, fn(&Activity) -> u64);
+
+/// HAProxy's lines that mean something here, in its order, and then those of Weir alone.
 const LINES: &[Line] = &[
-    ("tasks", |one| one.tasks as u64),
-    ("sessions", |one| one.sessions as u64),
-    ("buffers", |one| one.buffers as u64),
-    ("streams", |one| one.streams),
-    ("accepted", |one| one.accepted),
+    ("ctxsw", Whole::Sum, |one| u64::from(one.turns.calls)),
+    ("curr_rq", Whole::Sum, |one| one.turns.queued as u64),
+    ("loops", Whole::Sum, |one| one.turns.turns),
+    ("poll_io", Whole::Sum, |one| one.turns.eventful),
+    ("cpu_ms_tot", Whole::Sum, |one| one.used.as_millis() as u64),
+    ("avg_cpu_pct", Whole::Average, |one| u64::from(one.busy)),
+    ("accepted", Whole::Sum, |one| one.accepted),
+    ("tasks", Whole::Sum, |one| one.tasks as u64),
+    ("sessions", Whole::Sum, |one| one.sessions as u64),
+    ("buffers", Whole::Sum, |one| one.buffers as u64),
+    ("streams", Whole::Sum, |one| one.streams),
 ];
 
 /// `-1`, or nothing, shows all threads and their sum; 0 the sum; a number that thread alone.
@@ -86,9 +109,10 @@ fn show_activity<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             now.nanos / 1_000,
             up.as_secs_f64()
         );
-        for (name, value) in LINES {
+        for (name, whole, value) in LINES {
             let values: Vec<u64> = found.iter().map(value).collect();
             let sum: u64 = values.iter().sum();
+            let sum = if *whole == Whole::Average { sum / values.len().max(1) as u64 } else { sum };
             let _ = write!(call.answer, "{name}: ");
             let _ = match usize::try_from(which) {
                 Ok(0) => writeln!(call.answer, "{sum}"),
@@ -108,14 +132,19 @@ fn show_threads<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let found = crate::on_every_worker(&call.state.shared, Activity::of).await;
         for (number, one) in found.iter().enumerate() {
             let mark = if number == call.state.id { '*' } else { ' ' };
+            let number = number + 1;
             let _ = writeln!(
                 call.answer,
-                "{mark} Thread {} : act={} tasks={} sessions={} buffers={}",
-                number + 1,
-                u32::from(one.sessions > 0),
+                "{mark} Thread {number} : act={} rq={} tasks={} sessions={} buffers={}\n      \
+                 1/{number:<4} loops={} ctxsw={}\n             cpu_ns: now={}",
+                u32::from(one.turns.queued > 0),
+                one.turns.queued,
                 one.tasks,
                 one.sessions,
-                one.buffers
+                one.buffers,
+                one.turns.turns,
+                one.turns.calls,
+                one.used.as_nanos()
             );
         }
         Ok(())
