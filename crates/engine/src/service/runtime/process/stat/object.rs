@@ -340,7 +340,7 @@ impl<'a> Object<'a> {
     pub(super) fn analyzed(&self) -> Value {
         let Kind::Server(server) = self.kind else { return Value::None };
         let checked = self.checked(server);
-        if !checked.check.as_ref().is_some_and(|check| check.observed.is_some()) {
+        if checked.check.as_ref().is_none_or(|check| check.observed.is_none()) {
             return Value::None;
         }
         if std::ptr::eq(checked, server) {
