@@ -84,7 +84,7 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
     if !context.spend(Meter::search(bytes.len())) {
         return None;
     }
-    let steps = Steps::for_text(bytes.len());
+    let steps = Steps::for_replacing(bytes.len());
     if !context.bounded(made.regex.is_match_within(bytes, &steps)) {
         return Some(Value::Str(bytes));
     }

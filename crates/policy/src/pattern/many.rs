@@ -191,20 +191,25 @@ impl Regexes {
                 }
             })?;
         }
+        if asked.len() + self.others.len() >= MANY {
+            // Each is charged for what PCRE2 does, but not for reading the text.
+            steps.halve();
+        }
         asked.sort_unstable();
         let (mut asked, mut others) = (asked.into_iter().peekable(), self.others.iter().copied().peekable());
-        while let Some(place) = match (asked.peek(), others.peek()) {
-            (Some(one), Some(other)) if one > other => others.next(),
-            (None, _) => others.next(),
-            _ => asked.next(),
+        while let Some((place, is_met)) = match (asked.peek(), others.peek()) {
+            (Some(one), Some(other)) if one > other => others.next().map(|place| (place, false)),
+            (None, _) => others.next().map(|place| (place, false)),
+            _ => asked.next().map(|place| (place, true)),
         } {
             if found.is_some_and(|found| found <= place) {
                 break;
             }
             let (single, at) = &self.all[place];
-            if let Some(regex) = single.as_ref().filter(|_| alive(*at))
-                && regex.is_match_within(text, &steps)?
-            {
+            let Some(regex) = single.as_ref().filter(|_| alive(*at)) else { continue };
+            let matches =
+                if is_met { regex.is_confirmed_within(text, &steps) } else { regex.is_match_within(text, &steps) };
+            if matches? {
                 return Ok(Some(*at));
             }
         }

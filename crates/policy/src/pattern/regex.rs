@@ -9,7 +9,7 @@ mod translate;
 use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed};
 use crate::sample::Exhausted;
 use backtracking::{Backtracking, Groups};
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Hir, Look};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use translate::translate;
@@ -36,7 +36,7 @@ struct Inner {
     /// The pattern is translated exactly.
     exact: bool,
     forward: OnceLock<Forward>,
-    backward: OnceLock<Option<Automaton>>,
+    backward: OnceLock<Option<Backward>>,
     backtracking: Backtracking,
 }
 
@@ -49,7 +49,13 @@ struct Forward {
     automaton: Option<Automaton>,
     /// The automaton matches where the pattern does, and nowhere else.
     exact: bool,
-    extent: Extent,
+}
+
+/// What tells where matches begin.
+struct Backward {
+    automaton: Automaton,
+    /// How far the matches of each of its patterns go; none if it also finds places where none begins.
+    extents: Vec<Extent>,
 }
 
 /// Where the groups of a match are.
@@ -132,6 +138,17 @@ impl Regex {
         }
     }
 
+    /// The same of a pattern that an automaton of its [`Regex::shape`] has found, among others.
+    ///
+    /// # Errors
+    /// As of [`Regex::is_match`].
+    pub fn is_confirmed_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
+        match self.0.exact {
+            true => Ok(true),
+            false => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
+        }
+    }
+
     /// Begins to look for matches, and for what their groups hold if `groups` says so.
     ///
     /// # Errors
@@ -146,6 +163,7 @@ impl Regex {
         let Places { groups, starts, whole } = places;
         *whole = None;
         let mut unanchored = forward.automaton.is_none();
+        let mut extents = &[][..];
         if forward.required.as_ref().is_some_and(|required| !required.is_in(text)) {
             starts.clear(text.len());
         } else if let Some(automaton) = forward.automaton.as_ref().filter(|automaton| automaton.is_anchored()) {
@@ -154,12 +172,12 @@ impl Regex {
                 starts.set(0);
             }
         } else if let Some(backward) = inner.backward() {
-            backward.starts(text, starts, steps)?;
+            backward.automaton.starts(text, starts, steps)?;
+            extents = if with_groups { &[] } else { &backward.extents };
         } else {
             unanchored = true;
         }
-        let extent = Some(&forward.extent).filter(|_| inner.exact && !with_groups && !unanchored);
-        Ok(Search { regex: inner, groups, starts, whole, extent, unanchored, text, steps })
+        Ok(Search { regex: inner, groups, starts, whole, extents, unanchored, text, steps })
     }
 }
 
@@ -171,7 +189,7 @@ pub struct Search<'s> {
     starts: &'s Starts,
     whole: &'s mut Option<(usize, usize)>,
     /// How far matches go, where groups do not matter.
-    extent: Option<&'s Extent>,
+    extents: &'s [Extent],
     /// Where they may begin is not known.
     unanchored: bool,
     text: &'s [u8],
@@ -189,11 +207,6 @@ impl Search<'_> {
     }
 
     fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
-        if let Some(extent) = self.extent.filter(|extent| **extent != Extent::Unknown) {
-            let Some(start) = self.starts.next(from) else { return Ok(None) };
-            self.steps.take(MATCH)?;
-            return Ok(extent.end(self.text, start).map(|end| (start, end)));
-        }
         let Inner { pattern, ignore_case, backtracking, .. } = self.regex;
         let mut asker = backtracking.asker((pattern, *ignore_case), self.groups, self.text, self.steps);
         if self.unanchored {
@@ -204,6 +217,12 @@ impl Search<'_> {
             if !self.regex.exact && backtracking.is_brief() {
                 // Each attempt is short: PCRE2 finds the place faster itself.
                 return asker.search(start);
+            }
+            if let Some(extent) = self.extents.get(self.starts.pattern(start))
+                && let Some(end) = extent.end(self.text, start)
+            {
+                self.steps.take(MATCH)?;
+                return Ok(Some((start, end)));
             }
             if let Some(found) = asker.at(start)? {
                 return Ok(Some(found));
@@ -229,14 +248,28 @@ impl Inner {
     fn forward(&self) -> &Forward {
         self.forward.get_or_init(|| {
             let Some(shape) = self.shape() else { return Forward::default() };
-            let (automaton, exact) = automaton(&shape.whether, Way::Forward);
-            let required = Required::of(&shape.whether);
-            Forward { required, automaton, exact: exact && self.exact, extent: shape.extent }
+            let properties = shape.whether.properties();
+            let at_start = properties.look_set_prefix().contains(Look::Start);
+            // What stands at the end is seen from there at once.
+            let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
+            let way = if at_end { Way::Backward } else { Way::Forward };
+            let (automaton, exact) = automaton(&shape.whether, way);
+            // An anchored automaton is done with most texts sooner than a search for a byte.
+            let required = Required::of(&shape.whether)
+                .filter(|required| !(at_start && exact && self.exact && matches!(required, Required::Byte(_))));
+            Forward { required, automaton, exact: exact && self.exact }
         })
     }
 
-    fn backward(&self) -> Option<&Automaton> {
-        let make = || self.shape().and_then(|shape| automaton(&shape.whence, Way::Backward).0);
+    fn backward(&self) -> Option<&Backward> {
+        let make = || {
+            let Shape { whence, extents, .. } = self.shape()?;
+            if let Ok(automaton) = Automaton::new(whence.iter(), Way::Backward, MOST_SIZE, MOST_MEMORY) {
+                return Some(Backward { automaton, extents: if self.exact { extents } else { Vec::new() } });
+            }
+            let automaton = automaton(&Hir::alternation(whence), Way::Backward).0?;
+            Some(Backward { automaton, extents: Vec::new() })
+        };
         self.backward.get_or_init(make).as_ref()
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A transition that nobody has worked out yet.
+/// A transition that nobody has worked out yet. Others lead to where the row of a state begins.
 const UNKNOWN: u32 = u32::MAX;
 /// The state that is meant is more than a place on the way.
 const SPECIAL: u32 = 1 << 31;
@@ -20,28 +20,39 @@ const SHARES: usize = 8;
 /// Steps of a transition, whatever it leads to.
 const TRANSITION: u64 = 40;
 
-/// Where matches of a text begin: a bit for each place, that behind its last byte included.
+/// Where matches of a text begin.
 #[derive(Debug, Default)]
-pub struct Starts(Vec<u64>);
+pub struct Starts {
+    /// A bit for each place, that behind the last byte included.
+    bits: Vec<u64>,
+    /// The first pattern that matches at each place, where there are several.
+    first: Vec<u8>,
+}
 
 impl Starts {
     /// For a text of that many bytes: nowhere.
     pub fn clear(&mut self, length: usize) {
-        self.0.clear();
-        self.0.resize(length / 64 + 1, 0);
+        self.first.clear();
+        self.bits.clear();
+        self.bits.resize(length / 64 + 1, 0);
     }
 
     /// One begins there.
     pub fn set(&mut self, at: usize) {
-        if let Some(word) = self.0.get_mut(at / 64) {
+        if let Some(word) = self.bits.get_mut(at / 64) {
             *word |= 1 << (at % 64);
         }
     }
 
+    /// The first pattern that matches at a place.
+    pub fn pattern(&self, at: usize) -> usize {
+        self.first.get(at).map_or(0, |first| usize::from(*first))
+    }
+
     /// The first place from that one on.
     pub fn next(&self, from: usize) -> Option<usize> {
-        let first = self.0.get(from / 64)? & (u64::MAX << (from % 64));
-        let rest = self.0[from / 64 + 1..].iter().copied();
+        let first = self.bits.get(from / 64)? & (u64::MAX << (from % 64));
+        let rest = self.bits[from / 64 + 1..].iter().copied();
         let mut words = (from / 64..).zip(std::iter::once(first).chain(rest));
         words.find(|(_, word)| *word != 0).map(|(at, word)| at * 64 + word.trailing_zeros() as usize)
     }
@@ -145,7 +156,7 @@ impl Automaton {
 
     /// Whether it matches at the start or nowhere.
     pub fn is_anchored(&self) -> bool {
-        self.program.anchored
+        self.program.anchored && self.program.way == Way::Forward
     }
 
     /// Whether one of the patterns matches somewhere.
@@ -153,6 +164,13 @@ impl Automaton {
     /// # Errors
     /// There are too few steps.
     pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
+        match self.program.way {
+            Way::Forward => self.reads(text.iter(), steps),
+            Way::Backward => self.reads(text.iter().rev(), steps),
+        }
+    }
+
+    fn reads<'t>(&self, text: impl Iterator<Item = &'t u8>, steps: &Steps) -> Result<bool, Exhausted> {
         self.lend(|cache| {
             let mut at = 0;
             for byte in text {
@@ -160,7 +178,7 @@ impl Automaton {
                 at = cache.follow(self, at, class, steps)?;
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
-                    let state = &cache.states[at as usize];
+                    let state = cache.state(self, at);
                     if state.ended_before || state.ends {
                         return Ok(true);
                     }
@@ -170,7 +188,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            Ok(cache.states[(end & !SPECIAL) as usize].ended_before)
+            Ok(cache.state(self, end & !SPECIAL).ended_before)
         })
     }
 
@@ -186,7 +204,7 @@ impl Automaton {
                 at = cache.follow(self, at, class, steps)?;
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
-                    let state = &cache.states[at as usize];
+                    let state = cache.state(self, at);
                     state.matched.iter().for_each(|pattern| tell(*pattern));
                     if self.program.anchored && state.insts.is_empty() {
                         break;
@@ -197,24 +215,30 @@ impl Automaton {
         })
     }
 
-    /// Where matches begin, of an automaton that reads from the end.
+    /// Where matches begin, of an automaton that reads from the end. If it has several patterns, up to 256, none of them
+    /// may look around or match nothing.
     ///
     /// # Errors
     /// There are too few steps.
     pub fn starts(&self, text: &[u8], starts: &mut Starts, steps: &Steps) -> Result<(), Exhausted> {
         starts.clear(text.len());
+        let several = self.program.patterns > 1;
+        starts.first.resize(if several { text.len() } else { 0 }, 0);
         self.lend(|cache| {
             let mut at = 0;
             for (place, byte) in text.iter().enumerate().rev() {
                 at = cache.follow(self, at, u16::from(self.classes[usize::from(*byte)]), steps)?;
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
-                    let state = &cache.states[at as usize];
+                    let state = cache.state(self, at);
                     if state.ended_before {
                         starts.set(place + 1);
                     }
                     if state.ends {
                         starts.set(place);
+                    }
+                    if several {
+                        starts.first[place] = state.matched.first().map_or(0, |pattern| *pattern as u8);
                     }
                     if self.program.anchored && state.insts.is_empty() {
                         return Ok(());
@@ -222,7 +246,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            if cache.states[(end & !SPECIAL) as usize].ended_before {
+            if cache.state(self, end & !SPECIAL).ended_before {
                 starts.set(0);
             }
             Ok(())
@@ -333,7 +357,7 @@ impl Cache {
     }
 
     fn add(&mut self, automaton: &Automaton, state: State) -> u32 {
-        let number = self.states.len() as u32;
+        let number = self.transitions.len() as u32;
         let is_over = automaton.program.anchored && state.insts.is_empty() && number > 0;
         let special = state.ended_before || state.ends || is_over;
         let marked = if special { number | SPECIAL } else { number };
@@ -345,9 +369,14 @@ impl Cache {
         marked
     }
 
+    /// The state whose row begins there.
+    fn state(&self, automaton: &Automaton, at: u32) -> &State {
+        &self.states[at as usize / automaton.columns()]
+    }
+
     #[inline]
     fn follow(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {
-        match self.transitions[at as usize * automaton.columns() + usize::from(class)] {
+        match self.transitions[at as usize + usize::from(class)] {
             UNKNOWN => self.work_out(automaton, at, class, steps),
             known => Ok(known),
         }
@@ -358,7 +387,8 @@ impl Cache {
     #[inline(never)]
     fn work_out(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {
         steps.take(TRANSITION)?;
-        let before = self.states[at as usize].before;
+        let number = at as usize / automaton.columns();
+        let before = self.states[number].before;
         if !self.begun.contains_key(&(before, class)) {
             let begun = self.work.begin(automaton, before, class, steps)?;
             self.begun.insert((before, class), begun);
@@ -366,7 +396,7 @@ impl Cache {
         let Self { work, states, begun, .. } = self;
         let begun = &begun[&(before, class)];
         work.reset();
-        let (ended_before, ends) = work.advance(automaton, &states[at as usize].insts, before, class, steps)?;
+        let (ended_before, ends) = work.advance(automaton, &states[number].insts, before, class, steps)?;
         steps.take(begun.insts.len() as u64)?;
         for inst in &begun.insts {
             if work.meet(*inst) {
@@ -394,7 +424,7 @@ impl Cache {
             }
             None => self.add(automaton, state),
         };
-        self.transitions[at as usize * automaton.columns() + usize::from(class)] = to;
+        self.transitions[at as usize + usize::from(class)] = to;
         Ok(to)
     }
 }

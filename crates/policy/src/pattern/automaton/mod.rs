@@ -2,14 +2,16 @@
 //! worked out as texts lead to them, and every step of that work is counted. Must never take more steps than it is given.
 
 mod cache;
+mod extent;
 mod program;
 mod required;
 mod shape;
 
 pub(super) use cache::{Automaton, Starts};
+pub(super) use extent::Extent;
 pub(super) use program::Way;
 pub(super) use required::Required;
-pub(super) use shape::{Extent, Shape, relaxed};
+pub(super) use shape::{Shape, relaxed};
 
 use crate::sample::Exhausted;
 use std::cell::Cell;
@@ -39,6 +41,16 @@ impl Steps {
         let left = self.0.get().checked_sub(steps);
         self.0.set(left.unwrap_or(0));
         if left.is_some() { Ok(()) } else { Err(Exhausted) }
+    }
+
+    /// For what `regsub` looks at, which takes up to a match for each byte: four times as many.
+    pub fn for_replacing(length: usize) -> Self {
+        Self(Cell::new(4 * Self::for_text(length).left()))
+    }
+
+    /// Halves what is left.
+    pub fn halve(&self) {
+        self.0.set(self.0.get() / 2);
     }
 
     /// What is left.

@@ -45,8 +45,12 @@ pub struct Program {
     pub looks_at_words: bool,
     /// It looks for the start or the end.
     pub looks_at_ends: bool,
-    /// It matches at the start or nowhere.
+    /// It matches where texts are read from, or nowhere.
     pub anchored: bool,
+    /// Which way it reads.
+    pub way: Way,
+    /// Patterns that it looks for.
+    pub patterns: usize,
 }
 
 /// It would be larger than it may.
@@ -54,9 +58,10 @@ pub struct Program {
 pub struct TooLarge;
 
 /// Which way texts are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From their start.
+    #[default]
     Forward,
     /// From their end.
     Backward,
@@ -68,7 +73,7 @@ impl Program {
     /// # Errors
     /// These do not suffice.
     pub fn new<'h>(patterns: impl Iterator<Item = &'h Hir>, way: Way, most: usize) -> Result<Self, TooLarge> {
-        let mut builder = Builder { program: Self { anchored: true, ..Self::default() }, way, most };
+        let mut builder = Builder { program: Self { anchored: true, way, ..Self::default() }, way, most };
         let mut starts = Vec::new();
         for (number, hir) in patterns.enumerate() {
             let prefix = if way == Way::Forward {
@@ -81,6 +86,7 @@ impl Program {
             let end = builder.emit(Inst::Match(number as u32))?;
             starts.push(builder.hir(hir, end)?);
         }
+        builder.program.patterns = starts.len();
         builder.program.start = builder.split(&starts)?;
         let Self { insts, ranges, splits, .. } = &mut builder.program;
         insts.shrink_to_fit();

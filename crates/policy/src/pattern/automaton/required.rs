@@ -1,7 +1,15 @@
 //! What a text must hold to match: looked for before anything else, at the speed of `memchr`. Must never miss a match.
 
+use aho_corasick::packed::Searcher;
 use memchr::memmem::Finder;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::literal::Extractor;
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// Beginnings that are looked for at once, at most.
+const MOST_BEGINNINGS: usize = 64;
+
+/// A byte that is worth that is rarer than beginnings.
+const RARE: u32 = 8;
 
 /// A part that every match has.
 #[derive(Debug)]
@@ -10,6 +18,8 @@ pub enum Required {
     Byte([u8; 3]),
     /// A text.
     Text(Box<Finder<'static>>),
+    /// One of some texts.
+    Any(Box<Searcher>),
 }
 
 impl Required {
@@ -17,7 +27,11 @@ impl Required {
     pub fn of(hir: &Hir) -> Option<Self> {
         let mut best = Best { part: None, worth: 0 };
         visit(hir, &mut best);
-        best.part
+        match best.part {
+            Some(Self::Text(_)) => best.part,
+            part if best.worth >= RARE => part,
+            part => beginnings(hir).or(part),
+        }
     }
 
     /// Whether a text has it.
@@ -27,8 +41,24 @@ impl Required {
             Self::Byte([one, other, third]) if one == third && one == other => memchr::memchr(*one, text).is_some(),
             Self::Byte([one, other, third]) => memchr::memchr3(*one, *other, *third, text).is_some(),
             Self::Text(finder) => finder.find(text).is_some(),
+            Self::Any(searcher) => searcher.find(text).is_some(),
         }
     }
+}
+
+/// The texts of which each match begins with one. Where matches stand at an end of the text, an automaton is as fast.
+fn beginnings(hir: &Hir) -> Option<Required> {
+    let properties = hir.properties();
+    if properties.look_set_prefix().contains(Look::Start) || properties.look_set_suffix().contains(Look::End) {
+        return None;
+    }
+    let mut all = Extractor::new().extract(hir);
+    all.optimize_for_prefix_by_preference();
+    let all = all.literals().filter(|all| (1..=MOST_BEGINNINGS).contains(&all.len()))?;
+    if all.iter().any(|literal| literal.len() < 2) {
+        return None;
+    }
+    Searcher::new(all.iter().map(|literal| literal.as_bytes())).map(|searcher| Required::Any(Box::new(searcher)))
 }
 
 struct Best {

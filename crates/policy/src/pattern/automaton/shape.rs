@@ -1,65 +1,22 @@
 //! Patterns as trees, made smaller before an automaton is built of them. What is left out makes no difference to whether
 //! there is a match (both ends), or to where matches begin (the end alone). Must never be asked which text a group holds.
 
+use super::extent::Extent;
 use regex_syntax::ParserBuilder;
-use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+use regex_syntax::hir::{Hir, HirKind, Repetition};
+
+/// Alternatives of which each is looked for on its own, at most.
+const MOST_ALTERNATIVES: usize = 64;
 
 /// A pattern for one question.
 #[derive(Debug)]
 pub struct Shape {
     /// For whether it matches.
     pub whether: Hir,
-    /// For where matches begin.
-    pub whence: Hir,
-    /// How far they go.
-    pub extent: Extent,
-}
-
-/// How far a match goes, where that takes no search.
-#[derive(Debug, Default, PartialEq)]
-pub enum Extent {
-    /// Each as many bytes.
-    Fixed(usize),
-    /// As far as bytes are of a class: whether each is.
-    Run(Box<[bool; 256]>),
-    /// It takes a search.
-    #[default]
-    Unknown,
-}
-
-impl Extent {
-    fn of(hir: &Hir) -> Self {
-        let (shortest, longest) = (hir.properties().minimum_len(), hir.properties().maximum_len());
-        match hir.kind() {
-            _ if shortest.is_some() && shortest == longest => Self::Fixed(shortest.unwrap_or(0)),
-            HirKind::Capture(capture) => Self::of(&capture.sub),
-            HirKind::Repetition(inner) if (inner.min, inner.max, inner.greedy) == (1, None, true) => {
-                let mut bytes = Box::new([false; 256]);
-                match inner.sub.kind() {
-                    HirKind::Literal(literal) if literal.0.len() == 1 => bytes[usize::from(literal.0[0])] = true,
-                    HirKind::Class(Class::Bytes(class)) => {
-                        let all = class.ranges().iter().flat_map(|range| range.start()..=range.end());
-                        all.for_each(|byte| bytes[usize::from(byte)] = true);
-                    }
-                    _ => return Self::Unknown,
-                }
-                Self::Run(bytes)
-            }
-            _ => Self::Unknown,
-        }
-    }
-
-    /// Where a match ends that begins there.
-    pub fn end(&self, text: &[u8], start: usize) -> Option<usize> {
-        match self {
-            Self::Fixed(length) => Some(start + length),
-            Self::Run(bytes) => {
-                let run = text[start..].iter().take_while(|byte| bytes[usize::from(**byte)]);
-                Some(start + run.count())
-            }
-            Self::Unknown => None,
-        }
-    }
+    /// For where matches begin: each alternative, in order, or all of them in one.
+    pub whence: Vec<Hir>,
+    /// How far they go, for each of those.
+    pub extents: Vec<Extent>,
 }
 
 impl Shape {
@@ -67,9 +24,31 @@ impl Shape {
     pub fn new(text: &str, ignore_case: bool) -> Option<Self> {
         let parser = ParserBuilder::new().utf8(false).unicode(false).case_insensitive(ignore_case).build().parse(text);
         let tree = parser.ok()?;
-        let whence = trimmed(&plain(&tree), Side::End);
-        Some(Self { whether: trimmed(&whence, Side::Start), whence, extent: Extent::of(&tree) })
+        let whole = trimmed(&plain(&tree), Side::End);
+        let whether = trimmed(&whole, Side::Start);
+        let (whence, extents) = alternatives(&tree).unwrap_or_else(|| (vec![whole], vec![Extent::of(&tree)]));
+        Some(Self { whether, whence, extents })
     }
+}
+
+/// Each alternative, where it matters which one matches: how far some go takes no search.
+fn alternatives(mut tree: &Hir) -> Option<(Vec<Hir>, Vec<Extent>)> {
+    while let HirKind::Capture(capture) = tree.kind() {
+        tree = &capture.sub;
+    }
+    let HirKind::Alternation(all) = tree.kind() else { return None };
+    let properties = tree.properties();
+    // What looks around is known a byte later, and what matches nothing is no text of one alternative.
+    if all.len() > MOST_ALTERNATIVES
+        || !properties.look_set().is_empty()
+        || properties.minimum_len().is_none_or(|least| least == 0)
+        || Extent::of(tree) != Extent::Unknown
+    {
+        return None;
+    }
+    let extents: Vec<Extent> = all.iter().map(Extent::of).collect();
+    let whence = || all.iter().map(|one| trimmed(&plain(one), Side::End)).collect();
+    extents.iter().any(|extent| *extent != Extent::Unknown).then(|| (whence(), extents))
 }
 
 /// An end of a pattern.

@@ -149,3 +149,113 @@ fn what_takes_too_many_steps_is_exhausted() {
     let text = [&[b'a'; 64][..], b"c"].concat();
     assert_eq!(regex.is_match(&text), Err(Exhausted));
 }
+
+/// Whose matches' ends are told in different ways.
+const REPEATED: &[&str] = &[
+    ".*b|a",
+    "b.*|a",
+    "(a|.*b)",
+    "a|ab",
+    "ab|a",
+    "x*",
+    "a*",
+    "a{0,2}",
+    "a+?",
+    "a{2,3}",
+    "a{2,3}?",
+    "[ab]+x",
+    "a+b+",
+    "a+b*",
+    "a*b",
+    "a+ab",
+    "x[0-9]*",
+    "<[^>]*>",
+    "\"[^\"]*\"",
+    "[a-z]+[0-9]+",
+    "[a-z]+[a-x]",
+    "(ab|ba)+",
+    "(ab|xx)a*",
+    "(a|aa)+$",
+    "a+$",
+    r"a+\b",
+    r"\ba+",
+    "^a|b",
+    "a|b$",
+    "a|",
+    "a|b?",
+    "aa|b+|x.*a",
+    "(?i)A+|b",
+    ".a|.*",
+    "a.*?b|b.*a",
+    "(a+)+|b+",
+    "aaa|aa|a",
+];
+
+fn all(
+    text: &[u8],
+    mut next: impl FnMut(usize) -> Result<Option<(usize, usize)>, Exhausted>,
+) -> Result<Vec<(usize, usize)>, Exhausted> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some((start, end)) = next(at)? {
+        found.push((start, end));
+        at = end.max(start + usize::from(end <= at));
+        if at > text.len() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn every_match_ends_where_pcre2_says() {
+    for pattern in REPEATED {
+        let (regex, reference) = (Regex::new(pattern, false).expect("a pattern"), reference(pattern, false));
+        for number in 0..4_u32.pow(7) / 5 {
+            let text: Vec<u8> = (0..7).map(|at| b"abx1"[((number * 5) >> (2 * at)) as usize % 4]).collect();
+            let (mut own, mut other) = (Places::default(), reference.capture_locations());
+            let steps = Steps::for_replacing(text.len());
+            let mut search = regex.search(&mut own, &text, (&steps, false)).expect("a few steps");
+            let found = all(&text, |at| search.next(at)).expect("a few steps");
+            let expected = all(&text, |at| {
+                let found = reference.captures_read_at(&mut other, &text, at).expect("a few steps");
+                Ok(found.map(|found| (found.start(), found.end())))
+            });
+            assert_eq!(Ok(found), expected, "{pattern} {}", text.escape_ascii());
+        }
+        let text = b"<a>\"x\"<b c><\"a12,\n a\"b\">a";
+        let (mut own, mut other) = (Places::default(), reference.capture_locations());
+        let steps = Steps::for_replacing(text.len());
+        let mut search = regex.search(&mut own, text, (&steps, false)).expect("a few steps");
+        let expected = all(text, |at| {
+            let found = reference.captures_read_at(&mut other, text, at).expect("a few steps");
+            Ok(found.map(|found| (found.start(), found.end())))
+        });
+        assert_eq!(all(text, |at| search.next(at)), expected, "{pattern}");
+    }
+}
+
+/// Each match begins where the one before ended: none of them may look through the whole text.
+#[test]
+fn as_many_matches_as_bytes_take_few_steps() {
+    let texts = [vec![b'a'; 12_000], b"a1".repeat(6_000), b"<a>x".repeat(3_000)];
+    for text in &texts {
+        for pattern in [
+            ".*b|a",
+            "(.*b|a)",
+            ".*b",
+            "a*b|c",
+            "(a|aa)+$",
+            "x*",
+            "a*",
+            "a{1,3}",
+            "[a-z]+[0-9]+",
+            "<[^>]*>",
+            "a.*b|c.*d|a|1",
+        ] {
+            let regex = Regex::new(pattern, false).expect("a pattern");
+            let (mut places, steps) = (Places::default(), Steps::for_replacing(text.len()));
+            let mut search = regex.search(&mut places, text, (&steps, false)).expect("steps suffice");
+            assert!(all(text, |at| search.next(at)).is_ok(), "{pattern} {}", text[..4].escape_ascii());
+        }
+    }
+}

@@ -517,9 +517,12 @@ impl Reader<'_> {
     }
 }
 
+/// A number of repetitions in braces, and whether it is not a small one.
+type Count = (String, bool);
+
 /// A number of repetitions in braces, whether it is not a small one, and what stands behind it: `None` where that is just
 /// text, inside where it is too large or none.
-fn counted(text: &[u8]) -> Option<(Option<(String, bool)>, &[u8])> {
+fn counted(text: &[u8]) -> Option<(Option<Count>, &[u8])> {
     let end = text.iter().position(|byte| *byte == b'}')?;
     let inside = std::str::from_utf8(text.get(1..end)?).ok().filter(|_| text[0] == b'{')?;
     let (low, high) = inside.split_once(',').map_or((inside, None), |(low, high)| (low, Some(high)));
