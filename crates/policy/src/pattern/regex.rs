@@ -254,10 +254,7 @@ impl Inner {
             let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
             let way = if at_end { Way::Backward } else { Way::Forward };
             let (automaton, exact) = automaton(&shape.whether, way);
-            // An anchored automaton is done with most texts sooner than a search for a byte.
-            let required = Required::of(&shape.whether)
-                .filter(|required| !(at_start && exact && self.exact && matches!(required, Required::Byte(_))));
-            Forward { required, automaton, exact: exact && self.exact }
+            Forward { required: Required::of(&shape.whether), automaton, exact: exact && self.exact }
         })
     }
 
