@@ -35,24 +35,32 @@ fn warn_blocked_traffic_after(context: &mut GlobalContext<'_>, line: &Line) {
     if context.report.too_many(line, 2, NAME) {
         return;
     }
-    let time = milliseconds(
-        line.words.get(1),
+    let time = up_to_a_second(
+        context,
         line,
         NAME,
         "'warn-blocked-traffic-after' expects <time> as argument between 1 and 1000 ms.",
         "unexpected character '%c' in argument to <warn-blocked-traffic-after>.",
-        &mut context.report,
     );
-    match time {
-        None => {}
-        Some(1..=1000) => context.spec.machine.warn_blocked_after = time,
-        Some(_) => {
-            let text = line.text(1);
-            let message =
-                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
-            context.report.alert(line.span(1), message);
-        }
+    context.spec.machine.warn_blocked_after = time.or(context.spec.machine.warn_blocked_after);
+}
+
+/// A time of 1 to 1000 ms, the line's only argument; `None` where it is wrong, which is reported.
+fn up_to_a_second(
+    context: &mut GlobalContext<'_>,
+    line: &Line,
+    name: &str,
+    missing: &str,
+    unexpected: &str,
+) -> Option<u64> {
+    let time = milliseconds(line.words.get(1), line, name, missing, unexpected, &mut context.report)?;
+    if (1..=1000).contains(&time) {
+        return Some(time);
     }
+    let text = line.text(1);
+    let message = format!("timer out of range in argument '{text}' to '{name}' (value must be between 1 and 1000 ms)");
+    context.report.alert(line.span(1), message);
+    None
 }
 
 fn renice_runtime(context: &mut GlobalContext<'_>, line: &Line) {
@@ -129,22 +137,12 @@ pub(super) fn evaluation_time(context: &mut GlobalContext<'_>, line: &Line) {
     if context.report.too_many(line, 2, NAME) {
         return;
     }
-    let time = milliseconds(
-        line.words.get(1),
+    let time = up_to_a_second(
+        context,
         line,
         NAME,
         "'tune.eval.max-time' expects <time> as argument between 1 and 1000 ms.",
         "unexpected character '%c' in argument to <tune.eval.max-time>.",
-        &mut context.report,
     );
-    match time {
-        None => {}
-        Some(1..=1000) => context.spec.tune.evaluation_time = time,
-        Some(_) => {
-            let text = line.text(1);
-            let message =
-                format!("timer out of range in argument '{text}' to '{NAME}' (value must be between 1 and 1000 ms)");
-            context.report.alert(line.span(1), message);
-        }
-    }
+    context.spec.tune.evaluation_time = time.or(context.spec.tune.evaluation_time);
 }
