@@ -277,14 +277,17 @@ mod tests {
         }
     }
 
+    /// Counts how often its waker is called.
+    struct Bell(AtomicU32);
+
+    impl std::task::Wake for Bell {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
     #[test]
     fn what_was_reserved_for_nothing_goes_to_those_who_wait_for_it() {
-        struct Bell(AtomicU32);
-        impl std::task::Wake for Bell {
-            fn wake(self: std::sync::Arc<Self>) {
-                self.0.fetch_add(1, SeqCst);
-            }
-        }
         let bell = std::sync::Arc::new(Bell(AtomicU32::new(0)));
         let waker = Waker::from(std::sync::Arc::clone(&bell));
         let throttle = Throttle::new(Some(1));
@@ -301,12 +304,6 @@ mod tests {
 
     #[test]
     fn a_new_limit_wakes_tasks_that_wait_by_the_old_one() {
-        struct Bell(AtomicU32);
-        impl std::task::Wake for Bell {
-            fn wake(self: std::sync::Arc<Self>) {
-                self.0.fetch_add(1, SeqCst);
-            }
-        }
         let bell = std::sync::Arc::new(Bell(AtomicU32::new(0)));
         let waker = Waker::from(std::sync::Arc::clone(&bell));
         let throttle = Throttle::new(Some(1));
