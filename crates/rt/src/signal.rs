@@ -124,6 +124,14 @@ fn take_one(number: i32) -> bool {
     pending.is_some_and(|pending| pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok())
 }
 
+/// Removes what a starting program may have inherited: every signal is unblocked in this thread, and SIGINT, which a
+/// shell ignores in its background commands, has its effect again. Call it before other threads start. The other
+/// dispositions stay: SIGTERM is ignored on purpose only.
+pub fn discard_inherited() {
+    sys::signal::set_default(Signal::Interrupt.number());
+    sys::signal::unblock_all();
+}
+
 /// Makes the process ignore a signal.
 pub fn ignore(signal: Signal) {
     sys::signal::set_ignored(signal.number());

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
     if let Some((tool, words)) = tool(&words) {
         return (tool.run)(words).finish(tool.name);
     }
+    rt::signal::discard_inherited();
     match arguments::parse(&words) {
         // HAProxy without arguments shows how it is used; whoever calls this name means that.
         Ok(Command::Demonstrate) if called_haproxy => refuse(&UsageError::NoConfiguration),

@@ -31,6 +31,22 @@ pub(crate) fn leave_to_other_threads() {
     }
 }
 
+/// Unblocks every signal in this thread.
+pub(crate) fn unblock_all() {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut none: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: `none` is valid for both calls, which write and read it, and nothing is asked back.
+    unsafe {
+        libc::sigemptyset(&mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Gives a signal the system's own effect.
+pub(crate) fn set_default(number: i32) {
+    let _ = set(number, libc::SIG_DFL);
+}
+
 /// Runs `action` with no signal blocked in this thread: what it starts begins like that.
 pub(crate) fn with_none_blocked<T>(action: impl FnOnce() -> T) -> T {
     // SAFETY: all bytes zero is a valid value of this plain structure.

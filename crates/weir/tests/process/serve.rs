@@ -2,7 +2,8 @@
 
 use crate::crowd::command;
 use crate::support::{
-    DEFAULTS, Folder, Running, connect, exchange, free_port, get, line, pid, wait_for_close, wait_for_file, wait_until,
+    DEFAULTS, Folder, Running, WEIR, connect, exchange, free_port, get, line, pid, wait_for_close, wait_for_file,
+    wait_until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
@@ -35,6 +36,24 @@ fn termination_and_interrupt_end_the_process_by_the_signal() {
         running.send(signal);
         wait_for_close(idle);
         assert_eq!(running.finish().signal(), Some(number));
+    }
+}
+
+/// What a shell ignores in a background command, and what a supervisor blocks, does not reach the process.
+#[test]
+fn inherited_dispositions_and_masks_of_signals_are_discarded() {
+    let folder = Folder::new();
+    for (inherited, signal, number) in [
+        ("--ignore-signal=INT", Signal::INT, 2),
+        ("--block-signal=INT", Signal::INT, 2),
+        ("--block-signal=TERM", Signal::TERM, 15),
+    ] {
+        let port = free_port();
+        let file = folder.write("lonely.cfg", &lonely(port));
+        let running = Running::start(std::process::Command::new("env").args([inherited, WEIR, "-db", "-f", &file]));
+        assert_eq!(exchange(&mut connect(port), &get("/")).0, 503);
+        running.send(signal);
+        assert_eq!(running.finish().signal(), Some(number), "{inherited}");
     }
 }
 
