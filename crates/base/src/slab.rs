@@ -124,6 +124,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The value of a slot, whatever its generation; `None` when the slot is free.
+    pub fn at(&self, slot: u32) -> Option<&T> {
+        match self.entries.get(slot as usize) {
+            Some(Entry { place: Place::Taken(value), .. }) => Some(value),
+            _ => None,
+        }
+    }
+
     /// The value, for changes; `None` when the key is stale.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {

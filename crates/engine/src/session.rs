@@ -19,7 +19,7 @@ use policy::rule::{Action, Expected, Final};
 use policy::sample::ConnectionError;
 use policy::variable::SessionStore;
 use rt::Counted;
-use rt::net::{Address, OwnedSocket, Stream};
+use rt::net::{Address, OwnedSocket, SocketQuery, Stream};
 use wire::proxy_protocol::Header;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -53,6 +53,8 @@ struct Rare {
     proxy_header: OnceCell<Header>,
     /// What it tracks in stick tables.
     tracking: RefCell<Tracking>,
+    /// When the handshakes of the layers below were done, until the first stream took it.
+    handshake: Cell<Option<Moment>>,
 }
 
 /// One connection from a client.
@@ -61,10 +63,12 @@ pub struct Session {
     pub worker: Rc<Worker>,
     /// What is at hand of its frontend.
     desk: Rc<Desk>,
-    /// Index of its frontend.
-    pub frontend: usize,
     /// Index of its `bind` line.
     bind: u32,
+    /// The client's connection, for queries: its task owns it.
+    socket: SocketQuery,
+    /// Index of its frontend.
+    pub frontend: usize,
     /// The client, as rules see it now; `None` on a UNIX socket.
     client: Cell<Option<SocketAddr>>,
     /// When it was accepted.
@@ -73,8 +77,6 @@ pub struct Session {
     pub accept_date: WallTime,
     /// The address that the client connected to, asked for once, and what rules have replaced.
     ends: Cell<Option<Box<Ends>>>,
-    /// When the handshakes of the layers below were done, until the first stream is told; [`Moment::MAX`]: there were none.
-    handshake: Cell<Moment>,
     /// Why it has failed before anything was served.
     pub error: Cell<ConnectionError>,
     /// What few sessions have.
@@ -176,8 +178,8 @@ impl Session {
     }
 
     /// Rules of the session may change what its connection's ends are from here on.
-    fn keep_ends(&self, stream: &Stream) {
-        let ends = (self.client(), Some(self.destination(stream)));
+    fn keep_ends(&self) {
+        let ends = (self.client(), Some(self.destination()));
         self.change(|known| {
             known.connection.get_or_insert(ends);
         });
@@ -191,22 +193,22 @@ impl Session {
     }
 
     /// Where it connected to, whatever a balancer in front and rules of the session and of the stream have said.
-    pub fn original_destination(&self, stream: Option<&Stream>) -> Option<SocketAddr> {
+    pub fn original_destination(&self) -> Option<SocketAddr> {
         let ends = self.ends();
         match ends.connection {
             Some((_, Some(destination))) => destination,
-            Some((_, None)) => stream.and_then(socket_destination),
+            Some((_, None)) => self.socket_destination(),
             None => match ends.original {
                 Some((_, Some(destination))) => destination,
-                Some((_, None)) => stream.and_then(socket_destination),
-                None => stream.map_or_else(|| self.known_destination(), |stream| self.destination(stream)),
+                Some((_, None)) => self.socket_destination(),
+                None => self.destination(),
             },
         }
     }
 
     /// The handshakes of the layers below are done.
     pub fn complete_handshake(&self, now: Moment) {
-        self.handshake.set(now);
+        self.rare.get_or_init(Box::default).handshake.set(Some(now));
     }
 
     /// Keeps what the balancer in front has told beside addresses.
@@ -220,13 +222,27 @@ impl Session {
     }
 
     /// The address that the client connected to. A system call the first time.
-    pub fn destination(&self, stream: &Stream) -> Option<SocketAddr> {
+    pub fn destination(&self) -> Option<SocketAddr> {
         if let Some(known) = self.ends().destination {
             return known;
         }
-        let found = socket_destination(stream);
+        let found = self.socket_destination();
         self.change(|ends| ends.destination = Some(found));
         found
+    }
+
+    /// The address that the socket of the client's connection is bound to, or that a packet filter redirected from.
+    fn socket_destination(&self) -> Option<SocketAddr> {
+        let address = self.socket.local_address().ok()?.inet()?;
+        // The packet filter alone knows where a redirected connection went. An IPv4 address in the form of IPv6 is looked
+        // up as IPv6 and not found: the kernel keeps the two apart.
+        let before = self.socket.original_destination(address.is_ipv6()).ok();
+        Some(before.and_then(|before| before.inet()).unwrap_or(address))
+    }
+
+    /// The client's connection, for queries. It may be closed already.
+    pub fn socket(&self) -> SocketQuery {
+        self.socket
     }
 
     /// The address that the client connected to, if somebody asked before.
@@ -278,9 +294,9 @@ impl Session {
     /// Begins a stream: its facts are reachable from here until it is concluded.
     pub fn begin(&self) -> SharedFacts {
         let facts = self.worker.take_facts();
-        let handshake = self.handshake.replace(Moment::MAX);
+        let handshake = self.rare.get().and_then(|rare| rare.handshake.take());
         if let Ok(mut facts) = facts.try_borrow_mut() {
-            facts.timings.handshake = (handshake != Moment::MAX).then_some(handshake);
+            facts.timings.handshake = handshake;
             facts.cost_before = rt::task_cost();
         }
         self.facts.set(Some(Rc::clone(&facts)));
@@ -344,15 +360,6 @@ impl Session {
     }
 }
 
-/// The address that a client connected to.
-fn socket_destination(stream: &Stream) -> Option<SocketAddr> {
-    let address = stream.local_address().ok()?.inet()?;
-    // Only the packet filter knows where a connection went that it redirected. An IPv4 address in the form of IPv6 is looked
-    // for as nothing: the kernel keeps the two apart.
-    let before = stream.original_destination(address.is_ipv6()).ok();
-    Some(before.and_then(|before| before.inet()).unwrap_or(address))
-}
-
 /// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
 pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Entry) {
     let (socket, peer) = accepted;
@@ -360,16 +367,17 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         Address::Inet(address) => Some(address),
         _ => None,
     };
+    let stream = Stream::adopt(socket);
     let session = Counted::new(|| Session {
         worker: Rc::clone(worker),
         desk: Rc::clone(worker.desk(frontend)),
-        frontend,
         bind: bind as u32,
+        socket: stream.query(),
+        frontend,
         client: Cell::new(client),
         accepted: rt::now(),
         accept_date: rt::wall(),
         ends: Cell::default(),
-        handshake: Cell::new(Moment::MAX),
         error: Cell::default(),
         rare: OnceCell::new(),
         facts: Cell::default(),
@@ -383,7 +391,6 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
     let key = worker.enter(session.clone());
     session.key.set(key);
     stream::tally::connection(&session);
-    let stream = Stream::adopt(socket);
     if session.proxy().rules.connection.is_empty() {
         spawn(session, stream);
     } else {
@@ -494,10 +501,10 @@ fn admit(session: &Session, client: &mut Stream, before_session: bool) -> Option
     let rules = &session.proxy().rules;
     let rules = if before_session { &rules.connection } else { &rules.session };
     if !before_session && rules.iter().any(|rule| matches!(rule.action, Action::SetEnd(..))) {
-        session.keep_ends(client);
+        session.keep_ends();
     }
     let mut expected = NO_HEADER;
-    let ended = run_connection(session, client, rules, &mut |header| match header {
+    let ended = run_connection(session, rules, &mut |header| match header {
         Expected::Proxy => expected.proxy = true,
         // Without a number of its own, the address wants 0.
         Expected::NetScaler => {

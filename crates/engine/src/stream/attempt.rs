@@ -138,7 +138,7 @@ impl Request<'_> {
     /// `pool-conn-name`: what the connection of this request is called. False: nothing.
     fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
         let facts = self.facts.borrow();
-        View::request(self.session, self.client, &facts).lend(|context| {
+        View::request(self.session, &facts).lend(|context| {
             let text = named.evaluate(context).and_then(|value| context.as_text(value));
             text.map(|text| name.extend_from_slice(text)).is_some()
         })
@@ -150,7 +150,7 @@ impl Request<'_> {
         if !ip.is_unspecified() && matches!(port, ServerPort::Exact(_)) {
             return None;
         }
-        let destination = self.session.destination(self.client);
+        let destination = self.session.destination();
         let ip = if ip.is_unspecified() { destination.map_or(*ip, |client| client.ip()) } else { *ip };
         let port = match *port {
             ServerPort::Exact(port) => port,
@@ -187,7 +187,7 @@ impl Request<'_> {
     }
 
     fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
-        let ends: Ends = self.session.client().zip(self.session.destination(self.client));
+        let ends: Ends = self.session.client().zip(self.session.destination());
         if !header.binary {
             return encode_v1(ends, out).map_err(|_| HeaderTooLong);
         }
@@ -195,7 +195,7 @@ impl Request<'_> {
         if !header.fields.is_empty() {
             let mut value = Vec::new();
             let facts = self.facts.borrow();
-            View::request(self.session, self.client, &facts).lend(|context| {
+            View::request(self.session, &facts).lend(|context| {
                 for field in &header.fields {
                     value.clear();
                     field.format.render_in(context, &mut value);
@@ -205,7 +205,7 @@ impl Request<'_> {
         }
         let namespace = self.namespace();
         let facts = self.facts.borrow();
-        let identified = header.unique_id.then(|| View::request(self.session, self.client, &facts).unique_id());
+        let identified = header.unique_id.then(|| View::request(self.session, &facts).unique_id());
         let behind = |encoder: &mut EncoderV2<'_>| {
             if let Some(name) = identified {
                 encoder.field(kind::UNIQUE_ID, name.unwrap_or_default());

@@ -5,7 +5,6 @@ use config::spec::{LogStep, Mode};
 use policy::capture::{CapturePlan, Kept};
 use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
-use rt::net::Stream;
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::service::log::{Shown, Verdict};
@@ -41,24 +40,22 @@ pub fn conclude(session: &Session, facts: SharedFacts) {
 }
 
 /// Asks where the client has connected to, if lines tell it.
-pub fn learn_destination(session: &Session, client: &Stream) {
+pub fn learn_destination(session: &Session) {
     if session.worker.logger.tells_destination(session.frontend) {
-        session.destination(client);
+        session.destination();
     }
 }
 
 /// A step of a stream was made: writes a line if `log-steps` wants one there, or if the format's line is due. That of the
 /// default format is, once the request is known; others whose formats tell nothing of the stream's end, or with `option
 /// logasap`, once the connection to the server stands (TCP) or the answer's head is there (HTTP).
-pub fn log_step(session: &Session, facts: &SharedFacts, client: Option<&Stream>, origin: Origin) {
+pub fn log_step(session: &Session, facts: &SharedFacts, origin: Origin) {
     if !session.is_logged() {
         return;
     }
     let (logger, frontend) = (&session.worker.logger, session.frontend);
-    // A later line may have nobody to ask.
-    if let Some(client) = client {
-        learn_destination(session, client);
-    }
+    // The connection may be closed when a later line is written.
+    learn_destination(session);
     let steps = logger.steps(frontend);
     match steps {
         Some(steps) if !steps.has(origin.step()) => return,
@@ -78,7 +75,7 @@ pub fn log_answer(session: &Session, facts: &SharedFacts, head: usize) {
         return;
     }
     facts.borrow_mut().bytes_out += head as u64;
-    log_step(session, facts, None, Origin::Response);
+    log_step(session, facts, Origin::Response);
     facts.borrow_mut().bytes_out -= head as u64;
 }
 
@@ -93,7 +90,7 @@ fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
 
 /// A rule wants a line now, by its own profile if it has one (`do-log`).
 pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
-    let View { session, facts, client, .. } = view;
+    let View { session, facts, .. } = view;
     if !session.is_logged() {
         return;
     }
@@ -106,9 +103,7 @@ pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
     if logger.tells_identifier(frontend) {
         let _ = view.unique_id();
     }
-    if let Some(client) = client {
-        learn_destination(session, client);
-    }
+    learn_destination(session);
     let before_stream = matches!(step, LogStep::TcpRequestConnection | LogStep::TcpRequestSession);
     with_record(session, facts, |record| {
         let mut record = Record { origin: Origin::Rule(step), ..*record };

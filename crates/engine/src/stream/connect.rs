@@ -258,7 +258,7 @@ impl Request<'_> {
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
-        facts.server_kernel = Kernel::Ask(link.stream.witness());
+        facts.server_kernel = Kernel::Ask(link.stream.query());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {

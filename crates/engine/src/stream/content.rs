@@ -60,7 +60,7 @@ pub fn request<'a>(
     std::future::poll_fn(move |cx| {
         wait.receive(cx, client, input);
         let ended = loop {
-            match inspection.decide(cx, client, input.data(), wait.is_over()) {
+            match inspection.decide(cx, input.data(), wait.is_over()) {
                 Decision::Made(ended) => break Ok(ended),
                 Decision::Later => return Poll::Pending,
                 Decision::Open => {}
@@ -104,7 +104,7 @@ pub async fn http_request(
     let wait = Wait { deadline, most: None, ended: false };
     let ended = std::future::poll_fn(|cx| {
         loop {
-            match inspection.decide(cx, client, &[], wait.is_over()) {
+            match inspection.decide(cx, &[], wait.is_over()) {
                 Decision::Made(ended) => return Poll::Ready(Ok::<_, Outcome>(ended)),
                 Decision::Later => return Poll::Pending,
                 Decision::Open => {}
@@ -159,11 +159,11 @@ impl<'s> Inspection<'s> {
     }
 
     /// Goes on with what is there.
-    fn decide(&mut self, cx: &mut Context<'_>, client: &Stream, data: &[u8], complete: bool) -> Decision<'s> {
+    fn decide(&mut self, cx: &mut Context<'_>, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
             let known = self.facts.borrow();
             let bytes = Bytes { data, complete, announced: None };
-            let view = View { bytes, ..View::request(self.session, client, &known) };
+            let view = View { bytes, ..View::request(self.session, &known) };
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
                     Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
@@ -244,7 +244,7 @@ pub async fn response(
             let more = wait.receive(cx, server, &mut input);
             let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
             let known = facts.borrow();
-            let view = View { bytes, direction: Direction::Response, ..View::request(session, client, &known) };
+            let view = View { bytes, direction: Direction::Response, ..View::request(session, &known) };
             match run_content(&view, &proxy.rules.response_content, &mut progress) {
                 Content::Passes => return Poll::Ready(Ok(None)),
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),
@@ -263,7 +263,7 @@ pub async fn response(
     })
     .await;
     match ended? {
-        None => sticking::answer_bytes(session, client, &facts.borrow(), input.data()),
+        None => sticking::answer_bytes(session, &facts.borrow(), input.data()),
         Some(Final::Close) => return Ok(false),
         Some(ended) => {
             cut(client, ended);

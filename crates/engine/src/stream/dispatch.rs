@@ -101,7 +101,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return ruling::end(session, client, facts, over, body).await;
     }
-    forwarded::add(session, &client.stream, backend_proxy, &facts);
+    forwarded::add(session, backend_proxy, &facts);
     if let Some(name) = &backend_proxy.http.send_name_header {
         facts.borrow_mut().request.remove_all(name);
     }
@@ -117,7 +117,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         None => recognise(session, backend, &facts.borrow().request, client.input.data()),
         Some(key) => {
             let known = facts.borrow();
-            let view = View::request(session, &client.stream, &known).behind(client.input.data());
+            let view = View::request(session, &known).behind(client.input.data());
             connect::hash_of_key(view, backend, key)
         }
     };
@@ -163,7 +163,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Ok(target) => target,
             Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
         };
-        conclude::log_step(session, &facts, None, Origin::Connect);
+        conclude::log_step(session, &facts, Origin::Connect);
         sticking::remember(session, &facts.borrow());
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
@@ -278,7 +278,7 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
     }
     let facts = facts.borrow();
     facts.exhausted.set(false);
-    View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| frontend.switch(context))
+    View::request(session, &facts).behind(client.input.data()).lend(|context| frontend.switch(context))
 }
 
 /// The hash that the balance chooses a server by. `input` is what came behind the head.
@@ -367,7 +367,7 @@ fn answered(
     }
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
-    kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.query());
     if reusable {
         link.private |= asked == Asked::Connection;
         keep_link(session, client, &facts, backend, (&slot, link));

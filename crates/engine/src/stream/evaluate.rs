@@ -14,7 +14,6 @@ use policy::sample::{
     Unread, UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
-use rt::net::Stream;
 use wire::http::Head;
 
 use crate::facts::Facts;
@@ -33,8 +32,6 @@ const LONGEST_IDENTIFIER: usize = 127;
 pub struct View<'a> {
     /// Its session.
     pub session: &'a Session,
-    /// The client's connection, where system calls may be asked of it.
-    pub client: Option<&'a Stream>,
     /// What is known of it.
     pub facts: &'a Facts,
     /// The answer's head; that of the facts, or one that is about to be sent in its place.
@@ -51,23 +48,14 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Of a request.
-    pub fn request(session: &'a Session, client: &'a Stream, facts: &'a Facts) -> Self {
+    pub fn request(session: &'a Session, facts: &'a Facts) -> Self {
         let bytes = Bytes { data: &[], complete: true, announced: None };
-        Self {
-            session,
-            client: Some(client),
-            facts,
-            response: None,
-            direction: Direction::Request,
-            bytes,
-            has_stream: true,
-            is_log: false,
-        }
+        Self { session, facts, response: None, direction: Direction::Request, bytes, has_stream: true, is_log: false }
     }
 
     /// Of a connection whose stream has not begun.
-    pub fn connection(session: &'a Session, client: &'a Stream, facts: &'a Facts) -> Self {
-        Self { has_stream: false, ..Self::request(session, client, facts) }
+    pub fn connection(session: &'a Session, facts: &'a Facts) -> Self {
+        Self { has_stream: false, ..Self::request(session, facts) }
     }
 
     /// With what has come behind the head.
@@ -77,11 +65,10 @@ impl<'a> View<'a> {
     }
 
     /// Of an answer.
-    pub fn response(session: &'a Session, client: Option<&'a Stream>, facts: &'a Facts, response: &'a Head) -> Self {
+    pub fn response(session: &'a Session, facts: &'a Facts, response: &'a Head) -> Self {
         let bytes = Bytes { data: &[], complete: true, announced: None };
         Self {
             session,
-            client,
             facts,
             response: Some(response),
             direction: Direction::Response,
@@ -96,16 +83,7 @@ impl<'a> View<'a> {
         let bytes = Bytes { data: &[], complete: true, announced: None };
         let answered = facts.timings.response.is_some() && facts.response.status() > 0;
         let response = answered.then_some(&facts.response);
-        Self {
-            session,
-            client: None,
-            facts,
-            response,
-            direction: Direction::Response,
-            bytes,
-            has_stream: true,
-            is_log: true,
-        }
+        Self { session, facts, response, direction: Direction::Response, bytes, has_stream: true, is_log: true }
     }
 
     /// What `unique-id-format` names the request, made now if it is asked for the first time. `None`: the frontend names
@@ -199,8 +177,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn destination(&self) -> Option<SocketAddr> {
-        let session = self.0.session;
-        self.0.client.map_or_else(|| session.known_destination(), |client| session.destination(client))
+        self.0.session.destination()
     }
 
     fn wall(&self) -> WallTime {
@@ -221,7 +198,7 @@ impl Probes for StreamProbes<'_, '_> {
             Transport::ServerSourcePort => port(self.server_source()),
             Transport::ServerAddress => address(self.server_address()),
             Transport::ServerPort => port(self.server_address()),
-            of_kernel => kernel::ask(self.0.client, self.0.facts, of_kernel),
+            of_kernel => kernel::ask(self.0.session, self.0.facts, of_kernel),
         }
     }
 
@@ -262,12 +239,8 @@ impl Probes for StreamProbes<'_, '_> {
     fn lend_saved_syn(&self, take: &mut dyn FnMut(&[u8])) {
         // Headers of Ethernet, IP and TCP, the latter two with all their options, fit.
         let mut place = [0; 256];
-        let asked = match self.0.client {
-            Some(client) => Some(client.take_saved_syn(&mut place)),
-            None => self.0.facts.client_kernel.take_saved_syn(&mut place),
-        };
         // A connection that has none, or none any more, has an empty one.
-        if let Some(Ok(length)) = asked
+        if let Ok(length) = self.0.session.socket().take_saved_syn(&mut place)
             && let Some(packet) = place.get(..length)
         {
             take(packet);
@@ -354,7 +327,7 @@ impl Probes for StreamProbes<'_, '_> {
 impl StreamProbes<'_, '_> {
     /// Where the client really connected to.
     fn original_destination(&self) -> Option<SocketAddr> {
-        self.0.session.original_destination(self.0.client)
+        self.0.session.original_destination()
     }
 
     fn server_source(&self) -> Option<SocketAddr> {

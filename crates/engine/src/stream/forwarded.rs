@@ -8,7 +8,6 @@ use config::spec::{ForwardedPart, ForwardedSpec};
 use policy::expression::Expression;
 use policy::program::{AddressField, Proxy};
 use policy::sample::Value;
-use rt::net::Stream;
 use wire::http::{Head, forwarded};
 
 use crate::session::Session;
@@ -16,20 +15,20 @@ use crate::stream::evaluate::View;
 use crate::worker::SharedFacts;
 
 /// Adds what frontend and backend ask for, in HAProxy's order.
-pub fn add(session: &Session, client: &Stream, backend: &Proxy, facts: &SharedFacts) {
+pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
     let (front, back) = (&session.proxy().http, &backend.http);
     if let Some(name) = session.proxy().frontend.as_ref().and_then(|own| own.unique_id.as_ref()?.header.as_ref()) {
         let mut facts = facts.borrow_mut();
-        let named: Box<[u8]> = View::request(session, client, &facts).unique_id().unwrap_or_default().into();
+        let named: Box<[u8]> = View::request(session, &facts).unique_id().unwrap_or_default().into();
         facts.request.append(name, &named);
     }
     if let Some(parameters) = &back.forwarded {
-        let destination = if parameters.by { session.destination(client) } else { None };
+        let destination = if parameters.by { session.destination() } else { None };
         let own = if back.forwarded_expressions.is_empty() {
             Own::default()
         } else {
             let facts = facts.borrow();
-            View::request(session, client, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+            View::request(session, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
         };
         add_forwarded(parameters, (session.client(), destination), &own, &mut facts.borrow_mut().request);
     }
@@ -38,7 +37,7 @@ pub fn add(session: &Session, client: &Stream, backend: &Proxy, facts: &SharedFa
         add_address(front.forwardfor.as_ref(), back.forwardfor.as_ref(), source, &mut facts.borrow_mut().request);
     }
     if front.originalto.is_some() || back.originalto.is_some() {
-        let destination = session.destination(client).map(|address| address.ip());
+        let destination = session.destination().map(|address| address.ip());
         add_address(front.originalto.as_ref(), back.originalto.as_ref(), destination, &mut facts.borrow_mut().request);
     }
 }

@@ -11,7 +11,6 @@ use policy::persistence::{
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
 use policy::sample::Bytes;
-use rt::net::Stream;
 use wire::http::Head;
 
 use crate::facts::Facts;
@@ -35,9 +34,9 @@ pub fn bind_request(
     }
     let order = match choice.persistence.is_empty() {
         true => None,
-        false => View::request(session, &client.stream, &facts.borrow())
-            .behind(client.input.data())
-            .lend(|context| choice.order(context)),
+        false => {
+            View::request(session, &facts.borrow()).behind(client.input.data()).lend(|context| choice.order(context))
+        }
     };
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
@@ -45,7 +44,7 @@ pub fn bind_request(
         kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     }
     let known = facts.borrow();
-    let view = View::request(session, &client.stream, &known).behind(client.input.data());
+    let view = View::request(session, &known).behind(client.input.data());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -69,9 +68,8 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
-    let order = View::request(session, &client.stream, &facts.borrow())
-        .behind(client.input.data())
-        .lend(|context| choice.order(context));
+    let order =
+        View::request(session, &facts.borrow()).behind(client.input.data()).lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
     let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     let state = session.worker.state(proxy.index);
@@ -84,13 +82,7 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
 }
 
 /// What binds a session in TCP mode to a server.
-pub fn bind_session(
-    session: &Session,
-    client: &Stream,
-    facts: &SharedFacts,
-    proxy: &Proxy,
-    early: &Buffer,
-) -> Option<Bound> {
+pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early: &Buffer) -> Option<Bound> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
@@ -98,7 +90,7 @@ pub fn bind_session(
     }
     let known = facts.borrow();
     let bytes = Bytes { data: early.data(), complete: true, announced: None };
-    let view = View { bytes, ..View::request(session, client, &known) };
+    let view = View { bytes, ..View::request(session, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
     let bound = name(view, proxy, backend, order).or_else(|| {
         let token = wire::rdp::cookie(early.data(), plan.rdp_cookie.as_deref()?)?;

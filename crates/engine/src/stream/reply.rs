@@ -170,7 +170,7 @@ pub async fn reply<R: Remainder>(
     if logged {
         tracking::own_answer(session, &mut facts.borrow_mut());
     }
-    let answer = prepare(session, client, &facts.borrow(), answer, rest.may_end());
+    let answer = prepare(session, &facts.borrow(), answer, rest.may_end());
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && rest.is_read() && client.input.is_empty() && client.stream.is_quiet();
     let sent = write(session, client, &answer.bytes, closes).await;
@@ -226,7 +226,6 @@ async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes:
 /// What the client gets. `may_end`: the request's end can be found.
 fn prepare<'t>(
     session: &'t Session,
-    client: &Client,
     facts: &Facts,
     Answer { status, text, .. }: Answer<'t>,
     may_end: bool,
@@ -241,7 +240,7 @@ fn prepare<'t>(
     let reply = match (redirect, text) {
         (Some(redirect), _) => Reply::new(redirect),
         (None, Some(text)) => text,
-        (None, None) => page::of(session, View::request(session, &client.stream, facts), status),
+        (None, None) => page::of(session, View::request(session, facts), status),
     };
     page::to_stream(session, facts, reply, keep)
 }

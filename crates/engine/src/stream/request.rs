@@ -15,7 +15,7 @@ use crate::stream::body::{BodyEnd, UnreadBody};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
-use crate::stream::{conclude, content, dispatch, filter, kernel, tally, tracking};
+use crate::stream::{conclude, content, dispatch, filter, tally, tracking};
 use crate::worker::SharedFacts;
 
 /// Bytes of text that a head which is waited for keeps room for.
@@ -60,7 +60,6 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         facts.status = -1;
         facts.first = client.served == 0;
         facts.client_streams = client.served;
-        kernel::meet_client(facts, &client.stream);
         if !client.input.is_empty() {
             facts.timings.first_byte = Some(rt::now());
         }
@@ -78,7 +77,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         Received::Head(body) => {
             let proxy = session.proxy();
             filter::begin(session, &facts);
-            conclude::log_step(session, &facts, Some(&client.stream), Origin::Accept);
+            conclude::log_step(session, &facts, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {
                 let Client { stream, timer, .. } = client;
                 let inspected = rt::boxed(content::http_request(session, stream, timer, &facts, proxy)).await;
@@ -98,7 +97,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             return Next::Close;
         }
         Received::Failed { outcome, status } => {
-            conclude::learn_destination(session, &client.stream);
+            conclude::learn_destination(session);
             if begun {
                 tally::upgraded(session);
                 finish_upgrade(&facts);
@@ -118,7 +117,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     if is_monitor(session.proxy(), &facts) {
         return rt::boxed(monitor(session, client, facts, body)).await;
     }
-    conclude::log_step(session, &facts, Some(&client.stream), Origin::Request);
+    conclude::log_step(session, &facts, Origin::Request);
     dispatch::dispatch(session, client, facts, body).await
 }
 
@@ -221,7 +220,7 @@ fn finish_upgrade(facts: &SharedFacts) {
 /// The client of a fresh connection sent nothing in time.
 pub async fn expired(session: &Session, client: &mut Client) {
     let (facts, begun) = client.begin(session);
-    conclude::learn_destination(session, &client.stream);
+    conclude::learn_destination(session);
     if begun {
         finish_upgrade(&facts);
     } else {
@@ -272,7 +271,7 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, bod
     let status = {
         let facts = facts.borrow();
         let proxy = session.proxy();
-        let view = View::request(session, &client.stream, &facts);
+        let view = View::request(session, &facts);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         if fails { 503 } else { 200 }

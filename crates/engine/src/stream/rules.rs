@@ -8,7 +8,6 @@ use policy::rule::{
     Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
 };
 use policy::sample::{Context, RulePlace, Value};
-use rt::net::Stream;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::http::Head;
@@ -113,10 +112,10 @@ fn perform(view: &View<'_>, effect: Effect, of_stream: bool) {
         Effect::DisableRetry => facts.order(|orders| orders.never_retry = true),
         // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
         Effect::Packets(Peer::Client, Packets::Mark, number) => {
-            let _ = view.client.map(|client| client.set_mark(number as u32));
+            let _ = session.socket().set_mark(number as u32);
         }
         Effect::Packets(Peer::Client, Packets::ServiceClass, number) => {
-            let _ = view.client.map(|client| client.set_service_class(number as u8));
+            let _ = session.socket().set_service_class(number as u8);
         }
         Effect::Packets(Peer::Server, Packets::Mark, number) => {
             facts.order(|orders| orders.server_mark = Some(number as u32));
@@ -423,15 +422,10 @@ pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progre
 
 /// Runs the rules on a connection that was just accepted, or on its session. What ends it is given back, unless it
 /// passes; `expect` is told which headers have to come first.
-pub fn run_connection<'r>(
-    session: &Session,
-    client: &Stream,
-    rules: &'r [Rule],
-    expect: &mut dyn FnMut(Expected),
-) -> Option<&'r Final> {
+pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
     session.worker.with_blank_facts(|facts| {
         (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date);
-        let view = View::connection(session, client, facts);
+        let view = View::connection(session, facts);
         let mut course = Course::new(session, rules);
         course.of_stream = false;
         loop {
@@ -449,7 +443,6 @@ pub fn run_connection<'r>(
 /// Runs `http-request` rules from where they are. `behind` is what has come behind the head.
 pub fn run_request<'r>(
     session: &Session,
-    client: &Stream,
     facts: &mut Facts,
     behind: &[u8],
     rules: &'r [Rule],
@@ -457,7 +450,7 @@ pub fn run_request<'r>(
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
     loop {
-        match course.advance(&View::request(session, client, facts).behind(behind)) {
+        match course.advance(&View::request(session, facts).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => {
@@ -486,28 +479,22 @@ pub fn run_request<'r>(
 /// are.
 pub fn run_response<'r>(
     session: &Session,
-    client: Option<&Stream>,
     facts: &Facts,
     answer: (&mut Head, &[u8]),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
-    let stop = finish_response(&mut course, client, facts, answer);
+    let stop = finish_response(&mut course, facts, answer);
     *progress = course.progress;
     stop
 }
 
 /// Goes on with rules on an answer until something else has to be done.
-fn finish_response<'r>(
-    course: &mut Course<'_, 'r>,
-    client: Option<&Stream>,
-    facts: &Facts,
-    (head, behind): (&mut Head, &[u8]),
-) -> Stop<'r> {
+fn finish_response<'r>(course: &mut Course<'_, 'r>, facts: &Facts, (head, behind): (&mut Head, &[u8])) -> Stop<'r> {
     let session = course.session;
     loop {
-        match course.advance(&View::response(session, client, facts, head).behind(behind)) {
+        match course.advance(&View::response(session, facts, head).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => return Stop::Wait(wait),
@@ -541,7 +528,7 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
         if rules.is_empty() {
             return None;
         }
-        match finish_response(&mut Course::new(session, rules), None, facts, (head, &[])) {
+        match finish_response(&mut Course::new(session, rules), facts, (head, &[])) {
             Stop::Final(ended) => Some(ended),
             // None of these rules waits.
             Stop::End | Stop::Wait(_) | Stop::Yield => None,

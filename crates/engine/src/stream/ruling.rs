@@ -68,12 +68,12 @@ fn rules_of<'r>(
 ) -> Option<Ruled<'r>> {
     let facts = &mut *facts.borrow_mut();
     let behind = client.input.data();
-    match rules::run_request(session, &client.stream, facts, behind, &proxy.rules.http_request, &mut progress) {
+    match rules::run_request(session, facts, behind, &proxy.rules.http_request, &mut progress) {
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Final(ended) => {
-            let view = View::request(session, &client.stream, facts).behind(behind);
+            let view = View::request(session, facts).behind(behind);
             Some(Ruled::Ends(answer::ending(view, ended)))
         }
     }
@@ -137,7 +137,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
 
 /// Ends a request whose rules cost more to evaluate than they may.
 pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
-    let ending = Ending::exhausted(View::request(session, &client.stream, &facts.borrow()));
+    let ending = Ending::exhausted(View::request(session, &facts.borrow()));
     end(session, client, facts, Over::Ended(ending), body).await
 }
 

@@ -5,7 +5,6 @@ use policy::live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
 use policy::sample::{Bytes, Context, Direction};
-use rt::net::Stream;
 
 use crate::facts::Facts;
 use crate::session::Session;
@@ -94,18 +93,18 @@ fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
 
 /// The rules on answers: what is found there is remembered at once.
 #[inline]
-pub fn answer(session: &Session, client: &Stream, facts: &Facts) {
+pub fn answer(session: &Session, facts: &Facts) {
     if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
-        note_answer(View::response(session, Some(client), facts, &facts.response));
+        note_answer(View::response(session, facts, &facts.response));
     }
 }
 
 /// The same for what a server sends in TCP mode: the bytes that the rules on answers have waited for, or none.
 #[inline]
-pub fn answer_bytes(session: &Session, client: &Stream, facts: &Facts, data: &[u8]) {
+pub fn answer_bytes(session: &Session, facts: &Facts, data: &[u8]) {
     if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
         let bytes = Bytes { data, complete: true, announced: None };
-        note_answer(View { bytes, direction: Direction::Response, ..View::request(session, client, facts) });
+        note_answer(View { bytes, direction: Direction::Response, ..View::request(session, facts) });
     }
 }
 

@@ -85,7 +85,7 @@ enum Way {
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = Option<SharedFacts>> + 'a {
     async move {
-        let facts = begin(session, client);
+        let facts = begin(session);
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
@@ -115,7 +115,7 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
         {
             let facts = &mut *facts.borrow_mut();
             facts.outcome = outcome;
-            kernel::part_from_client(session, facts, &client.stream);
+            kernel::part_from_client(session, facts);
         }
         Some(facts)
     }
@@ -132,7 +132,7 @@ fn take_in(client: &mut Client) {
 }
 
 /// Begins the stream of a session in TCP mode.
-fn begin(session: &Session, client: &Client) -> SharedFacts {
+fn begin(session: &Session) -> SharedFacts {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
@@ -140,11 +140,10 @@ fn begin(session: &Session, client: &Client) -> SharedFacts {
         facts.timings.start = session.accepted;
         facts.status = 0;
         facts.start_date = session.accept_date;
-        kernel::meet_client(facts, &client.stream);
     }
     tally::tcp(session);
     filter::begin(session, &facts);
-    conclude::log_step(session, &facts, Some(&client.stream), Origin::Accept);
+    conclude::log_step(session, &facts, Origin::Accept);
     facts
 }
 
@@ -179,13 +178,13 @@ fn recognise(session: &Session, backend: &Proxy, client: &mut Client) -> Option<
 }
 
 /// The proxy that the switching rules send a session to, or the one where no rule does.
-fn switch(session: &Session, client: &Stream, facts: &SharedFacts, own: &Frontend, data: &[u8]) -> Option<usize> {
+fn switch(session: &Session, facts: &SharedFacts, own: &Frontend, data: &[u8]) -> Option<usize> {
     if let Some(target) = own.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
         return Some(target);
     }
     let facts = facts.borrow();
     let bytes = Bytes { data, complete: true, announced: None };
-    let view = View { bytes, ..View::request(session, client, &facts) };
+    let view = View { bytes, ..View::request(session, &facts) };
     view.lend(|context| own.switch(context))
 }
 
@@ -197,8 +196,7 @@ fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
 
 async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
     let frontend = session.proxy();
-    let target =
-        frontend.frontend.as_ref().and_then(|own| switch(session, &client.stream, facts, own, client.input.data()));
+    let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.input.data()));
     exhaustion(facts)?;
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
@@ -220,11 +218,11 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         Some((own, key)) => {
             let known = facts.borrow();
             let bytes = Bytes { data: client.input.data(), complete: true, announced: None };
-            connect::hash_of_key(View { bytes, ..View::request(session, &client.stream, &known) }, own, key)
+            connect::hash_of_key(View { bytes, ..View::request(session, &known) }, own, key)
         }
     };
     let Client { stream: client, input: early, timer, .. } = client;
-    let bound = persistence::bind_session(session, client, facts, backend, early);
+    let bound = persistence::bind_session(session, facts, backend, early);
     exhaustion(facts)?;
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
@@ -251,7 +249,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         Ok(target) => target,
         Err(Refusal { outcome, .. }) => return Err(outcome),
     };
-    conclude::log_step(session, facts, None, Origin::Connect);
+    conclude::log_step(session, facts, Origin::Connect);
     sticking::remember(session, &facts.borrow());
     let outcome = match Duplex::new(std::mem::replace(early, Buffer::empty()), Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
@@ -266,7 +264,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
             let mut answers = Ok(true);
             if backend.rules.response_content.is_empty() {
                 // Nobody waits for what it sends.
-                sticking::answer_bytes(session, client, &facts.borrow(), &[]);
+                sticking::answer_bytes(session, &facts.borrow(), &[]);
             } else {
                 let ends = content::Ends { client, server: &mut link.stream, timer };
                 answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
@@ -281,7 +279,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut facts.borrow_mut(), &link.stream);
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.query());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
         let timings = &facts.borrow().timings;

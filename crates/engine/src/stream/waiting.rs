@@ -26,9 +26,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
         Wait::Pause(period) => {
             let period = {
                 let facts = facts.borrow();
-                View::request(session, &client.stream, &facts)
-                    .behind(client.input.data())
-                    .lend(|context| period.evaluate(context))
+                View::request(session, &facts).behind(client.input.data()).lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
                 pass(client, period).await;
@@ -53,7 +51,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                     return Ok(());
                 }
                 let mut value = Vec::new();
-                View::request(session, &client.stream, &facts)
+                View::request(session, &facts)
                     .behind(client.input.data())
                     .lend(|context| format.render_in(context, &mut value));
                 hint(name, &value)
@@ -90,15 +88,13 @@ fn hint(name: &[u8], value: &[u8]) -> Vec<u8> {
 async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
     let name = {
         let facts = facts.borrow();
-        View::request(session, &client.stream, &facts).behind(client.input.data()).lend(|context| lookup.name(context))
+        View::request(session, &facts).behind(client.input.data()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
     let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
         let facts = facts.borrow();
-        View::request(session, &client.stream, &facts)
-            .behind(client.input.data())
-            .lend(|context| lookup.store(context, ip));
+        View::request(session, &facts).behind(client.input.data()).lend(|context| lookup.store(context, ip));
     }
 }
 

@@ -13,10 +13,10 @@ mod passing;
 mod pause;
 mod pipe;
 mod socket;
+mod socket_query;
 mod spares;
 mod stream;
 mod tcp_info;
-mod witness;
 
 pub use address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
@@ -29,10 +29,10 @@ pub use passing::{
 };
 pub use pipe::{Pipe, limit_pipes};
 pub use socket::OwnedSocket;
+pub use socket_query::SocketQuery;
 pub use spares::reset;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
-pub use witness::Witness;
 
 pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;

@@ -6,7 +6,6 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::{TcpInfo, tcp_info};
 use crate::net::Address;
 use crate::sim::SimSocket;
 use crate::sys;
@@ -91,22 +90,6 @@ impl Socket {
         match self {
             Socket::Os(fd) => sys::socket::local_address(fd.as_raw_fd()),
             Socket::Sim(socket) => socket.local_address(),
-        }
-    }
-
-    /// Where the peer connected to before the packet filter sent the connection here; an error where none did.
-    pub(crate) fn original_destination(&self, v6: bool) -> io::Result<Address> {
-        match self {
-            Socket::Os(fd) => sys::socket::original_destination(fd.as_raw_fd(), v6),
-            Socket::Sim(socket) => socket.original_destination(),
-        }
-    }
-
-    /// What the kernel knows of a TCP connection.
-    pub(crate) fn tcp_info(&self) -> io::Result<TcpInfo> {
-        match self {
-            Socket::Os(fd) => tcp_info::read(fd.as_raw_fd()),
-            Socket::Sim(socket) => socket.tcp_info(),
         }
     }
 

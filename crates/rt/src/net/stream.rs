@@ -14,7 +14,7 @@ use base::{Buffer, Key};
 
 use super::connect::{self, ConnectFailure, ConnectOptions, Connecting};
 use super::parked::ParkedStream;
-use super::{Address, OwnedSocket, Socket, TcpInfo, Witness};
+use super::{Address, OwnedSocket, Socket, SocketQuery};
 use crate::current;
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys;
@@ -362,24 +362,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Marks packets for the firewall and the choice of routes (`SO_MARK`).
-    ///
-    /// # Errors
-    /// The socket's; it needs a privilege.
-    pub fn set_mark(&self, mark: u32) -> io::Result<()> {
-        self.socket.set_option(libc::SOL_SOCKET, libc::SO_MARK, mark as i32)
-    }
-
-    /// Sets the service class of packets (`IP_TOS`, `IPV6_TCLASS`).
-    ///
-    /// # Errors
-    /// The socket's; one of another family has no such option.
-    pub fn set_service_class(&self, class: u8) -> io::Result<()> {
-        let v4 = self.socket.set_option(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
-        let v6 = self.socket.set_option(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
-        v4.or(v6)
-    }
-
     /// The address of this end. A system call.
     ///
     /// # Errors
@@ -388,37 +370,10 @@ impl Stream {
         self.socket.local_address()
     }
 
-    /// The address that the peer connected to, where the packet filter has redirected it to this end
-    /// (`SO_ORIGINAL_DST`); else an error. `v6` is the family of this end. A system call.
-    ///
-    /// # Errors
-    /// The kernel's: it knows of no redirection.
-    pub fn original_destination(&self, v6: bool) -> io::Result<Address> {
-        self.socket.original_destination(v6)
-    }
-
-    /// What the kernel knows of the connection. A system call.
-    ///
-    /// # Errors
-    /// The socket's; one that is not TCP has nothing to tell.
-    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
-        self.socket.tcp_info()
-    }
-
-    /// A name by which it may be asked for that by who does not hold it.
-    pub fn witness(&self) -> Witness {
+    /// A handle that queries this socket for as long as the stream exists, without owning it.
+    pub fn query(&self) -> SocketQuery {
         let instance = current::with(|worker| worker.remote.instance);
-        Witness { instance, key: self.key, number: self.socket.number() }
-    }
-
-    /// Takes the packet that began an accepted connection, where its listening socket keeps it
-    /// ([`super::BindOptions::save_syn`]); the kernel gives it once. Tells how many bytes of `place` it fills.
-    ///
-    /// # Errors
-    /// The socket's; a simulated one has nothing of the kind.
-    pub fn take_saved_syn(&self, place: &mut [u8]) -> io::Result<usize> {
-        let Some(descriptor) = self.socket.descriptor() else { return Err(io::ErrorKind::Unsupported.into()) };
-        sys::socket::option_bytes(descriptor, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, place)
+        SocketQuery { instance, key: self.key, number: self.socket.number() }
     }
 
     /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).

@@ -117,17 +117,6 @@ impl SimSocket {
         })
     }
 
-    pub(crate) fn original_destination(&self) -> io::Result<Address> {
-        let before =
-            self.with(|world, node| world.peek_endpoint(node).and_then(|endpoint| endpoint.redirected.clone()));
-        before.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
-    }
-
-    pub(crate) fn tcp_info(&self) -> io::Result<TcpInfo> {
-        let rtt = self.with(|world, node| world.peek_endpoint(node).map(Endpoint::round_trip));
-        rtt.map(|rtt| TcpInfo { rtt, ..TcpInfo::default() }).ok_or_else(|| io::ErrorKind::NotConnected.into())
-    }
-
     pub(crate) fn peer_address(&self) -> io::Result<Address> {
         let remote = self.with(|world, node| world.peek_endpoint(node).map(|endpoint| endpoint.remote.clone()));
         remote.ok_or_else(|| io::ErrorKind::NotConnected.into())
@@ -187,6 +176,36 @@ impl fmt::Debug for SimSocket {
     }
 }
 
+/// A simulated connection for queries. It does not keep the connection open.
+pub(crate) struct SimSocketView {
+    world: SharedWorld,
+    slot: u32,
+}
+
+impl SimSocketView {
+    fn ask<R>(&self, action: impl FnOnce(&Endpoint) -> R) -> io::Result<R> {
+        let world = lock(&self.world);
+        let node = world.nodes.at(self.slot).map(|node| &node.kind);
+        match node {
+            Some(Kind::Stream(endpoint)) => Ok(action(endpoint)),
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    pub(crate) fn local_address(&self) -> io::Result<Address> {
+        self.ask(|endpoint| endpoint.local.clone())
+    }
+
+    pub(crate) fn original_destination(&self) -> io::Result<Address> {
+        let before = self.ask(|endpoint| endpoint.redirected.clone())?;
+        before.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    pub(crate) fn tcp_info(&self) -> io::Result<TcpInfo> {
+        self.ask(|endpoint| TcpInfo { rtt: endpoint.round_trip(), ..TcpInfo::default() })
+    }
+}
+
 /// The driver of a simulated worker.
 pub(crate) struct SimDriver {
     pub(crate) world: SharedWorld,
@@ -217,5 +236,10 @@ impl SimDriver {
 
     pub(crate) fn unwatch(&self, number: i32) {
         lock(&self.world).unwatch(number as u32, self.instance);
+    }
+
+    /// The socket with that number, for queries.
+    pub(crate) fn view(&self, number: i32) -> SimSocketView {
+        SimSocketView { world: SharedWorld::clone(&self.world), slot: number as u32 }
     }
 }

@@ -41,7 +41,7 @@ use base::Moment;
 pub use datagram::CapturedDatagram;
 pub use network::{Link, Network};
 
-pub(crate) use endpoint::{SimDriver, SimSocket};
+pub(crate) use endpoint::{SimDriver, SimSocket, SimSocketView};
 pub(crate) use world::SharedWorld;
 use world::{World, lock};
 

@@ -113,10 +113,25 @@ fn whoever_is_forgotten_has_his_bytes_acknowledged() {
             return eprintln!("SKIPPED: connections cannot be forgotten without the right to administer the network");
         }
         drop(server);
-        while client.tcp_info().unwrap().unacked > 0 {
+        while client.query().tcp_info().unwrap().unacked > 0 {
             std::thread::yield_now();
         }
         assert_eq!(option(&client.descriptor().unwrap(), libc::SOL_SOCKET, libc::SO_ERROR), 0, "the client was told");
+    });
+}
+
+#[test]
+fn queries_of_a_closed_stream_fail_though_its_descriptor_is_used_again() {
+    on_one_worker(|| async {
+        let (client, server) = pair().await;
+        let query = server.query();
+        assert_eq!(query.local_address().unwrap(), server.local_address().unwrap());
+        let number = server.number();
+        drop((client, server));
+        let (client, server) = pair().await;
+        assert!([client.number(), server.number()].contains(&number), "the kernel hands out the lowest number");
+        assert_eq!(query.local_address().unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+        assert_eq!(query.set_mark(0).unwrap_err().kind(), std::io::ErrorKind::NotConnected);
     });
 }
 
@@ -127,9 +142,9 @@ fn the_kernel_tells_of_a_connection() {
         write_all(&mut client, b"hello").await.unwrap();
         let mut buffer = rt::buffer();
         read_exactly(&mut server, &mut buffer, 5).await;
-        assert!(client.tcp_info().unwrap().rtt > Duration::ZERO);
+        assert!(client.query().tcp_info().unwrap().rtt > Duration::ZERO);
         // No packet filter has touched it.
-        assert!(server.original_destination(false).is_err());
+        assert!(server.query().original_destination(false).is_err());
     });
 }
 

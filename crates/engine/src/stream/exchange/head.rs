@@ -226,7 +226,7 @@ impl Exchange<'_> {
         facts.timings.response = Some(rt::now());
         facts.server_status = Some(status);
         tracking::answer(self.session, facts, status);
-        sticking::answer(self.session, &self.client.stream, facts);
+        sticking::answer(self.session, facts);
         if let Some(plan) = self.session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
             facts.captures.borrow_mut().take_response(plan, &facts.response);
         }

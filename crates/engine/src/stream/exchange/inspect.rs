@@ -29,7 +29,7 @@ impl Exchange<'_> {
             let ended = {
                 let known = self.facts.borrow();
                 let bytes = Bytes { data: self.input.data(), complete, announced: None };
-                let view = View::response(session, Some(&self.client.stream), &known, &known.response);
+                let view = View::response(session, &known, &known.response);
                 run_content(&View { bytes, ..view }, &rules.response_content, &mut self.inspected)
             };
             match ended {

@@ -140,13 +140,13 @@ impl Exchange<'_> {
             let wait = {
                 let facts = &mut *self.facts.borrow_mut();
                 let mut head = std::mem::take(&mut facts.response);
-                let (session, client, behind) = (self.session, Some(&self.client.stream), self.input.data());
-                let wait = match run_response(session, client, facts, (&mut head, behind), rules, progress) {
+                let (session, behind) = (self.session, self.input.data());
+                let wait = match run_response(session, facts, (&mut head, behind), rules, progress) {
                     Stop::End => None,
                     Stop::Yield => Some(Held::Turn),
-                    Stop::Wait(wait) => Some(self.hold(View::response(session, client, facts, &head), wait)),
+                    Stop::Wait(wait) => Some(self.hold(View::response(session, facts, &head), wait)),
                     Stop::Final(ended) => {
-                        let view = View::response(session, client, facts, &head).behind(behind);
+                        let view = View::response(session, facts, &head).behind(behind);
                         let ending = Self::end(view, ended);
                         (facts.denied, facts.failed) = (ending.denied, ending.failed);
                         facts.response = head;
@@ -174,7 +174,7 @@ impl Exchange<'_> {
         let mut head = std::mem::take(&mut facts.response);
         persistence::answer(self.session, facts, &mut head);
         let ended = run_after(self.session, facts, &mut head).map(|ended| {
-            let view = View::response(self.session, Some(&self.client.stream), facts, &head);
+            let view = View::response(self.session, facts, &head);
             Self::end(view, ended)
         });
         facts.response = head;
