@@ -93,6 +93,37 @@ fn every_worker_s_part_is_in_the_sum() {
 }
 
 #[test]
+fn clearing_all_has_rates_and_the_time_of_the_last_change_begin_anew() {
+    listen("server s1 10.0.1.1:80\nserver s2 10.0.1.2:80").global(SOCKET).workers(&[1, 2]).run(|_| async move {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        ask("disable server l/s1").await;
+        ask("disable server l/s2").await;
+        sleep(3000).await;
+        client.close();
+        let mut other = Peer::connect(WEIR).await;
+        other.send(GET).await;
+        other.receive_head().await.unwrap();
+        let times = [("s1", "lastchg"), ("s2", "lastchg"), ("BACKEND", "lastchg"), ("BACKEND", "downtime")];
+        for (name, column) in times {
+            assert_eq!(value("l", name, column).await, "3", "{name} {column}");
+        }
+        expect(&[("FRONTEND", "rate", "1"), ("FRONTEND", "req_rate", "1"), ("BACKEND", "rate", "1")]).await;
+        ask("clear counters server l/s1").await;
+        expect(&[("s1", "lastchg", "0"), ("s2", "lastchg", "3"), ("BACKEND", "lastchg", "3")]).await;
+        ask("clear counters all").await;
+        expect(&[("FRONTEND", "rate", "0"), ("FRONTEND", "req_rate", "0"), ("FRONTEND", "conn_rate", "0")]).await;
+        expect(&[("BACKEND", "rate", "0"), ("s2", "lastchg", "0"), ("BACKEND", "lastchg", "0")]).await;
+        sleep(2000).await;
+        // It is 0 until something changes again; how long nothing could be used goes on.
+        expect(&[("s2", "lastchg", "0"), ("BACKEND", "lastchg", "0"), ("BACKEND", "downtime", "5")]).await;
+        ask("enable server l/s2").await;
+        sleep(4000).await;
+        expect(&[("s1", "lastchg", "0"), ("s2", "lastchg", "4"), ("BACKEND", "lastchg", "4")]).await;
+    });
+}
+
+#[test]
 fn failures_are_counted_where_they_belong() {
     let body = "retries 1\ntimeout connect 1s\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80 disabled";
     listen(body).global(SOCKET).workers(&[1, 2]).run(|_| async move {

@@ -6,8 +6,8 @@ use super::judging::{self, Checker};
 use super::queue::WaiterId;
 use super::servers::{Outcome, Servers};
 use super::{
-    Admin, Counts, Ejection, HedgeCounts, Hedged, PickContext, ProxyState, QueuePositions, Removal, Seen, ServerStatus,
-    Setting, Standing, Transition,
+    Admin, Counts, Ejection, HedgeCounts, Hedged, OutageReport, PickContext, ProxyState, QueuePositions, Removal, Seen,
+    ServerStatus, Setting, Standing, Transition,
 };
 use crate::balance::Load;
 use crate::check::{Health, Operation, Pace, Report, Symptom};
@@ -314,8 +314,8 @@ impl ProxyState {
         self.backend.lock().interval(server, checker, pace)
     }
 
-    /// How often no server could be used, how long in all since the start, and when that last changed.
-    pub fn outages(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
+    /// When no server could be used, as of `now`.
+    pub fn outages(&self, now: Moment) -> OutageReport {
         self.backend.lock().outages(now)
     }
 
@@ -324,9 +324,10 @@ impl ProxyState {
         self.backend.lock().begin(now);
     }
 
-    /// Forgets how often servers went down and checks failed: of one server, or of all and the backend itself.
-    pub fn forget_downs(&self, server: Option<usize>) {
-        self.backend.lock().forget_downs(server);
+    /// Clears how often servers went down, when they last did, and how often checks failed: of one server, or of all and
+    /// the backend itself.
+    pub fn clear_changes(&self, server: Option<usize>) {
+        self.backend.lock().clear_changes(server);
     }
 
     /// How long a server was not usable since the start.

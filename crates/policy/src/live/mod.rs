@@ -36,6 +36,7 @@ pub use hedging::{HedgeCounts, Hedged};
 pub use judging::Checker;
 pub use lists::{Change, ChangeError, ListState, ListStates, Which};
 pub use observing::{Ejection, Reason, Seen};
+pub use outages::{LastChange, OutageReport};
 pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
 pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};

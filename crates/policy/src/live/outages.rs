@@ -4,6 +4,26 @@
 use base::moment::Moment;
 use std::time::Duration;
 
+/// When a server or a backend last began or ceased to be usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastChange {
+    /// The time of the change; `None`: none since the start.
+    pub at: Option<Moment>,
+    /// `lastchg` was cleared after the change: it is 0 until the next one.
+    pub is_cleared: bool,
+}
+
+/// The outages of a backend: the times when no server of it could be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutageReport {
+    /// Outages that began, since the last `clear counters all`.
+    pub count: u64,
+    /// How long they lasted in all since the start, the current one included.
+    pub total: Duration,
+    /// When the last one began or ended.
+    pub changed: LastChange,
+}
+
 /// When no server could be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Outages {
@@ -13,6 +33,8 @@ pub(super) struct Outages {
     total: Duration,
     /// When it last began or ended; `None`: never.
     changed: Option<Moment>,
+    /// `lastchg` was cleared after that change.
+    change_is_cleared: bool,
     /// It is so now, since that change.
     now: bool,
 }
@@ -29,6 +51,7 @@ impl Outages {
             (false, None) => {}
         }
         (self.now, self.changed) = (out, Some(now));
+        self.change_is_cleared = false;
     }
 
     /// The process begins to serve: what is so already has been so since then.
@@ -38,9 +61,10 @@ impl Outages {
         }
     }
 
-    /// Forgets how often it began (`clear counters all`).
-    pub(super) fn forget_count(&mut self) {
+    /// Clears how often it began and when it changed, but not how long it lasts (`clear counters all`).
+    pub(super) fn clear(&mut self) {
         self.count = 0;
+        self.change_is_cleared = true;
     }
 
     /// Sets what a column of the statistics tells, before anything has changed.
@@ -52,10 +76,11 @@ impl Outages {
         }
     }
 
-    /// How often, how long in all up to now, and when that last changed.
-    pub(super) fn tell(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
+    /// The state as of `now`.
+    pub(super) fn report(&self, now: Moment) -> OutageReport {
         let current = self.changed.filter(|_| self.now).map_or(Duration::ZERO, |since| now.saturating_since(since));
-        (self.count, self.total + current, self.changed)
+        let changed = LastChange { at: self.changed, is_cleared: self.change_is_cleared };
+        OutageReport { count: self.count, total: self.total + current, changed }
     }
 }
 
@@ -68,11 +93,18 @@ mod tests {
         let at = |seconds| Moment::ZERO + Duration::from_secs(seconds);
         let mut outages = Outages::default();
         outages.begin(true, at(5));
-        assert_eq!(outages.tell(at(9)), (0, Duration::from_secs(4), Some(at(5))));
+        let check = |outages: &Outages, now, count, total, changed, is_cleared| {
+            let changed = LastChange { at: Some(at(changed)), is_cleared };
+            assert_eq!(outages.report(at(now)), OutageReport { count, total: Duration::from_secs(total), changed });
+        };
+        check(&outages, 9, 0, 4, 5, false);
         outages.note(false, at(10));
-        assert_eq!(outages.tell(at(90)), (0, Duration::from_secs(5), Some(at(10))));
+        check(&outages, 90, 0, 5, 10, false);
         outages.note(true, at(100));
-        outages.forget_count();
-        assert_eq!(outages.tell(at(101)), (0, Duration::from_secs(6), Some(at(100))));
+        check(&outages, 101, 1, 6, 100, false);
+        outages.clear();
+        check(&outages, 102, 0, 7, 100, true);
+        outages.note(false, at(103));
+        check(&outages, 104, 0, 8, 103, false);
     }
 }

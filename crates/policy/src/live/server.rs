@@ -42,6 +42,8 @@ pub(super) struct ServerState {
     pub(super) backup: bool,
     /// When it last began or ceased to be usable.
     pub(super) changed: Option<Moment>,
+    /// `lastchg` was cleared after that change.
+    pub(super) change_is_cleared: bool,
     /// How long it was not usable, up to the last change.
     pub(super) downtime: Duration,
     /// How often it ceased to be usable.
@@ -83,6 +85,7 @@ impl ServerState {
             agent: server.agent.as_ref().map(|_| Box::new(Health::of_agent())),
             watcher: None,
             changed: None,
+            change_is_cleared: false,
             downtime: Duration::ZERO,
             downs: 0,
             warming: Warming::new(server.slowstart),

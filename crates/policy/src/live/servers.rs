@@ -9,7 +9,7 @@ mod arrivals;
 mod outliers;
 mod warmth;
 
-use super::outages::Outages;
+use super::outages::{LastChange, OutageReport, Outages};
 use super::queue::{Place, Queue, WaiterId, Waiters};
 use super::ramp::Ramps;
 use super::server::ServerState;
@@ -367,9 +367,9 @@ impl Servers {
         }
     }
 
-    /// How often no server could be used, how long in all, and when that last changed.
-    pub(super) fn outages(&self, now: Moment) -> (u64, Duration, Option<Moment>) {
-        self.outages.tell(now)
+    /// When no server could be used, as of `now`.
+    pub(super) fn outages(&self, now: Moment) -> OutageReport {
+        self.outages.report(now)
     }
 
     pub(super) fn preset_outages(&mut self, column: &str, value: u64, changed: Moment) {
@@ -386,17 +386,19 @@ impl Servers {
         self.outages.begin(self.candidates == 0 && self.backup.is_none(), now);
     }
 
-    /// Forgets how often servers went down and checks failed: of one server, or of all and the backend itself.
-    pub(super) fn forget_downs(&mut self, server: Option<usize>) {
+    /// Clears how often servers went down, when they last did, and how often checks failed: of one server, or of all and
+    /// the backend itself.
+    pub(super) fn clear_changes(&mut self, server: Option<usize>) {
         for (_, state) in
             self.servers.iter_mut().enumerate().filter(|(index, _)| server.is_none_or(|one| one == *index))
         {
             state.downs = 0;
+            state.change_is_cleared = true;
             let checkers = [&mut state.health, &mut state.agent];
             checkers.into_iter().flatten().for_each(|health| health.forget_counts());
         }
         if server.is_none() {
-            self.outages.forget_count();
+            self.outages.clear();
         }
     }
 
@@ -428,6 +430,7 @@ impl Servers {
                     state.downtime += now.saturating_since(since);
                 }
                 state.changed = Some(now);
+                state.change_is_cleared = false;
             }
             match (was_usable, state.is_usable()) {
                 (false, true) => state.warming.start(now),
@@ -464,7 +467,7 @@ impl Servers {
             stopping: state.operation == Operation::Stopping,
             downs: state.downs,
             ejected: state.ejected,
-            changed: state.changed,
+            changed: LastChange { at: state.changed, is_cleared: state.change_is_cleared },
             former_level: state.former_level,
             weight: state.weight,
             effective_weight: if self.heeds_weights { state.warming.share(state.weight) } else { state.weight },

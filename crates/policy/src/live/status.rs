@@ -1,6 +1,6 @@
 //! What a server's administrator and its checks say of it, and what follows from that (management manual, "set server").
 
-use base::moment::Moment;
+use super::outages::LastChange;
 
 use crate::balance::Load;
 use crate::check::Operation;
@@ -82,8 +82,8 @@ pub struct ServerStatus {
     pub former_level: u32,
     /// It gets nothing because it fails too often (`eject-outliers`).
     pub ejected: bool,
-    /// When it last began or ceased to be usable; `None`: never since the start.
-    pub changed: Option<Moment>,
+    /// When it last began or ceased to be usable.
+    pub changed: LastChange,
     /// Its weight, without regard to `slowstart`.
     pub weight: u32,
     /// Its weight as it counts now: what `slowstart` leaves of it, where the balance heeds that.

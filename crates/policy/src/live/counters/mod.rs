@@ -172,8 +172,10 @@ impl Tally {
     /// Forgets the maxima, or everything; `front`: what faces clients.
     fn clear(&self, all: bool, front: bool) {
         self.peaks().for_each(Peak::reset);
-        [&self.session_rate, &self.request_rate, &self.connection_rate].into_iter().for_each(Rate::reset_most);
+        let rates = [&self.session_rate, &self.request_rate, &self.connection_rate];
+        rates.into_iter().for_each(Rate::reset_most);
         if all {
+            rates.into_iter().for_each(Rate::reset);
             self.counts().for_each(|count| count.set(0));
             self.times.reset();
             self.last_session.set(0);

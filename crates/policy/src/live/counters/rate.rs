@@ -106,6 +106,11 @@ impl Rate {
         self.forgotten.iter().zip(words).for_each(|(forgotten, word)| forgotten.store(word.load(Relaxed), Relaxed));
         self.most.store(0, Relaxed);
     }
+
+    /// Sets the rate and its most to 0. By its own worker.
+    pub fn reset(&self) {
+        [&self.current, &self.previous, &self.most].into_iter().for_each(|word| word.store(0, Relaxed));
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +154,19 @@ mod tests {
         assert_eq!(Rate::most(at(1_300), all()), 3);
         parts[1].add(at(5_000), 1, all);
         assert_eq!(Rate::most(at(9_000), all()), 3);
+    }
+
+    #[test]
+    fn a_reset_removes_what_was_counted_in_the_second_that_runs() {
+        let parts = [Rate::default(), Rate::default()];
+        let all = || parts.iter();
+        for (part, when) in [(0, 900), (1, 900), (0, 1_100)] {
+            parts[part].add(at(when), 7, all);
+        }
+        parts.iter().for_each(Rate::reset);
+        assert_eq!((Rate::read(at(1_200), all()), Rate::most(at(1_200), all())), (0.0, 0));
+        parts[0].add(at(1_300), 2, all);
+        assert_eq!((Rate::read(at(1_300), all()), Rate::most(at(1_300), all())), (2.0, 2));
     }
 
     #[test]

@@ -42,11 +42,11 @@ fn what_a_server_did_it_does() {
         };
         let (status, found) = resumed(checked, fields);
         assert_eq!((status.operation(), found), (operation, Some(level)), "{fields}");
-        assert_eq!(status.changed, Some(Moment::ZERO + Duration::from_secs(96)), "{fields}");
+        assert_eq!(status.changed.at, Some(Moment::ZERO + Duration::from_secs(96)), "{fields}");
         assert_eq!(resumed(|_| {}, fields).0.operation(), operation, "unchecked: {fields}");
     }
     let (status, _) = resumed(|_| {}, "2 0 11 11 999 15 3 0");
-    assert_eq!(status.changed, Some(Moment::ZERO), "no clock reaches further back");
+    assert_eq!(status.changed.at, Some(Moment::ZERO), "no clock reaches further back");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn weights_hold_on_unless_the_configuration_has_another_one() {
 fn a_server_that_was_warming_up_begins_anew() {
     let slow = |server: &mut config::spec::ServerSpec| server.balance.slowstart = Some(50_000);
     let (status, _) = resumed(slow, "1 0 11 11 30 1 0 0");
-    assert_eq!((status.throttle, status.changed), (6, Some(Moment::ZERO + Duration::from_secs(100))));
+    assert_eq!((status.throttle, status.changed.at), (6, Some(Moment::ZERO + Duration::from_secs(100))));
     for fields in ["1 0 11 11 50 1 0 0", "2 0 11 11 30 1 0 0"] {
         assert_eq!(resumed(slow, fields).0.throttle, 100, "{fields}");
     }

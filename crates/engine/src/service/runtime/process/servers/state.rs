@@ -57,7 +57,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
     let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
-    let untouched = status.changed.is_none() && !server.disabled && status.admin != Admin::Maintenance;
+    let untouched = status.changed.at.is_none() && !server.disabled && status.admin != Admin::Maintenance;
     let unchecked = if untouched { server.unchecked_level } else { status.former_level };
     // Maintenance lets go of it.
     let counted = health.as_ref().map_or(unchecked, Health::level);
@@ -77,7 +77,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let agent = agent.map_or(0, |agent| CHECKS_AGENT | check_state(&agent));
     let targets = targets(worker, server);
     let (address, port) = place(worker, server);
-    let since = status.changed.unwrap_or_else(|| worker.shared.host.started().0);
+    let since = status.changed.at.unwrap_or_else(|| worker.shared.host.started().0);
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,

@@ -235,7 +235,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             };
             let (place, serial) = found;
             crate::on_every_worker(shared, move |worker| worker.tallies().clear_server(serial)).await;
-            shared.live.proxies[place.0].forget_downs(Some(place.1));
+            shared.live.proxies[place.0].clear_changes(Some(place.1));
             call.notice("Server counters cleared.");
             return Ok(());
         }
@@ -243,7 +243,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         if !all || call.permits(RuntimeLevel::Admin) {
             crate::on_every_worker(shared, move |worker| worker.tallies().clear(all)).await;
             if all {
-                shared.live.proxies.iter().for_each(|proxy| proxy.forget_downs(None));
+                shared.live.proxies.iter().for_each(|proxy| proxy.clear_changes(None));
                 shared.resolving.counts.iter().flatten().for_each(crate::resolve::Counts::clear);
             }
         }

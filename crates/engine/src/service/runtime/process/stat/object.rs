@@ -298,7 +298,7 @@ impl<'a> Object<'a> {
             Kind::Server(server) if server.check.is_some() => seconds(self.state().downtime(server.index, self.now)),
             Kind::Server(_) => Value::None,
             _ if self.servers().next().is_none() => Value::None,
-            _ => seconds(self.state().outages(self.now).1),
+            _ => seconds(self.state().outages(self.now).total),
         }
     }
 
@@ -376,7 +376,7 @@ impl<'a> Object<'a> {
                 let downs = self.state().status(server.index).map_or(0, |status| status.downs);
                 self.of_health(|_| Value::U64(downs))
             }
-            _ => Value::U64(self.state().outages(self.now).0),
+            _ => Value::U64(self.state().outages(self.now).count),
         }
     }
 
@@ -434,15 +434,20 @@ impl<'a> Object<'a> {
         status.filter(is_warming).map_or(Value::None, |one| Value::U32(one.throttle))
     }
 
-    /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others.
+    /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others. 0 from
+    /// `clear counters all` to the next change, as in HAProxy.
     pub(super) fn since_change(&self) -> u32 {
         let changed = match self.kind {
-            Kind::Server(server) => self.state().status(server.index).and_then(|status| status.changed),
-            Kind::Backend => self.state().outages(self.now).2,
+            Kind::Server(server) => self.state().status(server.index).map(|status| status.changed),
+            Kind::Backend => Some(self.state().outages(self.now).changed),
             _ => None,
         };
+        let changed = changed.unwrap_or_default();
+        if changed.is_cleared {
+            return 0;
+        }
         let start = self.worker.shared.host.started().0;
-        let seconds = self.now.saturating_since(changed.unwrap_or(start)).as_secs();
+        let seconds = self.now.saturating_since(changed.at.unwrap_or(start)).as_secs();
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
