@@ -5,10 +5,10 @@ use std::task::Context;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use rt::net::Stream;
 use wire::http::Framing;
 
 use crate::flow::{Flow, FlowError, Moved, Step};
+use crate::transport::Transport;
 
 /// Which side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl Duplex {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut Stream,
-        server: &mut Stream,
+        client: &mut Transport,
+        server: &mut Transport,
         moved_up: &mut Moved,
         moved_down: &mut Moved,
     ) -> Result<DuplexStep, (Side, FlowError)> {
@@ -116,8 +116,8 @@ impl Duplex {
     pub fn poll_up(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut Stream,
-        server: &mut Stream,
+        client: &mut Transport,
+        server: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         poll_direction(cx, &mut self.up, &mut self.up_closed, client, server, moved)
@@ -128,8 +128,8 @@ fn poll_direction(
     cx: &mut Context<'_>,
     flow: &mut Flow,
     closed: &mut bool,
-    source: &mut Stream,
-    sink: &mut Stream,
+    source: &mut Transport,
+    sink: &mut Transport,
     moved: &mut Moved,
 ) -> Result<Step, FlowError> {
     if *closed {

@@ -9,10 +9,11 @@ use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::{Pipe, Stream};
+use rt::net::Pipe;
 use wire::h1;
 use wire::http::Framing;
 
+use crate::transport::Transport;
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use passage::{Discard, Passage, Passed, forward};
@@ -307,8 +308,8 @@ impl Flow {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Stream,
-        sink: &mut Stream,
+        source: &mut Transport,
+        sink: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         if let Some(sieve) = &mut self.sieve {
@@ -357,7 +358,12 @@ impl Flow {
     }
 
     /// Writes head, body and tail until nothing is left.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>, sink: &mut Stream, moved: &mut Moved) -> Poll<io::Result<()>> {
+    pub fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut Transport,
+        moved: &mut Moved,
+    ) -> Poll<io::Result<()>> {
         while !self.head.is_empty() || !self.body.is_empty() {
             let more = !self.tail.is_empty() || (self.closes && self.no_more_comes());
             let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
@@ -374,7 +380,7 @@ impl Flow {
         }
         let more = self.closes && self.no_more_comes();
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
-            let spliced = std::task::ready!(pipe.poll_splice_out(cx, sink, more))?;
+            let spliced = std::task::ready!(sink.poll_splice_from(cx, pipe, more))?;
             moved.written += spliced;
             moved.spliced += spliced;
         }
@@ -384,7 +390,7 @@ impl Flow {
     fn poll_splice_in(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Stream,
+        source: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
         let Some(pipe) = &mut self.pipe else { return Ok(Poll::Ready(())) };
@@ -392,7 +398,7 @@ impl Flow {
             Source::Length(remaining) => usize::try_from(remaining).unwrap_or(usize::MAX),
             _ => usize::MAX,
         };
-        match pipe.poll_splice_in(cx, source, most) {
+        match source.poll_splice_into(cx, pipe, most) {
             Poll::Pending => Ok(Poll::Pending),
             // These two cannot be spliced: copy.
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -425,7 +431,7 @@ impl Flow {
     pub fn poll_drain(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Stream,
+        source: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         self.pipe = None;
@@ -450,7 +456,7 @@ impl Flow {
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Stream,
+        source: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
         if matches!(self.source, Source::Unknown) {

@@ -7,3 +7,4 @@ pub mod identity;
 pub mod link;
 pub mod ports;
 pub mod quota;
+pub mod transport;

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::Roster;
-use rt::net::{ParkedId, ParkedStream, Stream};
+use rt::net::ParkedId;
 
 use crate::identity::{Identity, Particulars};
 use crate::quota::{Place, Quota};
+use crate::transport::{Parked, Transport};
 
 /// A server's number in the pool: servers of all backends counted through.
 pub type ServerId = usize;
@@ -18,7 +19,7 @@ pub type ServerId = usize;
 /// A connection to a server that serves one request at a time.
 pub struct Link {
     /// The connection.
-    pub stream: Stream,
+    pub stream: Transport,
     /// Answers that were received whole over it; above zero it has proved that it can be reused.
     pub answers: u32,
     /// It belongs to one client's session, and never lies in the pool.
@@ -35,7 +36,7 @@ pub struct Link {
 
 impl Link {
     /// A fresh connection like all others to its server.
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Transport) -> Self {
         Self { stream, answers: 0, private: false, first: false, generation: 0, place: None, particulars: None }
     }
 
@@ -61,7 +62,7 @@ impl Default for Limits {
 }
 
 struct Idle {
-    parked: ParkedStream,
+    parked: Parked,
     answers: u32,
     place: Option<Place>,
     particulars: Option<Box<Particulars>>,

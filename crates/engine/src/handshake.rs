@@ -8,10 +8,11 @@
 use std::task::Poll;
 
 use base::buffer::Buffer;
+use conn::transport::Transport;
 use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::ExpectedHeader;
 use policy::sample::ConnectionError;
-use rt::net::Stream;
+
 use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
@@ -67,7 +68,7 @@ impl Failure {
 
 /// Reads the headers that are expected, and gives the session the addresses that they tell. Returns what came behind them;
 /// `None`: the connection is to be closed, and why has been logged.
-pub async fn receive(session: &Session, stream: &mut Stream, expected: ExpectedHeader) -> Option<Buffer> {
+pub async fn receive(session: &Session, stream: &mut Transport, expected: ExpectedHeader) -> Option<Buffer> {
     let mut handshake = Handshake { stream, input: Buffer::empty(), timer: rt::Timer::new(), received: false };
     let timeouts = &session.proxy().timeouts;
     let limit = timeouts.client_hs.or(timeouts.client);
@@ -90,7 +91,7 @@ pub async fn receive(session: &Session, stream: &mut Stream, expected: ExpectedH
 }
 
 struct Handshake<'a> {
-    stream: &'a mut Stream,
+    stream: &'a mut Transport,
     input: Buffer,
     timer: rt::Timer,
     /// Whether a byte has come.

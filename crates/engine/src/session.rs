@@ -11,6 +11,7 @@ use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
+use conn::transport::{self, Transport};
 use policy::live::Entry;
 use policy::live::counters::ProxyTallies;
 use policy::live::table::Tracking;
@@ -19,7 +20,7 @@ use policy::rule::{Action, Expected, Final};
 use policy::sample::ConnectionError;
 use policy::variable::SessionStore;
 use rt::Counted;
-use rt::net::{Address, OwnedSocket, SocketQuery, Stream};
+use rt::net::{Address, OwnedSocket, SocketQuery};
 use wire::proxy_protocol::Header;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -367,12 +368,12 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
         Address::Inet(address) => Some(address),
         _ => None,
     };
-    let stream = Stream::adopt(socket);
+    let stream = transport::accept(socket);
     let session = Counted::new(|| Session {
         worker: Rc::clone(worker),
         desk: Rc::clone(worker.desk(frontend)),
         bind: bind as u32,
-        socket: stream.query(),
+        socket: stream.socket(),
         frontend,
         client: Cell::new(client),
         accepted: rt::now(),
@@ -403,7 +404,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
 const NO_HEADER: ExpectedHeader = ExpectedHeader { netscaler: None, proxy: false };
 
 /// Runs the rules on connections, and goes on with a connection that they let pass.
-fn screen(session: Counted<Session>, mut stream: Stream) {
+fn screen(session: Counted<Session>, mut stream: Transport) {
     match admit(&session, &mut stream, true) {
         Some(expected) => {
             if expected.is_some() {
@@ -418,14 +419,14 @@ fn screen(session: Counted<Session>, mut stream: Stream) {
     }
 }
 
-fn spawn(session: Counted<Session>, stream: Stream) {
+fn spawn(session: Counted<Session>, stream: Transport) {
     let tag = session.key.get().to_bits();
     rt::spawn_with(rt::Class::Normal, tag, (session, stream), |(session, stream)| run_unless_killed(session, stream));
 }
 
 /// Runs a session to its end, or until somebody kills it: everything that it holds is dropped then. The client lies in the
 /// future once: an argument of an asynchronous function would lie there twice.
-fn run_unless_killed(session: Counted<Session>, stream: Stream) -> impl Future<Output = ()> {
+fn run_unless_killed(session: Counted<Session>, stream: Transport) -> impl Future<Output = ()> {
     let mut client = Client::new(&session, stream);
     async move {
         let mut ended = rt::unless(|| session.killed.get().is_some(), prepare(&session, &mut client)).await;
@@ -497,7 +498,7 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
 }
 
 /// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.
-fn admit(session: &Session, client: &mut Stream, before_session: bool) -> Option<ExpectedHeader> {
+fn admit(session: &Session, client: &mut Transport, before_session: bool) -> Option<ExpectedHeader> {
     let rules = &session.proxy().rules;
     let rules = if before_session { &rules.connection } else { &rules.session };
     if !before_session && rules.iter().any(|rule| matches!(rule.action, Action::SetEnd(..))) {

@@ -4,9 +4,9 @@
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::Stream;
 
 use super::{Flow, Moved, Source};
+use crate::transport::Transport;
 
 /// A body whose remainder is at least this long is read in large pieces.
 const BULK: u64 = 64 * 1024;
@@ -18,7 +18,7 @@ impl Flow {
     }
 
     /// Restores the source's low-water mark: a sender that pauses below it would never be read.
-    pub fn lower_mark(&mut self, source: &mut Stream) {
+    pub fn lower_mark(&mut self, source: &mut Transport) {
         if self.mark > 0 {
             self.mark = 0;
             // A socket that refuses its normal state is broken; reading it will tell.
@@ -28,7 +28,7 @@ impl Flow {
 
     /// What came of a long body along with its head waits for what the source holds already, in one large piece: one
     /// write, and no segment that is almost empty.
-    pub(super) fn gather(&mut self, cx: &mut Context<'_>, source: &mut Stream, sink: &Stream, moved: &mut Moved) {
+    pub(super) fn gather(&mut self, cx: &mut Context<'_>, source: &mut Transport, sink: &Transport, moved: &mut Moved) {
         let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
         if !waits || self.chunked || self.pipe.is_some() || self.record.is_some() || self.sieve.is_some() {
             return;
@@ -65,7 +65,7 @@ impl Flow {
 
     /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as
     /// its reader is slow. A sink that is almost full gets ordinary pieces. The length of its segments is asked for once.
-    pub(super) fn fit_to_sink(&mut self, sink: &Stream) {
+    pub(super) fn fit_to_sink(&mut self, sink: &Transport) {
         if !self.large {
             return;
         }
@@ -109,7 +109,7 @@ impl Flow {
     /// After a read: a filled buffer asks for larger pieces, a short one for small ones again; where nobody knows how much
     /// is to come, two short ones, for long runs of bytes end with a short piece. While long pieces come and the rest is
     /// known to be long, the source is asked to wake us for all of the next piece only.
-    pub(super) fn adapt(&mut self, source: &mut Stream, read: usize, room: usize) {
+    pub(super) fn adapt(&mut self, source: &mut Transport, read: usize, room: usize) {
         let short = read < room && read <= rt::buffer_size();
         let remaining = self.remaining().saturating_sub(read as u64);
         self.large = !self.chunked

@@ -1,6 +1,7 @@
 //! Agents: programs beside servers that are asked again and again how much their server can bear (configuration manual,
 //! section 5.2, "agent-check"). Must never look at a health check.
 
+use conn::transport::{self, Transport};
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use base::moment::Moment;
 use policy::check::{AgentAnswer, AgentCheck, CheckStatus, Report, Word};
 use policy::live::{Admin, Checker};
 use policy::program::{Proxy, Server, ServerAddress};
-use rt::net::{Address, Stream};
+use rt::net::Address;
 
 use super::run::Waited;
 use super::words;
@@ -146,7 +147,7 @@ impl<'a> Question<'a> {
         line
     }
 
-    async fn connect(&mut self, address: Option<std::net::IpAddr>, port: Option<u16>) -> Result<Stream, Failure> {
+    async fn connect(&mut self, address: Option<std::net::IpAddr>, port: Option<u16>) -> Result<Transport, Failure> {
         let port = port.unwrap_or(self.agent.port);
         let destination = match (address.or(self.agent.address), &*self.worker.shared.outgoing.address(self.server)) {
             (Some(ip), _) | (None, &ServerAddress::Inet { ip, .. }) => Address::Inet((ip, port).into()),
@@ -157,7 +158,7 @@ impl<'a> Question<'a> {
             return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
         };
         let failed = |error: &std::io::Error| (CheckStatus::L4Connection, words::of_system(error));
-        let mut connecting = Stream::connect(&destination, &route.options).map_err(|error| failed(&error))?;
+        let mut connecting = transport::connect(&destination, &route.options).map_err(|error| failed(&error))?;
         match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => Ok(stream),
             Waited::Done(Err(error)) => Err(failed(&error)),
@@ -166,7 +167,7 @@ impl<'a> Question<'a> {
     }
 
     /// Up to the end of the first line, or of what the agent sends.
-    async fn read(&mut self, stream: &mut Stream) -> Result<Vec<u8>, Failure> {
+    async fn read(&mut self, stream: &mut Transport) -> Result<Vec<u8>, Failure> {
         let mut input = Buffer::with_capacity(LONGEST);
         loop {
             if let Some(end) = input.data().iter().position(|byte| matches!(byte, b'\r' | b'\n')) {

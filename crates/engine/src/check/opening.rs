@@ -1,6 +1,7 @@
 //! Opens the connections of a check (configuration manual, "tcp-check connect", "addr", "port"): where they lead, how they
 //! begin, and how it is told that they do not. Must never send what a step sends, nor wait for an answer.
 
+use conn::transport;
 use std::future::Future as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +10,7 @@ use std::pin::Pin;
 use policy::check::{CheckStatus, Connect, Port, Step};
 use policy::program::{ServerAddress, ServerPort};
 use policy::sample::Value;
-use rt::net::{Address, ConnectOptions, Stream};
+use rt::net::{Address, ConnectOptions};
 
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
@@ -56,14 +57,14 @@ impl<'a> Course<'a> {
         }
         self.count(|protocol| &protocol.connections, 1);
         let way = self.way(connect)?;
-        let mut connecting = match Stream::connect(way.target(), &way.options) {
+        let mut connecting = match transport::connect(way.target(), &way.options) {
             Ok(connecting) => connecting,
             Err(error) => return Err(self.failed(connect, &words::of_refusal(&error))),
         };
         self.spare = way.target().inet().filter(|_| way.options.is_plain()).map(|address| address.is_ipv6());
         if way.is_proved_by_sending {
             self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
-            self.stream = connecting.into_stream().ok();
+            self.stream = connecting.into_transport().ok();
             // The others that are due connect first: what is sent at once wakes the server, which then has something to do
             // until all is sent, and need not be woken for each.
             rt::yield_now().await;

@@ -5,8 +5,8 @@ use config::spec::HttpReuse;
 use conn::identity::{Identity, Particulars};
 use conn::link::Link;
 use conn::quota::Place;
+use conn::transport::Transport;
 use policy::check::{CheckStatus, Connect, Request};
-use rt::net::Stream;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing};
 
@@ -123,7 +123,7 @@ impl Course<'_> {
 
     /// Lays the connection down for others, where nothing is left of the check on it. Gives the stream back where it has
     /// to be closed.
-    pub(super) fn lay_down(&mut self, mut stream: Stream) -> Option<Stream> {
+    pub(super) fn lay_down(&mut self, mut stream: Transport) -> Option<Transport> {
         let pooling = std::mem::take(&mut self.pooling);
         self.pooling.fresh = pooling.fresh;
         let Some(origin) = pooling.origin.filter(|_| pooling.keeps && pooling.requests == 1) else {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use conn::transport::Transport;
 use policy::check::{
     Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Report, ServerCheck, Step, Wanted,
 };
@@ -19,7 +20,6 @@ use policy::rule::Action;
 use policy::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
 use policy::variable::{Phase, SessionStore, Store, Variables};
 use rt::Timer;
-use rt::net::Stream;
 use wire::http::Head;
 
 use super::opening::Unproven;
@@ -40,7 +40,7 @@ pub(super) struct Course<'a> {
     /// When it has failed, or the part of it that is under way.
     deadline: Moment,
     timer: Timer,
-    pub(super) stream: Option<Stream>,
+    pub(super) stream: Option<Transport>,
     /// What the connection is to others.
     pub(super) pooling: Pooling,
     /// What was received and not used up yet.
@@ -366,7 +366,7 @@ impl<'a> Course<'a> {
     pub(super) fn close(&mut self) {
         let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
         match (stream.filter(|_| !self.linger), self.spare) {
-            (Some(stream), Some(v6)) => rt::net::reset(stream, v6),
+            (Some(stream), Some(v6)) => stream.reset(v6),
             (Some(mut stream), None) => drop(stream.set_linger_zero()),
             (None, _) => {}
         }

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use conn::transport::{self, Transport};
 use policy::resolve::Failure;
 use rt::Timer;
-use rt::net::{Address, ConnectOptions, Stream};
+use rt::net::{Address, ConnectOptions};
 use wire::dns::{Fault, LONGEST, find, read};
 
 use super::nameserver::Line;
@@ -29,21 +30,21 @@ const MOST: usize = 64;
 /// Connections that nobody needs just now, and how many are in use.
 #[derive(Default)]
 pub(super) struct Idle {
-    streams: RefCell<Vec<(Stream, Moment)>>,
+    streams: RefCell<Vec<(Transport, Moment)>>,
     used: Cell<usize>,
     /// A task closes what has been kept for long.
     is_watched: Cell<bool>,
 }
 
 impl Idle {
-    fn take(&self) -> Option<Stream> {
+    fn take(&self) -> Option<Transport> {
         let now = rt::now();
         let mut streams = self.streams.borrow_mut();
         streams.retain_mut(|(stream, since)| now.saturating_since(*since) < KEPT_FOR && stream.is_quiet());
         streams.pop().map(|(stream, _)| stream)
     }
 
-    fn keep(line: &Rc<Line>, stream: Stream) {
+    fn keep(line: &Rc<Line>, stream: Transport) {
         let mut streams = line.idle.streams.borrow_mut();
         if streams.len() < KEPT {
             streams.push((stream, rt::now()));
@@ -126,9 +127,9 @@ async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) 
 async fn exchange(
     line: &Line,
     round: &Round,
-    kept: Option<Stream>,
+    kept: Option<Transport>,
     deadline: Moment,
-) -> Result<(Stream, Vec<u8>, u16), Failure> {
+) -> Result<(Transport, Vec<u8>, u16), Failure> {
     let broken = |_| Failure::Other;
     let mut timer = Timer::new();
     timer.arm(Some(deadline));
@@ -136,7 +137,7 @@ async fn exchange(
         Some(stream) => stream,
         None => {
             let address = Address::Inet(line.nameserver().address);
-            let mut connecting = Stream::connect(&address, &ConnectOptions::default()).map_err(broken)?;
+            let mut connecting = transport::connect(&address, &ConnectOptions::default()).map_err(broken)?;
             within(&mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?.map_err(broken)?
         }
     };

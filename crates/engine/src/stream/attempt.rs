@@ -1,6 +1,7 @@
 //! One attempt to connect to a server that was chosen: where from, where to, what the connection begins with. Must never
 //! choose a server, nor decide whether there is another attempt.
 
+use conn::transport::{self, Opening};
 use std::borrow::Cow;
 use std::future::Future as _;
 use std::io::ErrorKind;
@@ -16,7 +17,7 @@ use conn::ports::{SourcePort, SourcePorts};
 use policy::expression::Expression;
 use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
 use policy::sample::{ConnectionError, LinkFacts};
-use rt::net::{Address, ConnectFailure, ConnectOptions, Connecting, Shortage, Stream};
+use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
@@ -71,7 +72,7 @@ impl Plan {
 /// A connection that is being made.
 pub struct Launched {
     /// It.
-    pub connecting: Connecting,
+    pub connecting: Opening,
     /// What is particular about it.
     pub particulars: Option<Box<Particulars>>,
     /// The generation of the server that it is made for.
@@ -279,7 +280,7 @@ impl Request<'_> {
         route: &Route,
         destination: &Address,
         plan: &Plan,
-    ) -> Result<(Connecting, Option<SourcePort>), Missing> {
+    ) -> Result<(Opening, Option<SourcePort>), Missing> {
         if route.blocked {
             return Err(Missing::Here(Shortage::Source));
         }
@@ -336,12 +337,12 @@ impl Request<'_> {
     }
 
     /// Starts to connect. Where descriptors are short, an idle connection makes way.
-    fn open(&self, to: &Address, options: &ConnectOptions) -> Result<Connecting, Missing> {
+    fn open(&self, to: &Address, options: &ConnectOptions) -> Result<Opening, Missing> {
         let worker = &self.session.worker;
         let pool = &worker.shared.pool;
-        let opened = match Stream::try_connect(to, options) {
+        let opened = match transport::try_connect(to, options) {
             Err(failure) if failure.shortage() == Some(Shortage::Descriptors) && worker.links.evict_any(pool) => {
-                Stream::try_connect(to, options)
+                transport::try_connect(to, options)
             }
             opened => opened,
         };

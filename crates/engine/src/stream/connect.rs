@@ -1,6 +1,7 @@
 //! From a backend to a connected server: the balance's choice, the queue, the idle links, the connection attempts.
 //! Must never read or write a message.
 
+use conn::transport::Transport;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use policy::log_format::Endpoint;
 use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress};
 use policy::rule::Bound;
 use policy::sample::{ConnectionError, LinkFacts, Type, cast};
-use rt::net::{Address, Hangup, Stream};
+use rt::net::{Address, Hangup};
 use wire::http::Method;
 
 use crate::check::{Sign, observe};
@@ -72,7 +73,7 @@ pub struct Request<'a> {
     /// The backend's proxy.
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
-    pub client: &'a mut Stream,
+    pub client: &'a mut Transport,
     /// What the client sent before it closed its direction; `None` where that was read already.
     pub early: Option<&'a mut Buffer>,
     /// The flow of the request's body.
@@ -258,7 +259,7 @@ impl Request<'_> {
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
-        facts.server_kernel = Kernel::Ask(link.stream.query());
+        facts.server_kernel = Kernel::Ask(link.stream.socket());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {

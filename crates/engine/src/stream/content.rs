@@ -9,10 +9,10 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Moved, Step};
+use conn::transport::Transport;
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
 use policy::sample::{Bytes, Direction};
-use rt::net::Stream;
 use wire::http::Framing;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -24,7 +24,7 @@ use crate::stream::sticking;
 use crate::worker::SharedFacts;
 
 /// What a rule did to a session that it ended.
-fn cut(stream: &mut Stream, ended: &Final) {
+fn cut(stream: &mut Transport, ended: &Final) {
     if let Final::SilentDrop(hops) = ended {
         // What the system does not let happen quietly happens all the same.
         let _ = stream.forget(*hops);
@@ -46,7 +46,7 @@ pub fn outcome(facts: &SharedFacts, ended: &Final, phase: Phase) -> Outcome {
 /// How the session has ended.
 pub fn request<'a>(
     session: &'a Session,
-    client: &'a mut Stream,
+    client: &'a mut Transport,
     input: &'a mut Buffer,
     timer: &'a mut rt::Timer,
     facts: &'a SharedFacts,
@@ -94,7 +94,7 @@ pub fn request<'a>(
 /// How the request has ended.
 pub async fn http_request(
     session: &Session,
-    client: &mut Stream,
+    client: &mut Transport,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
     proxy: &Proxy,
@@ -206,9 +206,9 @@ impl<'s> Inspection<'s> {
 /// Both ends of a session in TCP mode while an answer is looked at.
 pub struct Ends<'a> {
     /// The client.
-    pub client: &'a mut Stream,
+    pub client: &'a mut Transport,
     /// The server.
-    pub server: &'a mut Stream,
+    pub server: &'a mut Transport,
     /// The session's one timer.
     pub timer: &'a mut rt::Timer,
 }
@@ -293,7 +293,7 @@ impl Wait {
     }
 
     /// Reads what has come. True: something has changed.
-    fn receive(&mut self, cx: &mut Context<'_>, stream: &mut Stream, input: &mut Buffer) -> bool {
+    fn receive(&mut self, cx: &mut Context<'_>, stream: &mut Transport, input: &mut Buffer) -> bool {
         if self.ended {
             return false;
         }

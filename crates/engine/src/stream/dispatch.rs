@@ -367,7 +367,7 @@ fn answered(
     }
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.query());
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.socket());
     if reusable {
         link.private |= asked == Asked::Connection;
         keep_link(session, client, &facts, backend, (&slot, link));

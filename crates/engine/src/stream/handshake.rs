@@ -1,13 +1,14 @@
 //! What a connection to a server begins with: the request to a SOCKS4 proxy and its answer, then the PROXY header. Must
 //! never read a byte of the server's.
 
+use conn::transport::Transport;
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddrV4};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use policy::program::Server;
-use rt::net::{Address, Stream};
+use rt::net::Address;
 use wire::socks4;
 
 /// The proxy refused, or the connection broke.
@@ -53,7 +54,7 @@ impl Greeting {
     }
 
     /// Goes on.
-    pub fn poll(&mut self, cx: &mut Context<'_>, stream: &mut Stream, header: &[u8]) -> Poll<Result<(), Failed>> {
+    pub fn poll(&mut self, cx: &mut Context<'_>, stream: &mut Transport, header: &[u8]) -> Poll<Result<(), Failed>> {
         loop {
             match self.step {
                 Step::Impossible => return Poll::Ready(Err(Failed)),
@@ -78,7 +79,7 @@ impl Greeting {
     fn write(
         &mut self,
         cx: &mut Context<'_>,
-        stream: &mut Stream,
+        stream: &mut Transport,
         bytes: &[u8],
         more: bool,
     ) -> Poll<Result<(), Failed>> {

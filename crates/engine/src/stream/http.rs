@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::{Moment, WallTime};
-use rt::net::Stream;
+use conn::transport::Transport;
 
 use crate::session::Session;
 use crate::stream::body::BodyEnd;
@@ -17,7 +17,7 @@ use crate::worker::SharedFacts;
 /// The client's side of a session.
 pub struct Client {
     /// The connection.
-    pub stream: Stream,
+    pub stream: Transport,
     /// What was read and not used yet.
     pub input: Buffer,
     /// The session's one timer.
@@ -48,7 +48,7 @@ enum Wait {
 
 impl Client {
     /// A client that has just been accepted.
-    pub fn new(session: &Session, stream: Stream) -> Self {
+    pub fn new(session: &Session, stream: Transport) -> Self {
         Self {
             stream,
             input: Buffer::empty(),

@@ -8,12 +8,12 @@ use base::moment::Moment;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
+use conn::transport::Transport;
 use policy::balance::Subject;
 use policy::live::Seen;
 use policy::log_format::Origin;
 use policy::program::{Frontend, Proxy};
 use policy::sample::{Bytes, Direction};
-use rt::net::Stream;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::{Orders, OwnTimeouts};
@@ -279,7 +279,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.query());
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.socket());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
         let timings = &facts.borrow().timings;
@@ -296,8 +296,8 @@ const COUNTED_EVERY: Duration = Duration::from_secs(1);
 /// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
 pub async fn carry(
     duplex: Duplex,
-    client: &mut Stream,
-    server: &mut Stream,
+    client: &mut Transport,
+    server: &mut Transport,
     timer: &mut rt::Timer,
     limits: &Limits,
     (session, facts): (&Session, &SharedFacts),
@@ -320,8 +320,8 @@ pub async fn carry(
 
 struct Carriage<'a> {
     duplex: Duplex,
-    client: &'a mut Stream,
-    server: &'a mut Stream,
+    client: &'a mut Transport,
+    server: &'a mut Transport,
     timer: &'a mut rt::Timer,
     limits: &'a Limits,
     session: &'a Session,

@@ -53,6 +53,26 @@ fn unsafe_code_lives_in_rt_and_says_why_it_is_sound() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Every connection of the engine is a [`conn::transport::Transport`], so that a new transport is added in one place.
+#[test]
+fn the_engine_knows_no_socket() {
+    let mut wrong = Vec::new();
+    for file in tree::rust_files().into_iter().filter(|file| file.starts_with("crates/engine/src")) {
+        let text = tree::read(&file);
+        let code = tree::code(&text);
+        for import in code.split("use rt::net::").skip(1) {
+            let import = import.split(';').next().unwrap_or_default();
+            if words(import).any(|word| word == "Stream" || word == "ParkedStream") {
+                wrong.push(format!("{}: a stream of rt", file.display()));
+            }
+        }
+        if code.contains("net::Stream") {
+            wrong.push(format!("{}: a stream of rt", file.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// Whether the line itself or the comment above it says `SAFETY:` (or `# Safety`, for an unsafe function). A statement
 /// may have begun a few lines above its `unsafe`.
 fn explained(lines: &[&str], number: usize) -> bool {

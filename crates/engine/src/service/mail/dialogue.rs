@@ -1,6 +1,7 @@
 //! The dialogue with a mail server (RFC 5321): one mail, one connection. Must never send anything after an answer that is no
 //! consent.
 
+use conn::transport::{self, Transport};
 use std::future::{Future as _, poll_fn};
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::{Address, ConnectOptions, Stream};
+use rt::net::{Address, ConnectOptions};
 
 use super::Mail;
 
@@ -19,7 +20,7 @@ const SHOWN: usize = 120;
 
 /// A connection to a mail server.
 struct Dialogue {
-    stream: Stream,
+    stream: Transport,
     input: Buffer,
     timer: rt::Timer,
 }
@@ -31,7 +32,8 @@ struct Dialogue {
 pub(super) async fn send(to: SocketAddr, mail: &Mail) -> Result<(), String> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + mail.timeout));
-    let mut connecting = Stream::connect(&Address::Inet(to), &ConnectOptions::default()).map_err(|e| e.to_string())?;
+    let mut connecting =
+        transport::connect(&Address::Inet(to), &ConnectOptions::default()).map_err(|e| e.to_string())?;
     let stream = within(&mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?.map_err(|e| e.to_string())?;
     let mut dialogue = Dialogue { stream, input: Buffer::with_capacity(LONGEST), timer };
     dialogue.hear(220).await?;

@@ -1,6 +1,7 @@
 //! Calls peers when their time has come, wakes their connections when there is something to tell, and teaches a newer
 //! process at the end. Must never call a peer that there is a connection with.
 
+use conn::transport::{self, Transport};
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use policy::live::peers::Ticket;
 use policy::program::ServerAddress;
-use rt::net::{ConnectOptions, Stream};
+use rt::net::ConnectOptions;
 use wire::peers::{Hello, Status, read_line};
 
 use super::circle::Circle;
@@ -125,10 +126,10 @@ async fn greet(
     (address, options): &(ServerAddress, ConnectOptions),
     ticket: Ticket,
     hello: &Hello,
-) -> Option<(Stream, Buffer)> {
+) -> Option<(Transport, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
-    let mut connecting = Stream::connect(&fixed_address(address)?, options).ok()?;
+    let mut connecting = transport::connect(&fixed_address(address)?, options).ok()?;
     let connected = while_wanted(circle, ticket, &mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?;
     let mut stream = connected.ok()?;
     circle.with(|section| section.reached(ticket));

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
+use conn::transport::Transport;
 use policy::live::peers::{End, Heard, Ticket};
-use rt::net::Stream;
 
 use super::circle::Circle;
 
@@ -16,7 +16,12 @@ use super::circle::Circle;
 const AHEAD: usize = 16 * 1024;
 
 /// Writes what is left of bytes.
-pub(super) fn send(stream: &mut Stream, cx: &mut Context<'_>, bytes: &[u8], sent: &mut usize) -> Poll<io::Result<()>> {
+pub(super) fn send(
+    stream: &mut Transport,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+    sent: &mut usize,
+) -> Poll<io::Result<()>> {
     while *sent < bytes.len() {
         match stream.poll_write_slices(cx, &[IoSlice::new(&bytes[*sent..])], false) {
             Poll::Ready(Ok(count)) => *sent += count,
@@ -28,7 +33,7 @@ pub(super) fn send(stream: &mut Stream, cx: &mut Context<'_>, bytes: &[u8], sent
 }
 
 /// Speaks until one of both ends it. True: everything was taught to a newer process.
-pub(super) async fn converse(circle: &Rc<Circle>, stream: Stream, input: Buffer, ticket: Ticket) -> bool {
+pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buffer, ticket: Ticket) -> bool {
     let mut conversation = Conversation {
         circle,
         stream,
@@ -53,7 +58,7 @@ pub(super) async fn converse(circle: &Rc<Circle>, stream: Stream, input: Buffer,
 
 struct Conversation<'a> {
     circle: &'a Rc<Circle>,
-    stream: Stream,
+    stream: Transport,
     input: Buffer,
     ticket: Ticket,
     output: Vec<u8>,

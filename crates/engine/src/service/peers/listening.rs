@@ -1,6 +1,7 @@
 //! Lets peers in that come on their own: hears who they are, within a time. Must never keep more strangers than it has room
 //! for; of too many, one goes at random.
 
+use conn::transport::{self, Transport};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use rt::net::{Listener, Stream};
+use rt::net::Listener;
 use wire::peers::{Hello, Status};
 
 use super::PeerSocket;
@@ -42,7 +43,7 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
         match listeners[place].try_accept() {
             Ok(Some((accepted, _))) => {
                 let (circle, seat) = (Rc::clone(&circle), strangers.enter());
-                let stream = Stream::adopt(accepted);
+                let stream = transport::accept(accepted);
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
                     receive(circle, stream, seat).await;
                 });
@@ -106,7 +107,7 @@ impl Drop for Stay {
 }
 
 /// Hears who somebody is, and speaks with them.
-async fn receive(circle: Rc<Circle>, mut stream: Stream, stay: Stay) {
+async fn receive(circle: Rc<Circle>, mut stream: Transport, stay: Stay) {
     let Some((hello, rest)) = hear(&mut stream, &stay).await else { return };
     let now = rt::now();
     let greeted = hello.and_then(|hello| {
@@ -136,7 +137,7 @@ async fn receive(circle: Rc<Circle>, mut stream: Stream, stay: Stay) {
 }
 
 /// A greeting, or what is to be said to one that is none, and what came behind it. `None`: it never came.
-async fn hear(stream: &mut Stream, stay: &Stay) -> Option<(Result<Hello, Status>, Buffer)> {
+async fn hear(stream: &mut Transport, stay: &Stay) -> Option<(Result<Hello, Status>, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + GREETING));
     let mut input = Buffer::with_capacity(LONGEST);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::Buffer;
-use rt::net::Stream;
+use conn::transport::Transport;
 
 /// The reader has gone, or has read nothing for too long: there is nobody to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Gone;
 /// An answer in the making.
 #[derive(Debug)]
 pub struct Answer {
-    stream: Stream,
+    stream: Transport,
     waiting: Vec<u8>,
     sent: usize,
     /// How long a reader may read nothing.
@@ -28,7 +28,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(stream: Stream, patience: Duration, piece: usize) -> Self {
+    pub(super) fn new(stream: Transport, patience: Duration, piece: usize) -> Self {
         Self { stream, waiting: Vec::new(), sent: 0, patience, piece }
     }
 

@@ -1,7 +1,7 @@
 //! One connection of the runtime API: reads lines, calls commands, prints answers and prompts (management manual,
 //! section 9.3). Must never keep more of what is typed than a line and a payload of bounded size.
 
-use rt::net::Stream;
+use conn::transport::Transport;
 
 use super::call::{Call, Conversation, Prompt};
 use super::command::{Command, Desk, Mode, Run, Served};
@@ -14,7 +14,7 @@ const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.
 const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
 
 /// Serves a connection to its end.
-pub async fn serve<S: Served>(desk: Desk<S>, stream: Stream, conversation: Conversation) {
+pub async fn serve<S: Served>(desk: Desk<S>, stream: Transport, conversation: Conversation) {
     let answer = Answer::new(stream, conversation.timeout, rt::buffer_size());
     let mut connection = Connection { desk, conversation, answer, typed: Vec::new(), ended: false };
     // An error means that nobody listens any more.

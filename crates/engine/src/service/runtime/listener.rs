@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use rt::net::{Listener, ListeningSocket, Stream};
+use conn::transport;
+use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
 use super::command::{Desk, Served};
@@ -77,7 +78,7 @@ pub async fn accept<S: Served>(
                 let place = Place(Rc::clone(&crowd));
                 let desk = desk.clone();
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    connection::serve(desk, Stream::adopt(accepted), first).await;
+                    connection::serve(desk, transport::accept(accepted), first).await;
                     drop(place);
                 });
             }

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use rt::net::{Listener, ListeningSocket, Stream};
+use conn::transport::{self, Transport};
+use rt::net::{Listener, ListeningSocket};
 use wire::syslog::frame::{self, Frame};
 
 use crate::worker::Worker;
@@ -63,7 +64,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocke
         match listener.try_accept() {
             Ok(Some((accepted, address))) => {
                 let connection = Connection {
-                    stream: Stream::adopt(accepted),
+                    stream: transport::accept(accepted),
                     input: Buffer::empty(),
                     source: super::source(&address),
                     place,
@@ -78,7 +79,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocke
 
 /// A sender.
 struct Connection {
-    stream: Stream,
+    stream: Transport,
     /// The front of a message that has not come whole; no buffer is held between messages.
     input: Buffer,
     source: Option<IpAddr>,

@@ -6,7 +6,8 @@ use super::store::Cursor;
 use crate::service::log::Targets;
 use base::buffer::Buffer;
 use config::spec::LogProtocol;
-use rt::net::{Address, ConnectOptions, Stream};
+use conn::transport::{self, Transport};
+use rt::net::{Address, ConnectOptions};
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::io::Write as _;
@@ -70,10 +71,10 @@ impl Forwarder {
         Poll::Pending
     }
 
-    async fn connect(&self) -> Option<Stream> {
+    async fn connect(&self) -> Option<Transport> {
         let ring = self.ring();
         let address = Address::Inet(ring.lock().readers.get(self.server)?.address);
-        let mut connecting = Stream::connect(&address, &ConnectOptions::default()).ok()?;
+        let mut connecting = transport::connect(&address, &ConnectOptions::default()).ok()?;
         let mut timer = rt::Timer::new();
         timer.arm(Some(rt::now() + ring.connect_timeout));
         poll_fn(|cx| {
@@ -86,7 +87,7 @@ impl Forwarder {
     }
 
     /// Sends until the connection fails, stalls or is closed by its server.
-    async fn send(&mut self, stream: &mut Stream) {
+    async fn send(&mut self, stream: &mut Transport) {
         let mut timer = rt::Timer::new();
         poll_fn(|cx| {
             loop {

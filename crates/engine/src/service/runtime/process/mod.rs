@@ -23,6 +23,7 @@ mod stat;
 mod tables;
 mod variables;
 
+use conn::transport;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +31,7 @@ use base::{Moment, WallTime};
 use config::diagnostic::Severity;
 use config::spec::RuntimeLevel;
 use policy::program::RuntimeSocket;
-use rt::net::{ListeningSocket, OwnedSocket, Stream};
+use rt::net::{ListeningSocket, OwnedSocket};
 
 use super::call::Conversation;
 use super::command::{Command, Condition, Desk, Mode, Served};
@@ -202,7 +203,7 @@ pub fn serve(connection: OwnedSocket) {
     let runtime = &worker.shared.program.runtime;
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
     let desk = Desk { state: worker, tables: TABLES };
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(desk, Stream::adopt(connection), first));
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(desk, transport::accept(connection), first));
 }
 
 /// What a connection to a socket may do at first.

@@ -1,0 +1,367 @@
+//! The transport of a connection: what carries bytes between Weir and a peer. Owns how such a connection is accepted and
+//! opened; must never know the protocol that it carries.
+//!
+//! There is one variant today, so that matching on it costs nothing. TLS is one more.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use rt::net::{
+    Address, ConnectFailure, ConnectOptions, Connecting, Hangup, OwnedSocket, ParkedId, ParkedStream, Pipe,
+    SocketQuery, Stream,
+};
+
+/// A connection of the current worker.
+///
+/// Errors of the `poll_` and `try_` methods are the socket's own, unless they say otherwise; a transport that returned one
+/// should be dropped.
+#[derive(Debug)]
+pub enum Transport {
+    /// Bytes as they are.
+    Plain(Stream),
+}
+
+/// Starts a connection, without waiting.
+///
+/// # Errors
+/// What the kernel refuses at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
+pub fn connect(to: &Address, options: &ConnectOptions) -> io::Result<Opening> {
+    Stream::connect(to, options).map(Opening)
+}
+
+/// As [`connect`], for callers that have to know which step failed.
+///
+/// # Errors
+/// As for [`connect`].
+pub fn try_connect(to: &Address, options: &ConnectOptions) -> Result<Opening, ConnectFailure> {
+    Stream::try_connect(to, options).map(Opening)
+}
+
+/// Takes an accepted connection over on the current worker.
+pub fn accept(socket: OwnedSocket) -> Transport {
+    Transport::Plain(Stream::adopt(socket))
+}
+
+/// A connection that is being established.
+pub struct Opening(Connecting);
+
+impl Opening {
+    /// As [`Connecting::number`].
+    pub fn number(&self) -> u64 {
+        self.0.number()
+    }
+
+    /// As [`Connecting::into_stream`].
+    ///
+    /// # Errors
+    /// The future has returned the transport already.
+    pub fn into_transport(self) -> io::Result<Transport> {
+        self.0.into_stream().map(Transport::Plain)
+    }
+}
+
+impl Future for Opening {
+    type Output = io::Result<Transport>;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        std::pin::Pin::new(&mut self.0).poll(cx).map_ok(Transport::Plain)
+    }
+}
+
+impl Transport {
+    /// Reads into the spare part of `buffer`; 0 is the end.
+    ///
+    /// # Errors
+    /// The socket's; `InvalidInput` when `buffer` has no room.
+    #[inline]
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        stream.poll_read(cx, buffer)
+    }
+
+    /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
+    ///
+    /// # Errors
+    /// As for [`Transport::poll_read`].
+    #[inline]
+    pub fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
+        let Self::Plain(stream) = self;
+        stream.try_read(buffer)
+    }
+
+    /// Drops up to `most` received bytes and returns how many; 0 is the end. TCP only.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn poll_discard(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        stream.poll_discard(cx, most)
+    }
+
+    /// Writes both buffers, `head` first, with one call, and consumes what was written. `more` announces that more data or
+    /// a close follows at once.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        stream.poll_write(cx, head, body, more)
+    }
+
+    /// Writes slices with one call and returns how many bytes were written.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn poll_write_slices(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        stream.poll_write_slices(cx, slices, more)
+    }
+
+    /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+        let Self::Plain(stream) = self;
+        stream.try_write(bytes, more)
+    }
+
+    /// Ready when a read may return something, without reading.
+    #[inline]
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self::Plain(stream) = self;
+        stream.poll_readable(cx)
+    }
+
+    /// Ready when a write may take something.
+    #[inline]
+    pub fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self::Plain(stream) = self;
+        stream.poll_writable(cx)
+    }
+
+    /// Ready when the peer has closed or the connection failed. Data that arrives meanwhile wakes no task.
+    #[inline]
+    pub fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
+        let Self::Plain(stream) = self;
+        stream.poll_hangup(cx)
+    }
+
+    /// Moves received bytes into the pipe, at most `most`; 0 is the end.
+    ///
+    /// # Errors
+    /// The socket's; `InvalidInput` where this transport or socket cannot be spliced.
+    pub fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        pipe.poll_splice_in(cx, stream, most)
+    }
+
+    /// Sends what the pipe holds. `more` as for [`Transport::poll_write`].
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        pipe.poll_splice_out(cx, stream, more)
+    }
+
+    /// Writes bytes over a UNIX socket, descriptors with the first of them.
+    ///
+    /// # Errors
+    /// The socket's; `Unsupported` in a simulation.
+    pub fn poll_send_descriptors(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let Self::Plain(stream) = self;
+        stream.poll_send_descriptors(cx, bytes, descriptors)
+    }
+
+    /// Has the driver watch the connection from now on, and not only from the first wait.
+    #[inline]
+    pub fn register(&mut self) {
+        let Self::Plain(stream) = self;
+        stream.register();
+    }
+
+    /// Whether the driver watches the connection.
+    #[inline]
+    pub fn is_registered(&self) -> bool {
+        let Self::Plain(stream) = self;
+        stream.is_registered()
+    }
+
+    /// Ends this direction in order.
+    ///
+    /// # Errors
+    /// The socket's: `NotConnected` after a reset.
+    #[inline]
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
+        let Self::Plain(stream) = self;
+        stream.shutdown_write()
+    }
+
+    /// Makes closing reset the connection instead of ending it in order.
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn set_linger_zero(&mut self) -> io::Result<()> {
+        let Self::Plain(stream) = self;
+        stream.set_linger_zero()
+    }
+
+    /// Makes closing invisible to the peer (`silent-drop`); with a number of `hops`, by a reset with that time to live.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
+        let Self::Plain(stream) = self;
+        stream.forget(hops)
+    }
+
+    /// Wakes readers only when so many bytes have come (`SO_RCVLOWAT`).
+    ///
+    /// # Errors
+    /// The socket's.
+    #[inline]
+    pub fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
+        let Self::Plain(stream) = self;
+        stream.set_receive_low_water(bytes)
+    }
+
+    /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
+        let Self::Plain(stream) = self;
+        stream.reduce_segments(by)
+    }
+
+    /// Bytes of a full segment to the peer. A system call.
+    ///
+    /// # Errors
+    /// The socket's; one that is not TCP has no segments.
+    pub fn segment_size(&self) -> io::Result<usize> {
+        let Self::Plain(stream) = self;
+        stream.segment_size()
+    }
+
+    /// Bytes that may be written now without waiting, about. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn send_capacity(&self) -> io::Result<usize> {
+        let Self::Plain(stream) = self;
+        stream.send_capacity()
+    }
+
+    /// The address of this end. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn local_address(&self) -> io::Result<Address> {
+        let Self::Plain(stream) = self;
+        stream.local_address()
+    }
+
+    /// The address of the peer. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        let Self::Plain(stream) = self;
+        stream.peer_address()
+    }
+
+    /// A handle that queries the socket for as long as the transport exists.
+    #[inline]
+    pub fn socket(&self) -> SocketQuery {
+        let Self::Plain(stream) = self;
+        stream.query()
+    }
+
+    /// The socket's number.
+    #[inline]
+    pub fn number(&self) -> i32 {
+        let Self::Plain(stream) = self;
+        stream.number()
+    }
+
+    /// True where nothing is known of unread bytes, an end or an error. A system call where that is not known.
+    #[inline]
+    pub fn is_clean(&mut self) -> bool {
+        let Self::Plain(stream) = self;
+        stream.is_clean()
+    }
+
+    /// Whether there is something to read: data, the end or an error. A system call where that is not known.
+    #[inline]
+    pub fn has_input(&mut self) -> bool {
+        let Self::Plain(stream) = self;
+        stream.has_input()
+    }
+
+    /// Whether the last read found nothing more, and nothing was reported since.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        let Self::Plain(stream) = self;
+        stream.is_quiet()
+    }
+
+    /// Makes the connection idle: plain data that any worker may take.
+    #[inline]
+    pub fn park(self) -> Parked {
+        let Self::Plain(stream) = self;
+        Parked::Plain(stream.park())
+    }
+
+    /// Ends the connection by a reset, and keeps its socket for the next brief one ([`rt::net::reset`]). Only for
+    /// connections that were opened with plain options; `v6` is the family that it was connected in.
+    pub fn reset(self, v6: bool) {
+        let Self::Plain(stream) = self;
+        rt::net::reset(stream, v6);
+    }
+}
+
+/// An idle connection that no task owns.
+pub enum Parked {
+    /// Bytes as they are.
+    Plain(ParkedStream),
+}
+
+impl Parked {
+    /// The name under which an event on it is reported.
+    #[inline]
+    pub fn id(&self) -> ParkedId {
+        let Self::Plain(parked) = self;
+        parked.id()
+    }
+
+    /// Takes it over on the current worker. `None`: it is not open and silent any more.
+    #[inline]
+    pub fn adopt(self) -> Option<Transport> {
+        let Self::Plain(parked) = self;
+        parked.adopt().map(Transport::Plain)
+    }
+}
