@@ -26,6 +26,7 @@ mod resolve;
 mod rights;
 mod serve;
 mod takeover;
+mod tool;
 mod topology;
 mod version;
 mod voice;
@@ -51,8 +52,8 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = words.collect();
     let called_haproxy = identity::is_haproxy();
     identity::name_process();
-    if let Some((tool, words)) = tool(&words) {
-        return (tool.run)(words).finish(tool.name);
+    if let Some(code) = tool::run(&words) {
+        return code;
     }
     rt::signal::discard_inherited();
     match arguments::parse(&words) {
@@ -67,12 +68,6 @@ fn main() -> ExitCode {
         Err(UsageError::NothingToRun) if called_haproxy => refuse(&UsageError::NoConfiguration),
         Err(error) => refuse(&error),
     }
-}
-
-/// The tool that the first word names, and the words behind it. No flag of HAProxy's begins like this.
-fn tool(words: &[OsString]) -> Option<(&'static tools::Tool, &[OsString])> {
-    let (first, rest) = words.split_first()?;
-    Some((tools::find(first.to_str()?)?, rest))
 }
 
 fn refuse(error: &UsageError) -> ExitCode {
