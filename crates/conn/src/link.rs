@@ -175,7 +175,7 @@ impl Pool {
     /// An idle link to `server` of that kind which is open and silent, the most recently used of this worker first.
     /// With `proven` only links that were reused before (`http-reuse aggressive`).
     pub fn take(&self, server: ServerId, worker: usize, proven: bool, identity: Identity<'_>) -> Option<Link> {
-        self.find(server, worker, Wanted { proven, identity: Some(identity) })
+        self.find(server, worker, Wanted { proven, identity: Some(identity) }).map(|(link, _)| link)
     }
 
     /// Closes an idle link to `server`, whatever its kind. False: there is none that this worker may touch.
@@ -211,11 +211,12 @@ impl Pool {
         })
     }
 
-    fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<Link> {
+    /// A link, and whether another worker had it.
+    fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<(Link, bool)> {
         let server = self.servers.get(id)?;
         while let Some(idle) = server.lists.get(worker)?.take(wanted, true) {
             if let Some(link) = server.revive(idle) {
-                return Some(link);
+                return Some((link, false));
             }
         }
         if !self.shared || (server.limits.unshared > 0 && self.idle(id) < server.limits.unshared) {
@@ -226,7 +227,7 @@ impl Pool {
             let list = &server.lists[(worker + step) % others];
             while let Some(idle) = list.take(wanted, false) {
                 if let Some(link) = server.revive(idle) {
-                    return Some(link);
+                    return Some((link, true));
                 }
             }
         }
@@ -386,17 +387,27 @@ impl Server {
 pub struct WorkerLinks {
     worker: usize,
     owners: std::cell::RefCell<Vec<ServerId>>,
+    takeovers: std::cell::Cell<u64>,
 }
 
 impl WorkerLinks {
     /// For the worker with this number.
     pub fn new(worker: usize) -> Self {
-        Self { worker, owners: std::cell::RefCell::default() }
+        Self { worker, owners: std::cell::RefCell::default(), takeovers: std::cell::Cell::new(0) }
     }
 
     /// Takes an idle link, see [`Pool::take`].
     pub fn take(&self, pool: &Pool, server: ServerId, proven: bool, identity: Identity<'_>) -> Option<Link> {
-        pool.take(server, self.worker, proven, identity)
+        let (link, foreign) = pool.find(server, self.worker, Wanted { proven, identity: Some(identity) })?;
+        if foreign {
+            self.takeovers.set(self.takeovers.get() + 1);
+        }
+        Some(link)
+    }
+
+    /// Links that were taken from the lists of other workers.
+    pub fn takeovers(&self) -> u64 {
+        self.takeovers.get()
     }
 
     /// Closes an idle link, see [`Pool::evict`].

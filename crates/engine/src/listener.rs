@@ -12,6 +12,7 @@ use policy::live::{Admission, Entry};
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket, is_exhaustion};
 
 use crate::frontends::Opening;
+use crate::service::activity::count;
 use crate::session;
 use crate::worker::Worker;
 
@@ -262,12 +263,16 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     if worker.shared.program.global.reject_privileged_ports && is_privileged(&accepted.1) {
         return;
     }
+    count(&worker.activity.accepted);
     let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
         session::start(worker, frontend, bind, accepted, slots);
     } else {
-        let job = move |worker: &Rc<Worker>| session::start(worker, frontend, bind, accepted, slots);
+        let job = move |worker: &Rc<Worker>| {
+            count(&worker.activity.received);
+            session::start(worker, frontend, bind, accepted, slots);
+        };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }
 }

@@ -28,6 +28,7 @@ use crate::frontends::{Frontends, Opening};
 use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
+use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::peers::PeerSocket;
 use crate::service::runtime::Host;
@@ -303,6 +304,8 @@ pub struct Worker {
     text: Cell<Vec<u8>>,
     /// Counts what evaluations cost.
     pub meter: Meter,
+    /// What `show activity` tells of it.
+    pub activity: WorkerActivity,
     /// The call of a task that read its processor time last ([`rt::calls`]), and what that was.
     pub processor_time: Cell<Option<(u32, Duration)>>,
 }
@@ -342,6 +345,7 @@ impl Worker {
             arena: Cell::default(),
             text: Cell::default(),
             meter: Meter::default(),
+            activity: WorkerActivity::default(),
             processor_time: Cell::default(),
         }
     }

@@ -18,6 +18,7 @@ use base::{Key, Moment, ProcessorSet};
 
 use crate::driver::Driver;
 use crate::epoll::Poller;
+use crate::loop_counts::count;
 use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
 use crate::source::Events;
@@ -165,12 +166,19 @@ pub(crate) struct Scratch {
 
 /// Milliseconds that the worker may wait for events: -1 is for ever.
 fn timeout_of(worker: &Worker) -> i32 {
-    if is_runnable(worker) || worker.shared.spin.load(Ordering::Relaxed) {
+    if is_runnable(worker) {
+        count(&worker.counts.unwaited);
+        return 0;
+    }
+    if worker.shared.spin.load(Ordering::Relaxed) {
         return 0;
     }
     let Some(deadline) = worker.timers.borrow().next_deadline() else { return -1 };
     // The turn's own time, not a fresh one: a timer may be as late as a turn is long, and a turn is bounded.
     let millis = deadline.saturating_since(worker.now.get()).as_nanos().div_ceil(1_000_000);
+    if millis == 0 {
+        count(&worker.counts.overdue);
+    }
     i32::try_from(millis).unwrap_or(i32::MAX)
 }
 
@@ -181,9 +189,9 @@ pub(crate) fn is_runnable(worker: &Worker) -> bool {
 
 /// One turn, which waits at most `timeout` milliseconds.
 pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
-    worker.turns.set(worker.turns.get() + 1);
+    count(&worker.counts.turns);
     if harvest(worker, timeout) > 0 {
-        worker.eventful.set(worker.eventful.get() + 1);
+        count(&worker.counts.eventful);
     }
     read_mailbox(worker, scratch);
     expire_timers(worker, worker.now.get(), scratch);
@@ -232,7 +240,7 @@ fn usage(began: Moment, slept: Option<Moment>, woke: Moment) -> u32 {
 pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
     let (spoilt, (reader, writer)) = {
         let mut sources = worker.sources.borrow_mut();
-        let Some(source) = sources.get_mut(key) else { return };
+        let Some(source) = sources.get_mut(key) else { return count(&worker.counts.stray) };
         if source.level.is_some()
             && let Some(number) = source.is_unheeded()
         {
@@ -277,6 +285,7 @@ fn read_mailbox(worker: &Worker, scratch: &mut Scratch) {
 
 pub(crate) fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
     worker.begin_call();
+    count(&worker.counts.jobs);
     run_contained(worker, NO_TAG, job);
 }
 
@@ -306,6 +315,7 @@ const CALLS_A_LOOK: usize = 16;
 /// Those that used up their slices of time come at the end.
 fn run_tasks(worker: &Worker) {
     let (normal, heavy, background, late) = worker.tasks.borrow().queued();
+    let before = worker.slice.calls();
     let normal = normal.min(worker.run_queue_depth);
     // Heavy work gets about a tenth of a turn's tasks, and one task at least.
     let heavy = heavy.min(1 + normal / 16);
@@ -318,6 +328,12 @@ fn run_tasks(worker: &Worker) {
     if late > 0 {
         worker.slice.note(worker.driver.now());
         run_queue(worker, Queue::Late, late.min(worker.run_queue_depth), TURN_OF_LATE);
+    }
+    if worker.slice.calls() == before {
+        count(&worker.counts.idle);
+    }
+    if !worker.tasks.borrow().is_idle() {
+        count(&worker.counts.crowded);
     }
 }
 
@@ -344,6 +360,9 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
 #[inline]
 fn call(worker: &Worker, (id, tag, future): (TaskId, u64, TaskFuture)) {
     worker.begin_call();
+    if tag != NO_TAG {
+        count(&worker.counts.tagged);
+    }
     let measures = worker.measures.get();
     if measures {
         worker.tasks.borrow_mut().note_called(worker.driver.now());

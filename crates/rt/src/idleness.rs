@@ -16,14 +16,24 @@ pub(crate) struct Idleness {
     began: Cell<Moment>,
     /// Nanoseconds of it that were spent waiting.
     waited: Cell<u64>,
+    /// Waits that it had: one an iteration.
+    waits: Cell<u32>,
     /// Of the last whole window.
     percent: Cell<u32>,
+    /// Microseconds that an iteration of it took without its wait, on average.
+    average_micros: Cell<u32>,
 }
 
 impl Idleness {
     /// Starts a window. A worker without a whole one counts as idle.
     pub(crate) fn new(now: Moment) -> Self {
-        Self { began: Cell::new(now), waited: Cell::new(0), percent: Cell::new(100) }
+        Self {
+            began: Cell::new(now),
+            waited: Cell::new(0),
+            waits: Cell::new(0),
+            percent: Cell::new(100),
+            average_micros: Cell::new(0),
+        }
     }
 
     /// Counts a wait, which may have lasted no time, and ends the window where it is long enough.
@@ -32,8 +42,13 @@ impl Idleness {
         if let Some(slept) = slept {
             self.waited.set(self.waited.get() + woke.saturating_since(slept).as_nanos() as u64);
         }
+        let waits = self.waits.get().saturating_add(1);
+        self.waits.set(waits);
         let whole = woke.saturating_since(self.began.get());
         if whole >= WINDOW {
+            let worked = (whole.as_nanos() as u64).saturating_sub(self.waited.get());
+            self.average_micros.set(u32::try_from(worked / 1_000 / u64::from(waits)).unwrap_or(u32::MAX));
+            self.waits.set(0);
             let percent = u128::from(self.waited.get()) * 100 / whole.as_nanos();
             self.percent.set(percent.min(100) as u32);
             self.began.set(woke);
@@ -45,6 +60,11 @@ impl Idleness {
     pub(crate) fn percent(&self) -> u32 {
         self.percent.get()
     }
+
+    /// Microseconds that an iteration of the last whole window took without its wait, on average.
+    pub(crate) fn average_micros(&self) -> u32 {
+        self.average_micros.get()
+    }
 }
 
 #[cfg(test)]
@@ -55,19 +75,19 @@ mod tests {
     fn a_window_tells_what_part_of_it_was_waiting() {
         let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
         let idleness = Idleness::new(at(0));
-        // When the wait began, when it ended, what is told then.
+        // When the wait began, when it ended, the percentage and the average that are told then.
         let rows = [
-            (Some(100), 300, 100),
-            (None, 499, 100),
-            (Some(500), 600, 50),
-            (Some(600), 700, 50),
-            (None, 1_100, 20),
-            (Some(1_100), 60_000, 100),
-            (None, 60_500, 0),
+            (Some(100), 300, 100, 0),
+            (None, 499, 100, 0),
+            (Some(500), 600, 50, 100_000),
+            (Some(600), 700, 50, 100_000),
+            (None, 1_100, 20, 200_000),
+            (Some(1_100), 60_000, 100, 0),
+            (None, 60_500, 0, 500_000),
         ];
-        for (slept, woke, percent) in rows {
+        for (slept, woke, percent, micros) in rows {
             idleness.note(slept.map(at), at(woke));
-            assert_eq!(idleness.percent(), percent, "until {woke}");
+            assert_eq!((idleness.percent(), idleness.average_micros()), (percent, micros), "until {woke}");
         }
     }
 }

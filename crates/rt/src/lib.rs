@@ -22,6 +22,7 @@ mod guardian;
 mod helpers;
 mod idleness;
 mod local_time;
+mod loop_counts;
 mod mailbox;
 mod mapped;
 pub mod memory;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::memory::{PROCESS, Supply};
 
+use crate::loop_counts::count;
 use crate::mailbox::Message;
 use crate::task::{Class, NO_TAG};
 use crate::worker::Worker;
@@ -102,6 +103,7 @@ fn wait(worker: &Worker, context: &Context<'_>, stage: Stage) -> Poll<()> {
     }
     let queue = &mut waits.queues.borrow_mut()[stage as usize];
     if !queue.iter().any(|waker| waker.will_wake(context.waker())) {
+        count(&worker.counts.memory_waits);
         queue.push_back(context.waker().clone());
     }
     if !waits.looking.replace(true) {

@@ -15,6 +15,7 @@ use base::{Buffer, BufferPool, Moment, TimerWheel, WallTime};
 
 use crate::driver::Driver;
 use crate::idleness::Idleness;
+use crate::loop_counts::LoopCounts;
 use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::net::{ParkedId, RawPipe, Spares};
 use crate::patience::Patience;
@@ -64,10 +65,7 @@ pub(crate) struct Worker {
     local: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) patience: Patience,
     pub(crate) idleness: Idleness,
-    /// Turns so far.
-    pub(crate) turns: Cell<u64>,
-    /// Turns that found events.
-    pub(crate) eventful: Cell<u64>,
+    pub(crate) counts: LoopCounts,
     /// What the task that runs may still read and write.
     budget: Cell<u32>,
     /// How long it may still run.
@@ -120,8 +118,7 @@ impl Worker {
             local: RefCell::default(),
             patience: Patience::default(),
             idleness: Idleness::new(now),
-            turns: Cell::new(0),
-            eventful: Cell::new(0),
+            counts: LoopCounts::default(),
             budget: Cell::new(BUDGET),
             slice: Slice::new(now),
             run_queue_depth: parts.run_queue_depth,
@@ -392,23 +389,56 @@ pub fn tasks() -> usize {
 /// What a worker has done since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Turns of its loop.
+    /// Iterations of its loop.
     pub turns: u64,
-    /// Turns that began with events.
+    /// Iterations that began with events.
     pub eventful: u64,
+    /// Iterations that did not wait because tasks were queued.
+    pub unwaited: u64,
+    /// Iterations that did not wait because a timer was due.
+    pub overdue: u64,
+    /// Iterations that found no task to call.
+    pub idle: u64,
+    /// Iterations that left tasks queued for the next one.
+    pub crowded: u64,
+    /// Events of sources that were removed before.
+    pub stray: u64,
     /// Calls of tasks and jobs; it wraps.
     pub calls: u32,
+    /// Jobs that were run outside of tasks.
+    pub jobs: u64,
+    /// Calls of tasks that were spawned with a tag.
+    pub tagged: u64,
+    /// Times that a task began to wait for memory.
+    pub memory_waits: u64,
+    /// Microseconds that an iteration took without its wait, on average over the last whole window of half a second.
+    pub average_micros: u32,
     /// Tasks that are queued to be called now.
     pub queued: usize,
+    /// Timers are armed.
+    pub has_timers: bool,
+    /// Times of tasks are measured ([`measure_tasks`]).
+    pub measures: bool,
 }
 
 /// What this worker has done since its start.
 pub fn activity() -> Activity {
     current::with(|worker| Activity {
-        turns: worker.turns.get(),
-        eventful: worker.eventful.get(),
+        turns: worker.counts.turns.get(),
+        eventful: worker.counts.eventful.get(),
+        unwaited: worker.counts.unwaited.get(),
+        overdue: worker.counts.overdue.get(),
+        idle: worker.counts.idle.get(),
+        crowded: worker.counts.crowded.get(),
+        stray: worker.counts.stray.get(),
         calls: worker.slice.calls(),
+        jobs: worker.counts.jobs.get(),
+        tagged: worker.counts.tagged.get(),
+        memory_waits: worker.counts.memory_waits.get(),
+        average_micros: worker.idleness.average_micros(),
         queued: worker.tasks.borrow().queued_in_all(),
+        has_timers: !worker.timers.borrow().is_empty(),
+        measures: worker.measures.get(),
     })
 }
 

@@ -56,8 +56,10 @@ async fn watch(worker: Rc<Worker>, proxy: Arc<Proxy>, server: usize, offset: Dur
     while !worker.shared.is_stopping() && state.health(server.index, Checker::Agent).is_some() {
         let begun = rt::now();
         if state.begin_check(server.index, Checker::Agent) {
+            let running = worker.activity.begin_check();
             // It needs no place between two questions.
             let answer = Box::pin(Question::new(&worker, &proxy, server, agent, begun).ask()).await;
+            drop(running);
             let took = rt::now().saturating_since(begun);
             let report = match answer {
                 Ok(line) => obey(&worker, &proxy, server, &line, took),

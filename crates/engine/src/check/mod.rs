@@ -88,6 +88,7 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
         // However soon the next check is to come.
         let (begun, bound) = (rt::now(), check.pace.steady);
         if state.begin_check(server.index, Checker::Health) {
+            let running = worker.activity.begin_check();
             let report = match script(&proxy, server).and_then(|script| script.program.as_deref()) {
                 Some(program) => Box::pin(external::check(&worker, (&proxy, server), program, bound)).await,
                 None => match run::check(&worker, &proxy, server, bound) {
@@ -95,6 +96,7 @@ async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration
                     None => return,
                 },
             };
+            drop(running);
             conclude(&worker, &proxy, server, Checker::Health, report);
         }
         // What the result says of the pace counts at once.

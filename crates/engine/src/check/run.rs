@@ -102,7 +102,10 @@ pub(super) fn check<'a>(
     server: &'a Server,
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
-    Some(Box::pin(Course::new(worker, proxy, server, interval)?.run()))
+    let course = Course::new(worker, proxy, server, interval)?;
+    // A check is a session of its own, as in HAProxy.
+    worker.tallies().process.connections.increment();
+    Some(Box::pin(course.run()))
 }
 
 impl<'a> Course<'a> {

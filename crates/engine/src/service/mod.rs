@@ -1,5 +1,6 @@
 //! What the engine does beside traffic: logs, the runtime API. Must never be needed for a request to be served.
 
+pub(crate) mod activity;
 mod bare;
 pub(crate) mod ejections;
 pub mod former;

@@ -203,25 +203,82 @@ fn a_stop_closes_the_sockets() {
     });
 }
 
+/// A line of `show activity`: the first number, which is of all workers.
+fn activity(answer: &str, name: &str) -> u64 {
+    let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("{name}: {answer}"))
+}
+
 #[test]
 fn a_worker_tells_of_its_loop() {
-    const NAMES: &str = "ctxsw curr_rq loops poll_io cpu_ms_tot avg_cpu_pct accepted tasks sessions buffers streams";
+    const NAMES: &str = "ctxsw tasksw empty_rq long_rq curr_rq loops wake_tasks poll_io poll_exp poll_drop_fd stream_calls \
+                         buf_wait avg_cpu_pct avg_loop_us accepted accq_pushed fd_takeover check_started check_active \
+                         check_running cpu_ms_tot tasks sessions buffers streams";
     served().run(move |_| async move {
         let first = ask(ADMIN, "show activity\n").await;
         let names: Vec<&str> = first.lines().skip(3).filter_map(|line| line.split(": ").next()).collect();
         assert_eq!(names.join(" ").trim(), NAMES);
         let second = ask(ADMIN, "show activity\n").await;
-        for name in ["ctxsw", "loops", "poll_io"] {
-            let count = |text: &str| {
-                let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned);
-                line.and_then(|line| line.split(' ').next()?.parse::<u64>().ok()).unwrap_or_default()
-            };
-            assert!(count(&second) > count(&first), "{name}: {first} {second}");
+        for name in ["ctxsw", "tasksw", "loops", "poll_io"] {
+            assert!(activity(&second, name) > activity(&first, name), "{name}: {first} {second}");
         }
+        assert_eq!(activity(&second, "accepted"), activity(&first, "accepted") + 1);
         let threads = ask(ADMIN, "show threads\n").await;
         assert!(threads.starts_with("* Thread 1 : act="), "{threads}");
-        for name in [" rq=", "      1/1    loops=", " ctxsw=", "             cpu_ns: now="] {
+        for name in [" wq=1 rq=", "      1/1    loops=", " ctxsw=", " prof=0\n", "             cpu_ns: now="] {
             assert!(threads.contains(name), "{name}: {threads}");
         }
+    });
+}
+
+#[test]
+fn connections_of_the_runtime_api_are_connections_and_streams_of_the_process() {
+    served().run(|_| async move {
+        let count = |answer: &str, name: &str| {
+            let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line.and_then(|line| line.parse::<u64>().ok()).unwrap_or_else(|| panic!("{name}: {answer}"))
+        };
+        let first = ask(ADMIN, "show info\n").await;
+        // Two that stay; the second command on one of them is no stream of its own.
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            let mut peer = Peer::connect(ADMIN).await;
+            peer.send("prompt\n").await;
+            peer.receive_until("> ").await;
+            open.push(peer);
+        }
+        open[0].send("show version\n").await;
+        open[0].receive_until("> ").await;
+        let second = ask(ADMIN, "show info\n").await;
+        for (name, more) in [("CumConns", 3), ("CumReq", 3), ("CumStreams", 3), ("CurrStreams", 2), ("Jobs", 2)] {
+            assert_eq!(count(&second, name), count(&first, name) + more, "{name}");
+        }
+        for name in ["CurrConns", "ConnRate", "SessRate"] {
+            assert_eq!(count(&second, name), count(&first, name), "{name}");
+        }
+        drop(open);
+        sleep(10).await;
+        let third = ask(ADMIN, "show info\n").await;
+        assert_eq!(count(&third, "CurrStreams"), count(&first, "CurrStreams"));
+        // The first two answers, and a few prompts.
+        let sent = (first.len() + second.len()) as u64;
+        assert!((sent..sent + 2_000).contains(&count(&third, "TotalBytesOut")), "{sent} {third}");
+    });
+}
+
+#[test]
+fn clearing_counters_has_the_counts_of_loops_begin_anew() {
+    served().run(move |_| async move {
+        for _ in 0..20 {
+            ask(ADMIN, "show activity\n").await;
+        }
+        let before = ask(ADMIN, "show activity\n").await;
+        ask(ADMIN, "clear counters\n").await;
+        let after = ask(ADMIN, "show activity\n").await;
+        for name in ["ctxsw", "tasksw", "loops", "poll_io", "accepted"] {
+            assert!(activity(&before, name) > 20, "{name}: {before}");
+            assert!(activity(&after, name) < 20, "{name}: {after}");
+        }
+        assert_eq!(activity(&after, "tasks"), activity(&before, "tasks"));
     });
 }

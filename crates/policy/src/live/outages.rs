@@ -13,6 +13,13 @@ pub struct LastChange {
     pub is_cleared: bool,
 }
 
+impl LastChange {
+    /// How long ago it was, or the start where there was none; nothing once it was cleared.
+    pub fn elapsed(&self, start: Moment, now: Moment) -> Duration {
+        if self.is_cleared { Duration::ZERO } else { now.saturating_since(self.at.unwrap_or(start)) }
+    }
+}
+
 /// The outages of a backend: the times when no server of it could be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageReport {

@@ -21,6 +21,8 @@ pub struct Answer {
     stream: Transport,
     waiting: Vec<u8>,
     sent: usize,
+    /// Bytes that were sent since [`Answer::take_sent`].
+    total: u64,
     /// How long a reader may read nothing.
     pub(super) patience: Duration,
     /// From this size on a piece is sent before the next one is made.
@@ -29,7 +31,7 @@ pub struct Answer {
 
 impl Answer {
     pub(super) fn new(stream: Transport, patience: Duration, piece: usize) -> Self {
-        Self { stream, waiting: Vec::new(), sent: 0, patience, piece }
+        Self { stream, waiting: Vec::new(), sent: 0, total: 0, patience, piece }
     }
 
     /// Adds bytes.
@@ -67,7 +69,10 @@ impl Answer {
             let slices = [std::io::IoSlice::new(bytes)];
             let write = std::future::poll_fn(|cx| stream.poll_write_slices(cx, &slices, false));
             match within(self.patience, write).await {
-                Some(Ok(count)) if count > 0 => self.sent += count,
+                Some(Ok(count)) if count > 0 => {
+                    self.sent += count;
+                    self.total += count as u64;
+                }
                 _ => return Err(Gone),
             }
         }
@@ -76,6 +81,11 @@ impl Answer {
         // A long answer leaves no memory behind with an idle connection.
         self.waiting.shrink_to(self.piece);
         Ok(())
+    }
+
+    /// Returns how many bytes were sent since the last call.
+    pub(super) fn take_sent(&mut self) -> u64 {
+        std::mem::take(&mut self.total)
     }
 
     /// Sends all that waits, then these bytes with descriptors.

@@ -136,6 +136,15 @@ pub trait Served: Sized + 'static {
     /// Seconds since the start of what is served.
     fn uptime(&self) -> u64;
 
+    /// A connection begins: it counts until `ended`.
+    fn begun(&self) {}
+
+    /// A connection ends.
+    fn ended(&self) {}
+
+    /// Bytes were sent to a connection.
+    fn sent(&self, _bytes: u64) {}
+
     /// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
     fn max_payload(&self) -> usize {
         128 * 1024

@@ -1,6 +1,8 @@
 //! One connection of the runtime API: reads lines, calls commands, prints answers and prompts (management manual,
 //! section 9.3). Must never keep more of what is typed than a line and a payload of bounded size.
 
+use std::rc::Rc;
+
 use conn::transport::Transport;
 
 use super::call::{Call, Conversation, Prompt};
@@ -16,10 +18,28 @@ const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 
 /// Serves a connection to its end.
 pub async fn serve<S: Served>(desk: Desk<S>, stream: Transport, conversation: Conversation) {
     let answer = Answer::new(stream, conversation.timeout, rt::buffer_size());
+    let open = Open::begin(Rc::clone(&desk.state));
     let mut connection = Connection { desk, conversation, answer, typed: Vec::new(), ended: false };
     // An error means that nobody listens any more.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;
+    }
+    drop(open);
+}
+
+/// A connection that is counted, until this is dropped.
+struct Open<S: Served>(Rc<S>);
+
+impl<S: Served> Open<S> {
+    fn begin(state: Rc<S>) -> Self {
+        state.begun();
+        Self(state)
+    }
+}
+
+impl<S: Served> Drop for Open<S> {
+    fn drop(&mut self) {
+        self.0.ended();
     }
 }
 
@@ -46,7 +66,7 @@ impl<S: Served> Connection<S> {
     async fn converse(&mut self) -> Result<(), Gone> {
         loop {
             self.prompt("> ");
-            self.answer.flush().await?;
+            self.flush().await?;
             self.answer.patience = self.conversation.timeout;
             let found = self.until(rt::buffer_size(), |typed| memchr::memchr(b'\n', typed)).await?;
             let typed = match found {
@@ -54,7 +74,7 @@ impl<S: Served> Connection<S> {
                 Typed::Ended => return Ok(()),
                 Typed::TooLong => {
                     self.answer.push(LINE_TOO_LONG);
-                    return self.answer.flush().await;
+                    return self.flush().await;
                 }
             };
             match line::announces_payload(&typed) {
@@ -64,14 +84,21 @@ impl<S: Served> Connection<S> {
                     Typed::Ended => return Ok(()),
                     Typed::TooLong => {
                         self.answer.push(PAYLOAD_TOO_LONG);
-                        return self.answer.flush().await;
+                        return self.flush().await;
                     }
                 },
             }
             if self.conversation.leaving || self.conversation.prompt == Prompt::Single {
-                return self.answer.flush().await;
+                return self.flush().await;
             }
         }
+    }
+
+    /// Sends all that waits, and counts what was sent since the last time.
+    async fn flush(&mut self) -> Result<(), Gone> {
+        let flushed = self.answer.flush().await;
+        self.desk.state.sent(self.answer.take_sent());
+        flushed
     }
 
     /// Reads the payload that a line announced.
@@ -101,7 +128,7 @@ impl<S: Served> Connection<S> {
             if self.ended {
                 return Ok(Typed::Ended);
             }
-            self.answer.flush().await?;
+            self.flush().await?;
             let mut buffer = rt::buffer();
             self.ended = self.answer.read(&mut buffer).await? == 0;
             self.typed.extend_from_slice(buffer.data());

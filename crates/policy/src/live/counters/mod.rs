@@ -201,6 +201,9 @@ pub struct ProxyTallies {
 pub struct ProcessTally {
     pub connections: Count,
     pub requests: Count,
+    /// Connections of the runtime API that began, and those that ended.
+    pub commands_begun: Count,
+    pub commands_ended: Count,
     pub bytes_out: Count,
     pub spliced_out: Count,
     pub connection_rate: Rate,

@@ -48,6 +48,8 @@ struct Facts<'a> {
 #[derive(Default)]
 struct Totals {
     connections: u64,
+    /// Connections of the runtime API that are open.
+    commands: u64,
     connection_rate: f64,
     connection_rate_max: u64,
     session_rate: f64,
@@ -65,6 +67,9 @@ impl Totals {
         let (session_rate, session_rate_max) = counters.process_rate(now, |process| &process.session_rate);
         Self {
             connections: counters.process(|process| &process.connections),
+            commands: counters
+                .process(|process| &process.commands_begun)
+                .saturating_sub(counters.process(|process| &process.commands_ended)),
             connection_rate,
             connection_rate_max,
             session_rate,
@@ -389,7 +394,7 @@ const ROWS: &[Row] = &[
         "Jobs",
         "MGPV",
         "Current number of active jobs on the current worker process (frontend connections, master connections, listeners)",
-        |facts| Value::count(facts.connections + facts.listeners),
+        |facts| Value::count(facts.connections + facts.totals.commands + facts.listeners),
     ),
     row(
         "Unstoppable Jobs",
@@ -476,7 +481,7 @@ const ROWS: &[Row] = &[
         |_| Value::U32(0),
     ),
     row("CurrStreams", "MGPV", "Current number of streams on this worker process", |facts| {
-        Value::U64(facts.connections)
+        Value::U64(facts.connections + facts.totals.commands)
     }),
     row("CumStreams", "MGPV", "Total number of streams created on this worker process since started", |facts| {
         Value::U64(facts.totals.requests)

@@ -30,12 +30,14 @@ use std::sync::{Arc, OnceLock};
 use base::{Moment, WallTime};
 use config::diagnostic::Severity;
 use config::spec::RuntimeLevel;
+use policy::live::counters::Count;
 use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket};
 
 use super::call::Conversation;
 use super::command::{Command, Condition, Desk, Mode, Served};
 use super::listener::{Crowd, accept};
+use crate::service::activity::count;
 use crate::worker::Worker;
 
 /// Every command of the process, by family.
@@ -90,6 +92,23 @@ impl Served for Worker {
 
     fn uptime(&self) -> u64 {
         self.shared.host.uptime().as_secs()
+    }
+
+    fn begun(&self) {
+        let process = &self.tallies().process;
+        [&process.connections, &process.requests, &process.commands_begun].into_iter().for_each(Count::increment);
+        count(&self.activity.accepted);
+    }
+
+    fn ended(&self) {
+        self.tallies().process.commands_ended.increment();
+    }
+
+    fn sent(&self, bytes: u64) {
+        let process = &self.tallies().process;
+        process.bytes_out.add(bytes);
+        let all = || self.shared.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
+        process.bytes_out_rate.add(rt::now(), (bytes + 16) / 32, all);
     }
 
     fn conditions(&self) -> &'static [(&'static str, &'static str)] {

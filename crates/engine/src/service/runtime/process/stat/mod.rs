@@ -241,7 +241,11 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         }
         let all = call.word(2) == "all";
         if !all || call.permits(RuntimeLevel::Admin) {
-            crate::on_every_worker(shared, move |worker| worker.tallies().clear(all)).await;
+            let clear = move |worker: &std::rc::Rc<Worker>| {
+                worker.tallies().clear(all);
+                super::activity::clear(worker);
+            };
+            crate::on_every_worker(shared, clear).await;
             if all {
                 shared.live.proxies.iter().for_each(|proxy| proxy.clear_changes(None));
                 shared.resolving.counts.iter().flatten().for_each(crate::resolve::Counts::clear);

@@ -442,13 +442,8 @@ impl<'a> Object<'a> {
             Kind::Backend => Some(self.state().outages(self.now).changed),
             _ => None,
         };
-        let changed = changed.unwrap_or_default();
-        if changed.is_cleared {
-            return 0;
-        }
-        let start = self.worker.shared.host.started().0;
-        let seconds = self.now.saturating_since(changed.at.unwrap_or(start)).as_secs();
-        u32::try_from(seconds).unwrap_or(u32::MAX)
+        let elapsed = changed.unwrap_or_default().elapsed(self.worker.shared.host.started().0, self.now);
+        u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn status(&self) -> String {
