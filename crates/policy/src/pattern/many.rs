@@ -191,10 +191,6 @@ impl Regexes {
                 }
             })?;
         }
-        if asked.len() + self.others.len() >= MANY {
-            // Each is charged for what PCRE2 does, but not for reading the text.
-            steps.halve();
-        }
         asked.sort_unstable();
         let (mut asked, mut others) = (asked.into_iter().peekable(), self.others.iter().copied().peekable());
         while let Some((place, is_met)) = match (asked.peek(), others.peek()) {

@@ -2,12 +2,13 @@
 //! than they may, they are forgotten and found anew. Must never go on without steps.
 
 use super::Steps;
-use super::program::{Inst, Looking, Program, TooLarge, Way};
+use super::program::{ALONE, Inst, Looking, Program, TooLarge, Way};
 use crate::sample::Exhausted;
 use regex_syntax::hir::Hir;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::cell::Cell;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,6 +20,10 @@ const SPECIAL: u32 = 1 << 31;
 const SHARES: usize = 8;
 /// Steps of a transition, whatever it leads to.
 const TRANSITION: u64 = 40;
+/// Steps of a state that is added.
+const ADDITION: u64 = 60;
+/// Steps of a pattern that is reported.
+const STEPS_A_REPORT: u64 = 4;
 
 /// Where matches of a text begin.
 #[derive(Debug, Default)]
@@ -79,7 +84,7 @@ enum Before {
 }
 
 /// A state: what is looked for next, behind the byte that led to it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 struct State {
     /// What looks for a byte, or looks around; in order. What begins a pattern is always looked for, and is not here.
     insts: Box<[u32]>,
@@ -90,6 +95,8 @@ struct State {
     ended_before: bool,
     /// A match ends behind it.
     ends: bool,
+    /// Another state of the same hash, or [`UNKNOWN`].
+    next: u32,
 }
 
 /// What begins a pattern, one byte further.
@@ -106,7 +113,12 @@ struct Cache {
     /// The state that each class leads to, a row a state.
     transitions: Vec<u32>,
     states: Vec<State>,
-    known: FxHashMap<State, u32>,
+    /// The state of each hash that was added last; another one of the same hash is linked from it.
+    known: FxHashMap<u64, u32>,
+    /// The look that each state's patterns were last reported in.
+    reported: Vec<u32>,
+    /// The number of the current look.
+    look: u32,
     begun: FxHashMap<(Before, u16), Begun>,
     /// Bytes, about.
     memory: usize,
@@ -122,6 +134,8 @@ struct Work {
     stack: Vec<u32>,
     found: Vec<u32>,
     matched: Vec<u32>,
+    /// The highest instruction of each family that was met.
+    highest: Vec<u32>,
 }
 
 thread_local! {
@@ -164,6 +178,7 @@ impl Automaton {
     /// # Errors
     /// There are too few steps.
     pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
+        steps.take(text.len() as u64)?;
         match self.program.way {
             Way::Forward => self.reads(text.iter(), steps),
             Way::Backward => self.reads(text.iter().rev(), steps),
@@ -192,20 +207,27 @@ impl Automaton {
         })
     }
 
-    /// Tells every pattern that matches, more than once perhaps.
+    /// Tells every pattern that matches, more than once perhaps: a state that the text leads to again has been reported.
     ///
     /// # Errors
     /// There are too few steps.
     pub fn each(&self, text: &[u8], steps: &Steps, mut tell: impl FnMut(u32)) -> Result<(), Exhausted> {
+        steps.take(text.len() as u64)?;
         self.lend(|cache| {
+            cache.begin_look();
             let mut at = 0;
             let classes = text.iter().map(|byte| u16::from(self.classes[usize::from(*byte)]));
             for class in classes.chain([self.end()]) {
                 at = cache.follow(self, at, class, steps)?;
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
-                    let state = cache.state(self, at);
-                    state.matched.iter().for_each(|pattern| tell(*pattern));
+                    let number = at as usize / self.columns();
+                    let (state, reported) = (&cache.states[number], &mut cache.reported[number]);
+                    if *reported != cache.look {
+                        *reported = cache.look;
+                        steps.take(STEPS_A_REPORT * state.matched.len() as u64)?;
+                        state.matched.iter().for_each(|pattern| tell(*pattern));
+                    }
                     if self.program.anchored && state.insts.is_empty() {
                         break;
                     }
@@ -222,6 +244,7 @@ impl Automaton {
     /// There are too few steps.
     pub fn starts(&self, text: &[u8], starts: &mut Starts, steps: &Steps) -> Result<(), Exhausted> {
         starts.clear(text.len());
+        steps.take(text.len() as u64)?;
         let several = self.program.patterns > 1;
         starts.first.resize(if several { text.len() } else { 0 }, 0);
         self.lend(|cache| {
@@ -336,6 +359,7 @@ impl Cache {
     fn new(automaton: &Automaton) -> Self {
         let mut cache = Self::default();
         cache.work.met = vec![0; automaton.program.insts.len()];
+        cache.work.highest = vec![0; automaton.program.families.len()];
         cache.begin(automaton);
         cache
     }
@@ -345,28 +369,56 @@ impl Cache {
         self.transitions.clear();
         self.states.clear();
         self.known.clear();
-        self.memory = self.work.met.len() * 4;
+        self.reported.clear();
+        self.memory = (self.work.met.len() + self.work.highest.len()) * 4;
         let start = State {
             insts: Box::default(),
             matched: Box::default(),
             before: Before::Nothing,
             ended_before: false,
             ends: false,
+            next: UNKNOWN,
         };
-        self.add(automaton, start);
+        let hash = self.work.hash(start.before, (false, false));
+        self.add(automaton, start, hash);
     }
 
-    fn add(&mut self, automaton: &Automaton, state: State) -> u32 {
+    /// No state has been reported in the look that begins.
+    fn begin_look(&mut self) {
+        if self.look == u32::MAX {
+            self.reported.fill(0);
+            self.look = 0;
+        }
+        self.look += 1;
+    }
+
+    fn add(&mut self, automaton: &Automaton, mut state: State, hash: u64) -> u32 {
         let number = self.transitions.len() as u32;
         let is_over = automaton.program.anchored && state.insts.is_empty() && number > 0;
         let special = state.ended_before || state.ends || is_over;
         let marked = if special { number | SPECIAL } else { number };
         self.transitions.resize(self.transitions.len() + automaton.columns(), UNKNOWN);
-        // Once as a key, once as a state.
-        self.memory += automaton.columns() * 4 + 2 * (state.insts.len() + state.matched.len()) * 4 + 200;
-        self.known.insert(state.clone(), marked);
+        self.memory += automaton.columns() * 4 + (state.insts.len() + state.matched.len()) * 4 + 200;
+        state.next = self.known.insert(hash, marked).unwrap_or(UNKNOWN);
         self.states.push(state);
+        self.reported.push(0);
         marked
+    }
+
+    /// The state that the work at hand has found, if it is known.
+    fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: (bool, bool)) -> Option<u32> {
+        let mut at = *self.known.get(&hash)?;
+        while at != UNKNOWN {
+            let state = self.state(automaton, at & !SPECIAL);
+            if *state.insts == *self.work.found
+                && *state.matched == *self.work.matched
+                && (state.before, state.ended_before, state.ends) == (before, ends.0, ends.1)
+            {
+                return Some(at);
+            }
+            at = state.next;
+        }
+        None
     }
 
     /// The state whose row begins there.
@@ -404,26 +456,26 @@ impl Cache {
             }
         }
         work.matched.extend_from_slice(&begun.matched);
-        let Work { found, matched, .. } = work;
-        steps.take(2 * found.len() as u64)?;
-        found.sort_unstable();
-        matched.sort_unstable();
-        matched.dedup();
-        let state = State {
-            insts: found.as_slice().into(),
-            matched: matched.as_slice().into(),
-            before: automaton.behind(class),
-            ended_before: ended_before || begun.ended_before,
-            ends: ends || begun.ends,
-        };
-        let to = match self.known.get(&state) {
-            Some(known) => *known,
-            None if self.memory > automaton.most_memory => {
-                self.begin(automaton);
-                return Ok(self.add(automaton, state));
-            }
-            None => self.add(automaton, state),
-        };
+        let ends = (ended_before || begun.ended_before, ends || begun.ends);
+        steps.take(2 * work.found.len() as u64)?;
+        work.prune(&automaton.program.families);
+        work.found.sort_unstable();
+        work.matched.sort_unstable();
+        work.matched.dedup();
+        let before = automaton.behind(class);
+        let hash = work.hash(before, ends);
+        if let Some(known) = self.known(automaton, hash, before, ends) {
+            self.transitions[at as usize + usize::from(class)] = known;
+            return Ok(known);
+        }
+        let (insts, matched) = (self.work.found.as_slice().into(), self.work.matched.as_slice().into());
+        let state = State { insts, matched, before, ended_before: ends.0, ends: ends.1, next: UNKNOWN };
+        steps.take(ADDITION + automaton.columns() as u64 / 4 + state.insts.len() as u64)?;
+        if self.memory > automaton.most_memory {
+            self.begin(automaton);
+            return Ok(self.add(automaton, state, hash));
+        }
+        let to = self.add(automaton, state, hash);
         self.transitions[at as usize + usize::from(class)] = to;
         Ok(to)
     }
@@ -443,6 +495,32 @@ impl Work {
             self.now = 0;
         }
         self.now += 1;
+    }
+
+    /// Leaves of each family only the instruction that matches whatever the others match.
+    fn prune(&mut self, families: &[u32]) {
+        if families.is_empty() {
+            return;
+        }
+        self.fresh();
+        let Self { met, now, found, highest, .. } = self;
+        for inst in found.iter() {
+            let family = families[*inst as usize];
+            if family != ALONE {
+                let is_first = std::mem::replace(&mut met[family as usize], *now) != *now;
+                let highest = &mut highest[family as usize];
+                *highest = if is_first { *inst } else { (*highest).max(*inst) };
+            }
+        }
+        found.retain(|inst| {
+            let family = families[*inst as usize];
+            family == ALONE || highest[family as usize] == *inst
+        });
+    }
+
+    /// The hash of the state that was found.
+    fn hash(&self, before: Before, ends: (bool, bool)) -> u64 {
+        FxBuildHasher.hash_one((&*self.found, &*self.matched, before, ends))
     }
 
     /// Whether an instruction is met for the first time.

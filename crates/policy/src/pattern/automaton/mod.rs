@@ -48,13 +48,11 @@ impl Steps {
         Self(Cell::new(4 * Self::for_text(length).left()))
     }
 
-    /// Halves what is left.
-    pub fn halve(&self) {
-        self.0.set(self.0.get() / 2);
-    }
-
     /// What is left.
     pub fn left(&self) -> u64 {
         self.0.get()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,9 @@ pub enum Inst {
     Match(u32),
 }
 
+/// The family of an instruction that has none.
+pub const ALONE: u32 = u32::MAX;
+
 /// What is looked at and not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looking {
@@ -39,6 +42,9 @@ pub struct Program {
     pub ranges: Vec<(u8, u8)>,
     /// Where splits go on.
     pub splits: Vec<u32>,
+    /// The family of each instruction, or [`ALONE`]; empty where all are alone. Of a family, the instruction with the higher
+    /// number matches whatever the others match: copies of what is repeated up to so many times.
+    pub families: Vec<u32>,
     /// The first one.
     pub start: u32,
     /// It looks at what is part of a word.
@@ -88,7 +94,11 @@ impl Program {
         }
         builder.program.patterns = starts.len();
         builder.program.start = builder.split(&starts)?;
-        let Self { insts, ranges, splits, .. } = &mut builder.program;
+        let Self { insts, ranges, splits, families, .. } = &mut builder.program;
+        if families.iter().all(|family| *family == ALONE) {
+            families.clear();
+        }
+        families.shrink_to_fit();
         insts.shrink_to_fit();
         ranges.shrink_to_fit();
         splits.shrink_to_fit();
@@ -109,6 +119,7 @@ impl Builder {
             return Err(TooLarge);
         }
         self.program.insts.push(inst);
+        self.program.families.push(ALONE);
         Ok(at as u32)
     }
 
@@ -164,16 +175,31 @@ impl Builder {
                 needed = min.saturating_sub(1);
             }
             Some(max) => {
+                let first = self.program.insts.len();
                 for _ in min..max {
                     let body = self.hir(sub, at)?;
                     at = self.split(&[body, next])?;
                 }
+                self.relate(first, (max - min) as usize);
             }
         }
         for _ in 0..needed {
             at = self.hir(sub, at)?;
         }
         Ok(at)
+    }
+
+    /// Makes families of the instructions from that one on, which are so many copies of the same. Each copy may be followed by
+    /// all that were built before it, or by none: what an earlier one matches, a later one matches, too.
+    fn relate(&mut self, first: usize, copies: usize) {
+        let families = &mut self.program.families[first..];
+        if copies < 2 || !families.len().is_multiple_of(copies) {
+            return;
+        }
+        let length = families.len() / copies;
+        for (at, family) in families.iter_mut().enumerate().filter(|(_, family)| **family == ALONE) {
+            *family = (first + at % length) as u32;
+        }
     }
 
     fn class(&mut self, class: &Class, next: u32) -> Result<u32, TooLarge> {

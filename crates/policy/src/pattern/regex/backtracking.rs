@@ -122,7 +122,8 @@ impl Asker<'_> {
         cost: impl Fn(u64) -> u64,
     ) -> Result<Option<(usize, usize)>, Exhausted> {
         let Self { programs, pattern, groups, text, steps } = self;
-        for (level, limit) in LIMITS.iter().enumerate() {
+        // Each place of a search is charged for at each level: it begins with one that mostly suffices.
+        for (level, limit) in LIMITS.iter().enumerate().skip(usize::from(anywhere)) {
             steps.take(cost(u64::from(*limit)))?;
             let (programs, places) = match anywhere {
                 true => (&programs.anywhere, &mut groups.anywhere),
