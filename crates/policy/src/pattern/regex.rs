@@ -12,7 +12,7 @@ use backtracking::{Backtracking, Groups};
 use regex_syntax::hir::{Hir, Look};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use translate::translate;
+use translate::{demanded, translate};
 
 /// Instructions of one automaton at most. A pattern that takes more has a looser automaton, and PCRE2 decides.
 const MOST_SIZE: usize = 20_000;
@@ -43,8 +43,8 @@ struct Inner {
 /// What tells whether it matches.
 #[derive(Default)]
 struct Forward {
-    /// What a text has to hold.
-    required: Option<Required>,
+    /// What a text has to hold, each of it.
+    required: Vec<Required>,
     /// `None`: nothing can be told without PCRE2.
     automaton: Option<Automaton>,
     /// The automaton matches where the pattern does, and nowhere else.
@@ -128,7 +128,7 @@ impl Regex {
     /// As of [`Regex::is_match`].
     pub fn is_match_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         let forward = self.0.forward();
-        if forward.required.as_ref().is_some_and(|required| !required.is_in(text)) {
+        if !forward.required.iter().all(|required| required.is_in(text)) {
             return Ok(false);
         }
         match &forward.automaton {
@@ -164,7 +164,7 @@ impl Regex {
         *whole = None;
         let mut unanchored = forward.automaton.is_none();
         let mut extents = &[][..];
-        if forward.required.as_ref().is_some_and(|required| !required.is_in(text)) {
+        if !forward.required.iter().all(|required| required.is_in(text)) {
             starts.clear(text.len());
         } else if let Some(automaton) = forward.automaton.as_ref().filter(|automaton| automaton.is_anchored()) {
             starts.clear(text.len());
@@ -254,8 +254,16 @@ impl Inner {
             let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
             let way = if at_end { Way::Backward } else { Way::Forward };
             let (automaton, exact) = automaton(&shape.whether, way);
-            Forward { required: Required::of(&shape.whether), automaton, exact: exact && self.exact }
+            Forward { required: self.required(&shape), automaton, exact: exact && self.exact }
         })
+    }
+
+    /// What a text has to hold. Before PCRE2 is asked, more of it is looked for, lookarounds included.
+    fn required(&self, shape: &Shape) -> Vec<Required> {
+        let demanded = if self.exact { None } else { demanded(&config::text::to_bytes(&self.pattern)) };
+        let tree = demanded.and_then(|text| Shape::tree(&text, self.ignore_case));
+        let all = tree.map(|tree| Required::all_of(&tree)).unwrap_or_default();
+        if all.is_empty() { Required::of(&shape.whether).into_iter().collect() } else { all }
     }
 
     fn backward(&self) -> Option<&Backward> {

@@ -8,6 +8,9 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 /// Beginnings that are looked for at once, at most.
 const MOST_BEGINNINGS: usize = 64;
 
+/// Parts that are looked for one after the other, at most.
+const MOST_PARTS: usize = 3;
+
 /// A byte that is worth that is rarer than beginnings.
 const RARE: u32 = 8;
 
@@ -18,6 +21,8 @@ pub enum Required {
     Byte([u8; 3]),
     /// A text.
     Text(Box<Finder<'static>>),
+    /// A text in lower case, of which either case will do, and the place of its rarest byte.
+    AnyCase(Box<[u8]>, usize),
     /// One of some texts.
     Any(Box<Searcher>),
 }
@@ -26,12 +31,25 @@ impl Required {
     /// The best one of a pattern; `None`: it has none.
     pub fn of(hir: &Hir) -> Option<Self> {
         let mut best = Best { part: None, worth: 0 };
-        visit(hir, &mut best);
+        visit(hir, &mut |worth, part| best.offer(worth, part));
         match best.part {
             Some(Self::Text(_)) => best.part,
             part if best.worth >= RARE => part,
             part => beginnings(hir).or(part),
         }
+    }
+
+    /// Up to [`MOST_PARTS`] of a pattern that has positive lookarounds as groups, the rarest first. A match has all of them.
+    pub fn all_of(hir: &Hir) -> Vec<Self> {
+        let mut all: Vec<(u32, Self)> = Vec::new();
+        visit(hir, &mut |worth, part| {
+            if worth >= RARE {
+                all.push((worth, part()));
+            }
+        });
+        words(hir, &mut all);
+        all.sort_by_key(|(worth, _)| std::cmp::Reverse(*worth));
+        all.into_iter().map(|(_, part)| part).take(MOST_PARTS).collect()
     }
 
     /// Whether a text has it.
@@ -41,9 +59,21 @@ impl Required {
             Self::Byte([one, other, third]) if one == third && one == other => memchr::memchr(*one, text).is_some(),
             Self::Byte([one, other, third]) => memchr::memchr3(*one, *other, *third, text).is_some(),
             Self::Text(finder) => finder.find(text).is_some(),
+            Self::AnyCase(wanted, rarest) => has_any_case(text, wanted, *rarest),
             Self::Any(searcher) => searcher.find(text).is_some(),
         }
     }
+}
+
+/// Whether a text has one that is given in lower case.
+fn has_any_case(text: &[u8], wanted: &[u8], rarest: usize) -> bool {
+    let byte = wanted[rarest];
+    let mut places = memchr::memchr2_iter(byte, byte.to_ascii_uppercase(), text);
+    places.any(|at| {
+        let start = at.checked_sub(rarest);
+        let part = start.and_then(|start| text.get(start..start + wanted.len()));
+        part.is_some_and(|part| part.eq_ignore_ascii_case(wanted))
+    })
 }
 
 /// The texts of which each match begins with one. Where matches stand at an end of the text, an automaton is as fast.
@@ -67,35 +97,75 @@ struct Best {
 }
 
 impl Best {
-    fn offer(&mut self, worth: u32, part: impl FnOnce() -> Required) {
+    fn offer(&mut self, worth: u32, part: &dyn Fn() -> Required) {
         if worth > self.worth {
             (self.worth, self.part) = (worth, Some(part()));
         }
     }
 }
 
-/// Goes through what is in every match.
-fn visit(hir: &Hir, best: &mut Best) {
+/// Goes through what is in every match: what it is worth, and what makes it.
+fn visit(hir: &Hir, offer: &mut dyn FnMut(u32, &dyn Fn() -> Required)) {
     match hir.kind() {
         HirKind::Literal(literal) => {
             let worth = literal.0.iter().map(|byte| rarity(*byte)).sum();
             match literal.0[..] {
-                [byte] => best.offer(worth, || Required::Byte([byte; 3])),
-                _ => best.offer(worth, || Required::Text(Box::new(Finder::new(&literal.0).into_owned()))),
+                [byte] => offer(worth, &|| Required::Byte([byte; 3])),
+                _ => offer(worth, &|| Required::Text(Box::new(Finder::new(&literal.0).into_owned()))),
             }
         }
         HirKind::Class(class) => {
             if let Some(bytes) = few(class) {
                 let worth = bytes.iter().map(|byte| rarity(*byte)).min().unwrap_or(0) / 2;
-                best.offer(worth.max(1), || Required::Byte(bytes));
+                offer(worth.max(1), &|| Required::Byte(bytes));
             }
         }
-        HirKind::Repetition(inner) if inner.min > 0 => visit(&inner.sub, best),
-        HirKind::Capture(capture) => visit(&capture.sub, best),
-        HirKind::Concat(all) => all.iter().for_each(|one| visit(one, best)),
+        HirKind::Repetition(inner) if inner.min > 0 => visit(&inner.sub, offer),
+        HirKind::Capture(capture) => visit(&capture.sub, offer),
+        HirKind::Concat(all) => all.iter().for_each(|one| visit(one, offer)),
         // Of alternatives, none has to be there.
         _ => {}
     }
+}
+
+/// Goes through the texts that are in every match, in either case.
+fn words(hir: &Hir, all: &mut Vec<(u32, Required)>) {
+    match hir.kind() {
+        HirKind::Repetition(inner) if inner.min > 0 => words(&inner.sub, all),
+        HirKind::Capture(capture) => words(&capture.sub, all),
+        HirKind::Concat(parts) => {
+            let (mut word, mut has_letters) = (Vec::new(), false);
+            for part in parts {
+                match part.kind() {
+                    HirKind::Literal(literal) => word.extend(literal.0.to_ascii_lowercase()),
+                    HirKind::Class(class) if letter(class).is_some() => {
+                        word.extend(letter(class));
+                        has_letters = true;
+                    }
+                    _ => {
+                        add_word(std::mem::take(&mut word), std::mem::take(&mut has_letters), all);
+                        words(part, all);
+                    }
+                }
+            }
+            add_word(word, has_letters, all);
+        }
+        _ => {}
+    }
+}
+
+fn add_word(word: Vec<u8>, has_letters: bool, all: &mut Vec<(u32, Required)>) {
+    let rarest = (0..word.len()).max_by_key(|at| rarity(word[*at]));
+    if let Some(rarest) = rarest.filter(|_| has_letters && word.len() > 1) {
+        let worth = word.iter().map(|byte| rarity(*byte)).sum();
+        all.push((worth, Required::AnyCase(word.into(), rarest)));
+    }
+}
+
+/// The letter, in lower case, of a class of both of its cases.
+fn letter(class: &Class) -> Option<u8> {
+    let [upper, lower, same] = few(class)?;
+    (upper != lower && lower == same && upper.to_ascii_lowercase() == lower).then_some(lower)
 }
 
 /// The bytes of a class, if they are at most three.

@@ -22,12 +22,17 @@ pub struct Shape {
 impl Shape {
     /// Of a pattern in the syntax of the `regex` crates. `None`: there is no such tree.
     pub fn new(text: &str, ignore_case: bool) -> Option<Self> {
-        let parser = ParserBuilder::new().utf8(false).unicode(false).case_insensitive(ignore_case).build().parse(text);
-        let tree = parser.ok()?;
+        let tree = Self::tree(text, ignore_case)?;
         let whole = trimmed(&plain(&tree), Side::End);
         let whether = trimmed(&whole, Side::Start);
         let (whence, extents) = alternatives(&tree).unwrap_or_else(|| (vec![whole], vec![Extent::of(&tree)]));
         Some(Self { whether, whence, extents })
+    }
+
+    /// The tree of such a pattern, with nothing left out.
+    pub fn tree(text: &str, ignore_case: bool) -> Option<Hir> {
+        let mut builder = ParserBuilder::new();
+        builder.utf8(false).unicode(false).case_insensitive(ignore_case).build().parse(text).ok()
     }
 }
 

@@ -266,3 +266,86 @@ fn as_many_matches_as_bytes_take_few_steps() {
         }
     }
 }
+
+/// Parts of patterns that look around, with what a text has to hold in several of them.
+const LOOKING: &[&str] = &[
+    "(?=.*ab)",
+    "(?=.*b[ab]*cc)",
+    "(?i)(?=.*ac)",
+    "(?i:(?=.*ac))",
+    "(?=a|bc)",
+    "(?=ab)?",
+    "(?=ab){0}",
+    "(?!ab)",
+    "(?!.*(?=cc))",
+    "(?<=ab)",
+    "(?<!cc)",
+    "(?:(?=ab)|c)",
+    "(?:(?=ab)a)?",
+    "(?=a(?=b(?=c)))",
+    "(?=(ab|ac)+)",
+    "(?=a(?!b)c)",
+    "(?=bc)bc",
+    "(?>ab)",
+    "^(?=.*aa)",
+    "(?=.*\\bab)",
+    "(?=.*a$)",
+    "(a)(?=.*\\1c)",
+    "(?-i)(?=.*ca)",
+    "(?x)(?= a b )",
+    "(?=\\Qab\\E)",
+    "(?s)(?=.*bb)",
+    "a",
+    "b",
+    "c",
+    "[ab]",
+    ".*",
+    "c?",
+    "|",
+];
+
+/// What a text must hold never keeps a match away.
+#[test]
+fn what_lookarounds_demand_is_in_every_match() {
+    let (mut state, mut compared, mut found) = (1_u64, 0, 0);
+    let mut below = |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % most
+    };
+    for number in 0..3_000 {
+        let pattern: String = (0..1 + below(4)).map(|_| LOOKING[below(LOOKING.len())]).collect();
+        let ignore_case = number % 3 == 0;
+        let Ok(regex) = Regex::new(&pattern, ignore_case) else { continue };
+        let reference = reference(&pattern, ignore_case);
+        for _ in 0..20 {
+            let text: Vec<u8> = (0..below(9)).map(|_| b"abcabcAB C"[below(10)]).collect();
+            let expected = reference.find(&text).expect("few steps").map(|found| (found.start(), found.end()));
+            assert_eq!(regex.is_match(&text), Ok(expected.is_some()), "{pattern} {}", text.escape_ascii());
+            let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
+            let mut search = regex.search(&mut places, &text, (&steps, true)).expect("few steps");
+            assert_eq!(search.next(0), Ok(expected), "{pattern} {}", text.escape_ascii());
+            (compared, found) = (compared + 1, found + usize::from(expected.is_some()));
+        }
+    }
+    assert!(compared > 40_000 && found > 10_000, "{compared} compared, {found} found");
+}
+
+/// Without it, PCRE2 is not asked: it would take steps.
+#[test]
+fn texts_without_what_lookarounds_demand_take_no_step() {
+    for pattern in [
+        r"^(?=.*\bselect\b)(?=.*\bfrom\b).*$",
+        r"(?i)^(?=.*\bselect\b)(?=.*\bfrom\b)",
+        r"(?<=select)\s(?=from)",
+        r"(?=(?i)from)(?-i).*select",
+        r"(?>x)(?=.*FROM).*select",
+    ] {
+        let regex = Regex::new(pattern, false).expect("a pattern");
+        for text in [&b"1"[..], b"select", b"from", b"SELECT FRO", b"1,1,1,1,1,1,1,1"] {
+            let steps = Steps::for_text(0);
+            let before = steps.left();
+            assert_eq!(regex.is_match_within(text, &steps), Ok(false), "{pattern}");
+            assert_eq!(steps.left(), before, "{pattern} {}", text.escape_ascii());
+        }
+    }
+}

@@ -28,9 +28,19 @@ const FEW: u16 = 64;
 /// Translates a pattern; `None`: it means something that cannot be said there, or nothing at all. `loose`: what cannot be
 /// said may be left out, so that more is matched. It has to be right then.
 pub(super) fn translate(pattern: &[u8], loose: bool) -> Option<Translated> {
+    read(pattern, loose, false)
+}
+
+/// The same loosely, with the pattern of each positive lookaround as a group in its place. It matches nothing that is wanted:
+/// what must be in each of its matches must be in each text that the pattern matches.
+pub(super) fn demanded(pattern: &[u8]) -> Option<String> {
+    read(pattern, true, true).map(|translated| translated.text)
+}
+
+fn read(pattern: &[u8], loose: bool, keeps_looks: bool) -> Option<Translated> {
     let plain = without_quotes(pattern);
     let out = String::with_capacity(plain.len() + 16);
-    let mut reader = Reader { rest: &plain, out, loose, lines: false, extended: false, repetitions: 0 };
+    let mut reader = Reader { rest: &plain, out, loose, keeps_looks, lines: false, extended: false, repetitions: 0 };
     reader.alternatives(0)?;
     let Reader { rest, out, repetitions, .. } = reader;
     rest.is_empty().then_some(Translated { text: out, repetitions })
@@ -73,6 +83,8 @@ struct Reader<'a> {
     out: String,
     /// What cannot be said is left out.
     loose: bool,
+    /// Positive lookarounds become groups; they are left out otherwise, as negative ones always are.
+    keeps_looks: bool,
     /// The ends of lines count (`(?m)`).
     lines: bool,
     /// Blanks do not count (`(?x)`).
@@ -413,7 +425,7 @@ impl Reader<'_> {
     /// Behind a parenthesis.
     fn group(&mut self, depth: usize) -> Option<Item> {
         let (extended, start) = (self.extended, self.out.len());
-        let mut looks = false;
+        let (mut looks, mut is_kept) = (false, false);
         if depth >= MOST_DEPTH || self.rest.first() == Some(&b'*') {
             return None;
         }
@@ -442,9 +454,11 @@ impl Reader<'_> {
                     self.rest = rest;
                     self.out.push_str("(?:");
                 }
-                [b'=' | b'!', rest @ ..] | [b'<', b'=' | b'!', rest @ ..] if self.loose => {
+                [sign @ (b'=' | b'!'), rest @ ..] | [b'<', sign @ (b'=' | b'!'), rest @ ..] if self.loose => {
                     looks = true;
+                    is_kept = self.keeps_looks && *sign == b'=';
                     self.rest = rest;
+                    self.out.push('(');
                 }
                 [b'<', ..] => self.named(1, b'>')?,
                 [b'\'', ..] => self.named(1, b'\'')?,
@@ -460,12 +474,15 @@ impl Reader<'_> {
             return None;
         }
         self.extended = extended;
-        if looks {
+        if looks && !is_kept {
             self.out.truncate(start);
             self.out.push_str(NOTHING);
             return Some(Item::Assertion);
         }
         self.out.push(')');
+        if looks {
+            return Some(Item::Assertion);
+        }
         Some(if ended { Item::End } else { Item::Atom })
     }
 
