@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::expression::Expression;
-use crate::pattern::{Lookup, Method};
+use crate::pattern::{Lookup, Method, Steps};
 use crate::sample::{Context, Meter, Place};
 
 /// A named or anonymous ACL.
@@ -93,10 +93,12 @@ impl Test {
             self.expression.evaluate(context).is_some()
         } else {
             let by_regex = self.method == Method::Reg;
+            // However many values a field has: together they may not take more than one of their length.
+            let steps = Steps::for_values(self.lists.len());
             self.expression.each(context, |value| {
                 let units = if by_regex { Meter::search(value.size()) } else { Meter::scan(value.size()) };
                 // With nothing left to spend no further value is looked at.
-                !context.spend(units) || self.lists.iter().any(|list| list.matches(context, value))
+                !context.spend(units) || self.lists.iter().any(|list| list.matches(context, value, &steps))
             })
         };
         if context.exhausted.get() {

@@ -186,3 +186,18 @@ fn predefined_acls_say_what_their_names_say() {
         );
     }
 }
+
+/// The values of a field share what a look at a text as long may take.
+#[test]
+fn many_values_that_take_many_steps_are_exhausted() {
+    let rows = [("aaaaaaaaaab!", 1, false), ("aaaaaaaaaab!", 800, true), ("ab", 2_000, false), ("b", 4_000, false)];
+    for (value, count, exhausted) in rows {
+        let field = vec![value; count].join(",");
+        let words = ["if", "{", "hdr(x)", "-m", "reg", "^(?=(a+)+$)(a|a)*b", "}"];
+        let condition = parse_condition(&words, acls().all(), &FewNames, &mut Vec::new()).expect("a condition");
+        Scene::request("GET", "/", &[("x", &field)]).with(|context| {
+            assert_eq!(condition.evaluate(context), Verdict::No, "{value} {count}");
+            assert_eq!(context.exhausted.get(), exhausted, "{value} {count}");
+        });
+    }
+}

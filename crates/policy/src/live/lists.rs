@@ -1,7 +1,7 @@
 //! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
 //! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
 
-use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Texts, View};
+use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,15 +208,29 @@ impl Change {
     /// # Errors
     /// A regular expression takes too many steps.
     pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Result<Option<Found<'s>>, Exhausted> {
+        self.find_within(lookup, value, &Steps::for_text(value.size()))
+    }
+
+    /// The same with steps that others take, too.
+    ///
+    /// # Errors
+    /// As of [`Change::find`].
+    pub fn find_within<'s>(
+        &'s self,
+        lookup: &'s Lookup,
+        value: Value<'_>,
+        steps: &Steps,
+    ) -> Result<Option<Found<'s>>, Exhausted> {
         let base = &lookup.base;
-        let old = if self.base { base.set.find(value, &*self.entries, &|at| !self.dead.contains(&at))? } else { None };
+        let alive = |at| !self.dead.contains(&at);
+        let old = if self.base { base.set.find_within(value, &*self.entries, &alive, steps)? } else { None };
         if let Some(hit) = old
             && !base.set.finest_counts()
         {
             return Ok(Some(self.base_entry(hit.at)));
         }
         let new = match self.layer.sets.get(lookup.view) {
-            Some(set) => set.find(value, &self.layer.slots, &|at| self.layer.alive(at))?,
+            Some(set) => set.find_within(value, &self.layer.slots, &|at| self.layer.alive(at), steps)?,
             None => None,
         };
         Ok(match (old, new) {

@@ -167,13 +167,12 @@ impl Regexes {
     ///
     /// # Errors
     /// To find it takes too many steps.
-    pub fn find(&self, text: &[u8], alive: Alive<'_>) -> Result<Option<PatternIndex>, Exhausted> {
-        let steps = Steps::for_text(text.len());
+    pub fn find(&self, text: &[u8], alive: Alive<'_>, steps: &Steps) -> Result<Option<PatternIndex>, Exhausted> {
         let is_linear = |place: usize| self.all[place].0.as_ref().is_none_or(Regex::is_linear);
         let (mut found, mut asked): (Option<usize>, Vec<usize>) = (None, Vec::new());
         if let Some(index) = &self.index {
             let mut met: Vec<u64> = Vec::new();
-            index.automaton.each(text, &steps, |pattern| {
+            index.automaton.each(text, steps, |pattern| {
                 let place = index.members[pattern as usize];
                 if found.is_some_and(|found| found <= place) || !alive(self.all[place].1) {
                     return;
@@ -204,7 +203,7 @@ impl Regexes {
             let (single, at) = &self.all[place];
             let Some(regex) = single.as_ref().filter(|_| alive(*at)) else { continue };
             let matches =
-                if is_met { regex.is_confirmed_within(text, &steps) } else { regex.is_match_within(text, &steps) };
+                if is_met { regex.is_confirmed_within(text, steps) } else { regex.is_match_within(text, steps) };
             if matches? {
                 return Ok(Some(*at));
             }
@@ -270,7 +269,8 @@ mod tests {
             add(&mut many, &["x"]);
             for text in TEXTS.iter().chain(&["x.y"]) {
                 for dead in 0..=list.len() as u32 {
-                    let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead);
+                    let steps = || Steps::for_text(text.len());
+                    let find = |regexes: &Regexes| regexes.find(text.as_bytes(), &|at| at != dead, &steps());
                     assert_eq!(find(&many), find(&few), "{text} {dead}");
                 }
             }
@@ -288,7 +288,7 @@ mod tests {
         }
         regexes.build();
         assert!(regexes.index.is_some() && regexes.get(0).is_some() && regexes.get(10).is_none());
-        assert_eq!(regexes.find(b"b10", &|_| true), Ok(Some(10)));
-        assert_eq!(regexes.find(b"a3", &|_| true), Ok(Some(3)));
+        assert_eq!(regexes.find(b"b10", &|_| true, &Steps::for_text(3)), Ok(Some(10)));
+        assert_eq!(regexes.find(b"a3", &|_| true, &Steps::for_text(2)), Ok(Some(3)));
     }
 }

@@ -5,7 +5,7 @@
 use super::entries::Entries;
 use super::index::{PatternIndex, Texts};
 use super::single::Single;
-use super::{Hit, Key, Method, PatternSet, Regex};
+use super::{Hit, Key, Method, PatternSet, Regex, Steps};
 use crate::live::ListState;
 use crate::sample::{Context, Value};
 use config::text::from_bytes;
@@ -136,25 +136,33 @@ impl Lookup {
         Self { list, view, base, entries, single }
     }
 
-    /// Whether a sample matches an entry.
+    /// Whether a sample matches an entry, with steps that other samples take, too.
     #[inline]
-    pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>) -> bool {
+    pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>, steps: &Steps) -> bool {
         let changed = context.live.and_then(|live| live.lists.changed(self.list));
         if changed.is_none()
             && let Some(found) = self.single.as_ref().and_then(|single| single.matches(value))
         {
             return found;
         }
-        self.is_found(context, value, changed)
+        self.is_found(context, value, changed, steps)
     }
 
     #[inline(never)]
-    fn is_found<'a>(&self, context: &Context<'a>, value: Value<'a>, changed: Option<&ListState>) -> bool {
+    fn is_found<'a>(
+        &self,
+        context: &Context<'a>,
+        value: Value<'a>,
+        changed: Option<&ListState>,
+        steps: &Steps,
+    ) -> bool {
         let Some(value) = self.base.set.prepare(context, value) else { return false };
-        match changed {
-            None => self.find_base(context, value).is_some(),
-            Some(state) => context.bounded(state.read(|change| change.find(self, value).map(|found| found.is_some()))),
-        }
+        steps.add_value(value.size());
+        let found = match changed {
+            None => self.base.set.find_within(value, &*self.entries, &|_| true, steps).map(|found| found.is_some()),
+            Some(state) => state.read(|change| change.find_within(self, value, steps).map(|found| found.is_some())),
+        };
+        context.bounded(found)
     }
 
     /// The entry that a sample matches.

@@ -7,7 +7,7 @@ use super::integer::range;
 use super::many::{Parts, Regexes};
 use super::network::Network;
 use super::numbers::Numbers;
-use super::{Key, Method, Regex};
+use super::{Key, Method, Regex, Steps};
 use crate::sample::{Context, Exhausted, Type, Value, cast, unhex};
 use config::text::from_bytes;
 
@@ -178,8 +178,22 @@ impl PatternSet {
     /// # Errors
     /// A regular expression takes too many steps.
     pub fn find(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Result<Option<Hit>, Exhausted> {
+        self.find_within(value, texts, alive, &Steps::for_text(value.size()))
+    }
+
+    /// The same with steps that others take, too.
+    ///
+    /// # Errors
+    /// As of [`PatternSet::find`].
+    pub fn find_within(
+        &self,
+        value: Value<'_>,
+        texts: &impl Texts,
+        alive: Alive<'_>,
+        steps: &Steps,
+    ) -> Result<Option<Hit>, Exhausted> {
         if let (Patterns::Regexes(regexes), Some(text)) = (&self.patterns, value.bytes()) {
-            return Ok(regexes.find(text, alive)?.map(|at| Hit { at, weight: 0 }));
+            return Ok(regexes.find(text, alive, steps)?.map(|at| Hit { at, weight: 0 }));
         }
         Ok(self.find_simple(value, texts, alive))
     }

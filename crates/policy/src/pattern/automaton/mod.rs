@@ -22,6 +22,9 @@ const STEPS: u64 = 300_000;
 /// Steps beyond those for each byte of the text: a buffer of the default size may take a million in all.
 const STEPS_A_BYTE: u64 = 40;
 
+/// Steps for each of several values, whatever its length.
+const STEPS_A_VALUE: u64 = 100;
+
 /// What is left of the steps that a look, or several that belong together, may take.
 #[derive(Debug)]
 pub struct Steps(Cell<u64>);
@@ -30,6 +33,16 @@ impl Steps {
     /// For looks at a text of that many bytes.
     pub fn for_text(length: usize) -> Self {
         Self(Cell::new(STEPS + STEPS_A_BYTE * length as u64))
+    }
+
+    /// For looks at values that belong together, in so many lists each: [`Steps::add_value`] adds what each value may take.
+    pub fn for_values(lists: usize) -> Self {
+        Self(Cell::new(STEPS * lists as u64))
+    }
+
+    /// Adds those for a value of that many bytes.
+    pub fn add_value(&self, length: usize) {
+        self.0.set(self.0.get() + STEPS_A_VALUE + STEPS_A_BYTE * length as u64);
     }
 
     /// Takes some.

@@ -27,6 +27,9 @@ const BYTES: u64 = 4;
 /// Steps for each place at which PCRE2 looks whether a match begins.
 const PLACE: u64 = 20;
 
+/// Bytes of a text that is searched with the lowest limit first.
+const SHORT: usize = 256;
+
 /// A pattern as PCRE2 matches it: at one place, and wherever it likes.
 #[derive(Default)]
 pub(super) struct Backtracking {
@@ -122,8 +125,9 @@ impl Asker<'_> {
         cost: impl Fn(u64) -> u64,
     ) -> Result<Option<(usize, usize)>, Exhausted> {
         let Self { programs, pattern, groups, text, steps } = self;
-        // Each place of a search is charged for at each level: it begins with one that mostly suffices.
-        for (level, limit) in LIMITS.iter().enumerate().skip(usize::from(anywhere)) {
+        // Each place of a search is charged for at each level: a long one begins with a level that mostly suffices.
+        let first = usize::from(anywhere && text.len() - from > SHORT);
+        for (level, limit) in LIMITS.iter().enumerate().skip(first) {
             steps.take(cost(u64::from(*limit)))?;
             let (programs, places) = match anywhere {
                 true => (&programs.anywhere, &mut groups.anywhere),
