@@ -16,7 +16,7 @@ use wire::http::Framing;
 use crate::transport::Transport;
 use chunks::Chunks;
 pub use chunks::Trailers;
-pub use passage::{Discard, Passage, Passed, forward};
+pub use passage::{Discard, Filtered, Passage, Passed, forward};
 use passage::{Sieve, Sifted};
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal

@@ -3,6 +3,7 @@
 
 pub mod duplex;
 pub mod flow;
+pub mod h1;
 pub mod identity;
 pub mod link;
 pub mod ports;

@@ -477,18 +477,18 @@ fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Outp
         if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
             if let Segments::ReducedBy(bytes) = special.socket.segments {
                 // A kernel that refuses leaves the size as it is.
-                let _ = client.stream.reduce_segments(bytes);
+                let _ = client.conn.bytes().0.reduce_segments(bytes);
             }
             expected.netscaler = special.header.netscaler.or(expected.netscaler);
             expected.proxy |= special.header.proxy;
         }
         if expected.is_some() {
-            match rt::boxed(handshake::receive(session, &mut client.stream, expected)).await {
-                Some(input) => client.input = input,
+            match rt::boxed(handshake::receive(session, client.conn.bytes().0, expected)).await {
+                Some(input) => *client.conn.bytes().1 = input,
                 None => return false,
             }
         }
-        if !session.proxy().rules.session.is_empty() && admit(session, &mut client.stream, false).is_none() {
+        if !session.proxy().rules.session.is_empty() && admit(session, client.conn.bytes().0, false).is_none() {
             return false;
         }
         stream::tally::session(session);

@@ -56,6 +56,25 @@ pub fn forward(input: &mut Buffer, output: &mut Buffer, most: usize) -> usize {
     length
 }
 
+/// A body that a passage can be put in the way of.
+pub trait Filtered {
+    /// Whether something stands in the way.
+    fn has_passage(&self) -> bool;
+
+    /// See [`Flow::set_passage`].
+    fn set_passage(&mut self, passage: Box<dyn Passage>);
+}
+
+impl Filtered for Flow {
+    fn has_passage(&self) -> bool {
+        self.sieve.is_some()
+    }
+
+    fn set_passage(&mut self, passage: Box<dyn Passage>) {
+        Flow::set_passage(self, passage);
+    }
+}
+
 /// A passage and what it has not let go.
 pub(super) struct Sieve {
     passage: Box<dyn Passage>,

@@ -1,14 +1,12 @@
 //! From a backend to a connected server: the balance's choice, the queue, the idle links, the connection attempts.
 //! Must never read or write a message.
 
-use conn::transport::Transport;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
-use conn::flow::Flow;
+use conn::h1::{self, RequestBody};
 use conn::identity::Identity;
 use conn::link::Link;
 use conn::quota::Place;
@@ -73,11 +71,11 @@ pub struct Request<'a> {
     /// The backend's proxy.
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
-    pub client: &'a mut Transport,
-    /// What the client sent before it closed its direction; `None` where that was read already.
-    pub early: Option<&'a mut Buffer>,
+    pub client: &'a mut h1::Server,
+    /// A client that has closed its direction without a word has asked for nothing (TCP mode).
+    pub waits_for_bytes: bool,
     /// The flow of the request's body.
-    pub body: Option<&'a mut Flow>,
+    pub body: Option<&'a mut RequestBody>,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,
     /// The session's own links.
@@ -457,11 +455,7 @@ impl Request<'_> {
 
     /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.
     fn has_asked(&mut self) -> bool {
-        let Some(early) = &mut self.early else { return true };
-        if early.capacity() == 0 {
-            **early = rt::buffer();
-        }
-        !early.is_empty() || matches!(self.client.try_read(early), Ok(Some(1..)))
+        !self.waits_for_bytes || self.client.has_sent()
     }
 
     fn is_behind_unix_socket(&self, server: &Server) -> bool {
@@ -504,8 +498,8 @@ impl Request<'_> {
                 }
                 let mut next = deadline;
                 if watching {
-                    if now >= watch || self.client.is_registered() {
-                        match self.client.poll_hangup(cx) {
+                    if now >= watch || self.client.is_watched() {
+                        match self.client.poll_closed(cx) {
                             Poll::Ready(Hangup::PeerClosed) if !abort_on_close && self.has_asked() => watching = false,
                             Poll::Ready(_) => return Poll::Ready(Waited::Gone),
                             Poll::Pending => {}

@@ -9,6 +9,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Moved, Step};
+use conn::h1::Server;
 use conn::transport::Transport;
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
@@ -94,7 +95,7 @@ pub fn request<'a>(
 /// How the request has ended.
 pub async fn http_request(
     session: &Session,
-    client: &mut Transport,
+    client: &mut Server,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
     proxy: &Proxy,
@@ -117,7 +118,9 @@ pub async fn http_request(
     .await;
     // What would go over to HTTP is there already.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode)) {
-        cut(client, ended);
+        if let Final::SilentDrop(hops) = ended {
+            client.forget(*hops);
+        }
         return Err(outcome(facts, ended, Phase::Request));
     }
     // The head counts as received once the rules have let it pass.

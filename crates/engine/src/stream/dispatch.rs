@@ -7,13 +7,14 @@ use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Trailers;
+use conn::h1::{self, BodyEnd, UnreadBody};
 use conn::link::Link;
 use policy::balance::Subject;
 use policy::log_format::Origin;
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use policy::sample::Direction;
-use wire::h1::{self, ConnectionLine, Edits, Spelling};
+use wire::h1::{Limits, Spelling};
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -21,7 +22,6 @@ use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::Manner;
-use crate::stream::body::{BodyEnd, UnreadBody};
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
@@ -34,7 +34,7 @@ use crate::stream::reply::{
 use crate::stream::request::{Next, head_limits};
 use crate::stream::screening::{screen, screens};
 use crate::stream::{
-    conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
+    body, conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
 };
 use crate::worker::{SharedFacts, Slot, Worker};
 
@@ -79,8 +79,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     tally::backend(&session.worker, backend_proxy);
     filter::choose(session, &facts, backend_proxy);
     if backend_proxy.index != proxy.index && !backend_proxy.rules.request_content.is_empty() {
-        let Client { stream, timer, .. } = client;
-        if let Err(outcome) = rt::boxed(content::http_request(session, stream, timer, &facts, backend_proxy)).await {
+        let Client { conn, timer, .. } = client;
+        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &facts, backend_proxy)).await {
             return cut(session, facts, outcome);
         }
     }
@@ -114,14 +114,14 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
     facts.borrow().exhausted.set(false);
     let hash = match &backend.hash_key {
-        None => recognise(session, backend, &facts.borrow().request, client.input.data()),
+        None => recognise(session, backend, &facts.borrow().request, client.conn.received()),
         Some(key) => {
             let known = facts.borrow();
-            let view = View::request(session, &known).behind(client.input.data());
+            let view = View::request(session, &known).behind(client.conn.received());
             connect::hash_of_key(view, backend, key)
         }
     };
-    let started = body.start(client, &facts, |up, has_body| {
+    let started = body::start(body, client, &facts, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
@@ -143,8 +143,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             session,
             facts: &facts,
             proxy: backend_proxy,
-            client: &mut client.stream,
-            early: None,
+            client: &mut client.conn,
+            waits_for_bytes: false,
             body: Some(&mut up),
             timer: &mut client.timer,
             prefer: client.private.preference(backend_proxy, backend),
@@ -219,7 +219,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             End::Answered => {
                 let link = Leftover { slot, link, reusable: remains.link_is_reusable, close_server };
-                let rest = if remains.client_goes_on { up.end(client) } else { None };
+                let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
                 return answered(session, client, backend_proxy, facts, link, rest);
             }
             End::Tunnel => {
@@ -278,7 +278,7 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
     }
     let facts = facts.borrow();
     facts.exhausted.set(false);
-    View::request(session, &facts).behind(client.input.data()).lend(|context| frontend.switch(context))
+    View::request(session, &facts).behind(client.conn.received()).lend(|context| frontend.switch(context))
 }
 
 /// The hash that the balance chooses a server by. `input` is what came behind the head.
@@ -307,7 +307,7 @@ fn first_chunk(input: &[u8]) -> &[u8] {
 /// would take from the client what it has not received yet of an earlier answer.
 fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
-    let quiet = uploaded && client.input.is_empty() && client.stream.is_clean();
+    let quiet = uploaded && client.conn.is_surely_settled();
     if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
 }
 
@@ -383,7 +383,7 @@ fn answered(
     match end {
         Some(end) => Next::Again(end),
         // Nothing unread: closing cannot reset what is still on its way to the client.
-        None if client.input.is_empty() && client.stream.is_quiet() => Next::Close,
+        None if client.conn.is_settled() => Next::Close,
         None => Next::Linger,
     }
 }
@@ -494,7 +494,7 @@ fn terms(
         backend: backend_proxy.index,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
-        limits: h1::Limits {
+        limits: Limits {
             accept_unsafe: backend_proxy.http.accept_unsafe_response,
             keep_proxy_connection: proxy.http.asks_as_proxy(request),
             ..head_limits(&session.worker.shared.program.global)
@@ -519,23 +519,12 @@ pub fn encode_head(
     says_close: bool,
     head: &mut Buffer,
 ) -> Result<(), h1::Overflow> {
-    let facts = facts.borrow();
-    let request = &facts.request;
-    let upgrade;
-    let connection = if request.upgrade {
-        upgrade = request.first(b"upgrade").unwrap_or_default();
-        ConnectionLine::Upgrade(upgrade)
-    } else {
-        ConnectionLine::for_request(request, !says_close)
-    };
-    let edits = Edits {
-        connection,
-        framing: request.framing,
-        version: request.version(),
+    let own = h1::RequestLine {
+        says_close,
         last: backend.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),
         spelling: backend.http.server_spelling.as_deref(),
     };
-    h1::encode_request(request, &edits, head)
+    own.encode(&facts.borrow().request, head)
 }
 
 /// What becomes of the trailers of one direction.
@@ -556,11 +545,11 @@ async fn tunnel(
     (slot, mut link): (Slot, Link),
     (head, server_input): (Buffer, Buffer),
 ) -> Next {
-    let input = std::mem::replace(&mut client.input, Buffer::empty());
+    let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
         let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
-        let (stream, timer) = (&mut client.stream, &mut client.timer);
+        let (stream, timer) = (client.conn.bytes().0, &mut client.timer);
         let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, (session, &facts)).await;
         facts.borrow_mut().outcome = outcome;
     }

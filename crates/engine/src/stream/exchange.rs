@@ -13,15 +13,15 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
-use conn::flow::{Flow, FlowError, Moved, Step};
+use conn::flow::{FlowError, Moved, Step};
+use conn::h1::{self, RequestBody};
 use conn::link::Link;
-use wire::h1::{self, Scan};
+use wire::h1::{Limits, Violation};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
-use crate::stream::body::RequestBody;
 use crate::stream::http::Client;
 use crate::stream::rules::Progress;
 use crate::stream::tally;
@@ -109,7 +109,7 @@ pub struct Terms {
     /// Index of the backend.
     pub backend: usize,
     /// Limits of a response's head.
-    pub limits: h1::Limits,
+    pub limits: Limits,
 }
 
 /// Where the request stands.
@@ -142,10 +142,8 @@ pub struct Exchange<'a> {
     up: &'a mut RequestBody,
     up_step: Step,
     answer: Answer,
-    down: Flow,
+    down: h1::Answer,
     down_step: Step,
-    input: Buffer,
-    scan: Scan,
     /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
     inspecting: Option<Moment>,
     /// How far those have come.
@@ -154,7 +152,7 @@ pub struct Exchange<'a> {
     ruling: Option<Box<ruling::Ruling>>,
     /// A second attempt runs beside this one.
     race: Option<Box<rival::Race>>,
-    /// There may be a whole head in `input`.
+    /// There may be a whole head in what was received.
     unparsed: bool,
     began: Moment,
     client_side: Activity,
@@ -182,7 +180,7 @@ const fn failed<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
 
 /// Whether chunk lines are too long for what they carry.
 fn is_endless(error: &FlowError) -> bool {
-    matches!(error, FlowError::Malformed(error) if error.violation == h1::Violation::ChunkOverhead)
+    matches!(error, FlowError::Malformed(error) if error.violation == Violation::ChunkOverhead)
 }
 
 /// Logged with that status, but the connection just ends.
@@ -211,10 +209,8 @@ impl<'a> Exchange<'a> {
             up,
             up_step: Step::Exhausted,
             answer: Answer::Awaited,
-            down: Flow::idle(),
+            down: h1::Answer::default(),
             down_step: Step::Exhausted,
-            input: Buffer::empty(),
-            scan: Scan::default(),
             inspecting: None,
             inspected: Progress::default(),
             ruling: None,
@@ -238,14 +234,14 @@ impl<'a> Exchange<'a> {
     pub fn resume(&mut self, input: Buffer) {
         (self.upload, self.sent, self.up_step) = (Upload::Done, true, Step::Finished);
         (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
-        self.input = input;
+        *self.down.input_mut() = input;
     }
 
     /// Runs to its end, or until a second server is to be asked.
     pub async fn run(&mut self) -> End {
         match std::future::poll_fn(|cx| self.poll(cx)).await {
             // A page in the middle of an interim answer would be taken for a part of that.
-            End::Failed { outcome, status, .. } if self.down.head_pending() => {
+            End::Failed { outcome, status, .. } if self.down.is_queued() => {
                 End::Failed { outcome, status, page: false }
             }
             end => end,
@@ -274,7 +270,7 @@ impl<'a> Exchange<'a> {
 
     /// The head of a tunnel's answer, and what the server sent behind it.
     pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
-        (self.down.take_head(), std::mem::take(&mut self.input))
+        self.down.into_tunnel()
     }
 
     /// What a rule puts in the place of the server's answer.
@@ -318,8 +314,8 @@ impl<'a> Exchange<'a> {
         let mut moved = Moved::default();
         let result = match self.upload {
             Upload::Done | Upload::Halted => return Ok(()),
-            Upload::Flowing => self.up.poll(cx, &mut self.client.stream, &mut self.link.stream, &mut moved),
-            Upload::Dropped => self.up.poll_drain(cx, &mut self.client.stream, &mut moved),
+            Upload::Flowing => self.up.poll(cx, &mut self.client.conn, self.link, &mut moved),
+            Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
         if self.up_step == Step::Held {
             // While it was held back, nobody was read from.
@@ -344,11 +340,6 @@ impl<'a> Exchange<'a> {
                 if step == Step::Finished {
                     self.sent = self.upload == Upload::Flowing;
                     self.upload = Upload::Done;
-                    // Only a body's flow took the client's input.
-                    let rest = self.up.take_rest();
-                    if !rest.is_empty() {
-                        self.client.input = rest;
-                    }
                 }
                 Ok(())
             }
@@ -414,7 +405,7 @@ impl<'a> Exchange<'a> {
 
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
-        let result = self.down.poll(cx, &mut self.link.stream, &mut self.client.stream, &mut moved);
+        let result = self.down.poll(cx, self.link, &mut self.client.conn, &mut moved);
         if moved.read > 0 || self.down_step == Step::Held {
             self.server_side.reads(rt::now());
             self.facts.borrow_mut().received += moved.read as u64;
@@ -434,7 +425,7 @@ impl<'a> Exchange<'a> {
                 if step == Step::Finished {
                     self.answer = Answer::Done;
                     // Bytes behind the answer were not asked for.
-                    self.reusable &= self.down.take_rest().is_empty();
+                    self.reusable &= !self.down.has_surplus();
                 }
                 Ok(())
             }

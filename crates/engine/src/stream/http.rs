@@ -4,12 +4,11 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::buffer::Buffer;
 use base::moment::{Moment, WallTime};
+use conn::h1::{BodyEnd, Server};
 use conn::transport::Transport;
 
 use crate::session::Session;
-use crate::stream::body::BodyEnd;
 use crate::stream::private::PrivateLinks;
 use crate::stream::request::{self, Next};
 use crate::worker::SharedFacts;
@@ -17,9 +16,7 @@ use crate::worker::SharedFacts;
 /// The client's side of a session.
 pub struct Client {
     /// The connection.
-    pub stream: Transport,
-    /// What was read and not used yet.
-    pub input: Buffer,
+    pub conn: Server,
     /// The session's one timer.
     pub timer: rt::Timer,
     /// Links to servers that no other session may use.
@@ -48,10 +45,9 @@ enum Wait {
 
 impl Client {
     /// A client that has just been accepted.
-    pub fn new(session: &Session, stream: Transport) -> Self {
+    pub fn new(session: &Session, transport: Transport) -> Self {
         Self {
-            stream,
-            input: Buffer::empty(),
+            conn: Server::new(transport),
             timer: rt::Timer::new(),
             private: PrivateLinks::default(),
             served: 0,
@@ -60,13 +56,6 @@ impl Client {
             ready: session.accepted,
             unannounced: false,
             begun: false,
-        }
-    }
-
-    /// A client that waits for a server, or that is to take an answer, holds no buffer.
-    pub fn release_input(&mut self) {
-        if self.input.is_empty() {
-            self.input = Buffer::empty();
         }
     }
 
@@ -99,7 +88,7 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
         // A request that came along with its connection is read at once, unless memory is scarce.
         let mut wait = rt::memory_is_scarce();
         loop {
-            if wait && client.input.is_empty() {
+            if wait && !client.conn.has_received() {
                 match std::future::poll_fn(|cx| poll_idle(session, client, cx)).await {
                     Wait::Readable => {}
                     Wait::Expired => {
@@ -141,7 +130,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// look, which costs less than to keep it. A stop ends the wait, unless the client is owed a word first.
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
     client.private.discard_disturbed(cx);
-    if client.stream.poll_readable(cx).is_ready() {
+    if client.conn.poll_readable(cx).is_ready() {
         if rt::poll_memory(cx, rt::Stage::Request).is_ready() {
             return Poll::Ready(Wait::Readable);
         }
@@ -166,7 +155,7 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
             let settled = (client.since + SETTLED).max(departure);
             if now >= settled {
                 // A request that came since the events of this turn were taken is still served.
-                return Poll::Ready(if client.stream.has_input() { Wait::Readable } else { Wait::Stopping });
+                return Poll::Ready(if client.conn.is_readable() { Wait::Readable } else { Wait::Stopping });
             }
             next = Some(next.map_or(settled, |next| next.min(settled)));
         }
@@ -183,10 +172,9 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
 async fn linger(session: &Session, client: &mut Client) {
     /// What is read and dropped at most.
     const MOST: usize = 1 << 20;
-    if client.stream.shutdown_write().is_err() {
+    if !client.conn.begin_linger() {
         return;
     }
-    client.input = Buffer::empty();
     let limit = session.proxy().timeouts.client_fin.or(session.proxy().timeouts.client);
     let limit = limit.unwrap_or(Duration::from_secs(10));
     client.timer.arm(Some(rt::now() + limit));
@@ -195,16 +183,7 @@ async fn linger(session: &Session, client: &mut Client) {
         if client.timer.poll_expired(cx).is_ready() {
             return Poll::Ready(());
         }
-        let mut buffer = rt::buffer();
-        while left > 0 {
-            buffer.clear();
-            match client.stream.poll_read(cx, &mut buffer) {
-                Poll::Ready(Ok(read)) if read > 0 => left = left.saturating_sub(read),
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        Poll::Ready(())
+        client.conn.poll_drain(cx, &mut left)
     })
     .await;
 }

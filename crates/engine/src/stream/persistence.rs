@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 
-use base::buffer::Buffer;
 use policy::live::{CookieChange, ProxyState};
 use policy::persistence::{
     Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, Presented, rdp_server,
@@ -35,7 +34,7 @@ pub fn bind_request(
     let order = match choice.persistence.is_empty() {
         true => None,
         false => {
-            View::request(session, &facts.borrow()).behind(client.input.data()).lend(|context| choice.order(context))
+            View::request(session, &facts.borrow()).behind(client.conn.received()).lend(|context| choice.order(context))
         }
     };
     let mut kept = Persistence::default();
@@ -44,7 +43,7 @@ pub fn bind_request(
         kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     }
     let known = facts.borrow();
-    let view = View::request(session, &known).behind(client.input.data());
+    let view = View::request(session, &known).behind(client.conn.received());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -69,7 +68,7 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
     let order =
-        View::request(session, &facts.borrow()).behind(client.input.data()).lend(|context| choice.order(context));
+        View::request(session, &facts.borrow()).behind(client.conn.received()).lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
     let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     let state = session.worker.state(proxy.index);
@@ -82,18 +81,18 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
 }
 
 /// What binds a session in TCP mode to a server.
-pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early: &Buffer) -> Option<Bound> {
+pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
         return None;
     }
     let known = facts.borrow();
-    let bytes = Bytes { data: early.data(), complete: true, announced: None };
+    let bytes = Bytes { data: early, complete: true, announced: None };
     let view = View { bytes, ..View::request(session, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
     let bound = name(view, proxy, backend, order).or_else(|| {
-        let token = wire::rdp::cookie(early.data(), plan.rdp_cookie.as_deref()?)?;
+        let token = wire::rdp::cookie(early, plan.rdp_cookie.as_deref()?)?;
         let bound = choice.bound(find_address(session, backend, rdp_server(token)?)?, order);
         (bound.forced || session.worker.state(proxy.index).is_usable(bound.server)).then_some(bound)
     });

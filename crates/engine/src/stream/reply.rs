@@ -11,7 +11,7 @@ use wire::http::{Head, Version};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::body::{Endless, Remainder, UnreadBody};
+use crate::stream::body::{self, Endless, Remainder};
 use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::dispatch::switch;
 use crate::stream::evaluate::View;
@@ -19,6 +19,7 @@ use crate::stream::http::Client;
 use crate::stream::request::Next;
 use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
 use crate::worker::SharedFacts;
+use conn::h1::UnreadBody;
 
 /// Why a request ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub async fn reply_error_unread(
     if !failure.page {
         return reply_error(session, client, facts, failure, Endless).await;
     }
-    match body.start(client, &facts, |_, _| {}) {
+    match body::start(body, client, &facts, |_, _| {}) {
         Ok(body) => reply_error(session, client, facts, failure, body).await,
         Err(_) => reply_broken(session, client, facts).await,
     }
@@ -121,12 +122,12 @@ pub async fn reply_unread(
 ) -> Next {
     match body.absent() {
         Ok(end) => {
-            client.release_input();
+            client.conn.release();
             reply(session, client, facts, answer, end).await
         }
         Err(body) => {
             rt::boxed(async move {
-                match body.start(client, &facts, |_, _| {}) {
+                match body::start(body, client, &facts, |_, _| {}) {
                     Ok(body) => reply(session, client, facts, answer, body).await,
                     Err(_) => reply_broken(session, client, facts).await,
                 }
@@ -147,7 +148,7 @@ pub async fn reply_broken(session: &Session, client: &mut Client, facts: SharedF
 pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
-    tally::no_request(session, &facts.borrow(), client.input.len(), if sent { page.len() } else { 0 });
+    tally::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, facts);
     if sent && !page.is_empty() { Next::Linger } else { Next::Close }
 }
@@ -172,7 +173,7 @@ pub async fn reply<R: Remainder>(
     }
     let answer = prepare(session, &facts.borrow(), answer, rest.may_end());
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
-    let closes = !answer.keep && rest.is_read() && client.input.is_empty() && client.stream.is_quiet();
+    let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
     let sent = write(session, client, &answer.bytes, closes).await;
     {
         let facts = &mut *facts.borrow_mut();
@@ -190,7 +191,7 @@ pub async fn reply<R: Remainder>(
     }
     let (keep, empty) = (answer.keep, answer.bytes.is_empty());
     answer.end(session);
-    if !sent || empty || (closes && client.stream.is_quiet()) {
+    if !sent || empty || (closes && client.conn.is_settled()) {
         return Next::Close;
     }
     if !keep {
@@ -206,7 +207,7 @@ async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes:
     let mut armed = false;
     std::future::poll_fn(|cx| {
         while sent < page.len() {
-            match client.stream.poll_write_slices(cx, &[std::io::IoSlice::new(&page[sent..])], then_closes) {
+            match client.conn.poll_send(cx, &page[sent..], then_closes) {
                 Poll::Ready(Ok(written)) => sent += written,
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
                 Poll::Pending => {

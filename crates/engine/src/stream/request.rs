@@ -2,24 +2,18 @@
 
 use std::task::Poll;
 
-use base::buffer::Buffer;
-use conn::flow;
+use conn::h1::{self, BodyEnd, UnreadBody};
 use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
-use wire::h1::{self, Parse, Scan};
-use wire::http::{Head, PART};
+use wire::h1::{Limits, Scan};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::body::{BodyEnd, UnreadBody};
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::{conclude, content, dispatch, filter, tally, tracking};
 use crate::worker::SharedFacts;
-
-/// Bytes of text that a head which is waited for keeps room for.
-const PARTIAL_HEAD: usize = 1024;
 
 /// What becomes of the client's connection.
 #[derive(Debug)]
@@ -48,8 +42,7 @@ enum Received {
 
 /// Serves one request.
 pub async fn serve(session: &Session, client: &mut Client) -> Next {
-    if client.input.is_empty() && !try_first_byte(client) {
-        client.input = Buffer::empty();
+    if !client.conn.try_receive() {
         return Next::Wait;
     }
     let (facts, begun) = client.begin(session);
@@ -60,7 +53,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         facts.status = -1;
         facts.first = client.served == 0;
         facts.client_streams = client.served;
-        if !client.input.is_empty() {
+        if client.conn.has_received() {
             facts.timings.first_byte = Some(rt::now());
         }
     }
@@ -79,8 +72,8 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             filter::begin(session, &facts);
             conclude::log_step(session, &facts, Origin::Accept);
             if !proxy.rules.request_content.is_empty() {
-                let Client { stream, timer, .. } = client;
-                let inspected = rt::boxed(content::http_request(session, stream, timer, &facts, proxy)).await;
+                let Client { conn, timer, .. } = client;
+                let inspected = rt::boxed(content::http_request(session, conn, timer, &facts, proxy)).await;
                 if let Err(outcome) = inspected {
                     // Nobody knows of a request yet.
                     facts.borrow_mut().forget_request();
@@ -121,18 +114,10 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
     dispatch::dispatch(session, client, facts, body).await
 }
 
-/// Reads without waiting. False: nothing has come yet. The end of the connection counts as something.
-fn try_first_byte(client: &mut Client) -> bool {
-    if client.input.capacity() == 0 {
-        client.input = rt::buffer();
-    }
-    !matches!(client.stream.try_read(&mut client.input), Ok(None))
-}
-
 /// Reads and parses until the head is complete.
 async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) -> Received {
     let http = &session.proxy().http;
-    let limits = h1::Limits {
+    let limits = Limits {
         accept_unsafe: http.accept_unsafe_request,
         keep_proxy_connection: http.use_proxy_header,
         ..head_limits(&session.worker.shared.program.global)
@@ -144,71 +129,50 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
     let deadline = timeouts.request().map(|limit| begin + limit);
     let mut armed = false;
     std::future::poll_fn(|cx| {
-        loop {
-            if !client.input.is_empty() {
-                let received = parse(client, &mut facts.borrow_mut(), &limits, &mut scan);
-                if let Some(received) = received {
-                    return Poll::Ready(received);
-                }
+        let received = client.conn.poll_head(cx, &limits, &mut scan, &mut facts.borrow_mut().request);
+        let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
+        match received {
+            Poll::Ready(h1::Received::Head { body, length }) => {
+                meet_head(&mut facts.borrow_mut(), length);
+                Poll::Ready(Received::Head(body))
             }
-            flow::expand(&mut client.input);
-            match client.stream.poll_read(cx, &mut client.input) {
-                Poll::Ready(Ok(read)) if read > 0 => {}
-                Poll::Ready(_) => {
-                    if client.input.is_empty() && (client.served > 0 || http.ignore_probes) {
-                        return Poll::Ready(Received::Silence);
-                    }
-                    let outcome = Outcome::new(Cause::Client, Phase::Request);
-                    return Poll::Ready(Received::Failed { outcome, status: 400 });
+            Poll::Ready(h1::Received::Invalid { status }) => {
+                facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
+                Poll::Ready(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
+            }
+            Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
+            Poll::Ready(h1::Received::Closed) => {
+                let outcome = Outcome::new(Cause::Client, Phase::Request);
+                Poll::Ready(Received::Failed { outcome, status: 400 })
+            }
+            Poll::Pending => {
+                if client.conn.has_received() {
+                    facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
                 }
-                Poll::Pending => {
-                    if !armed {
-                        armed = true;
-                        client.timer.arm(deadline);
-                    }
-                    if client.timer.poll_expired(cx).is_ready() {
-                        if client.input.is_empty() && (client.served > 0 || http.ignore_probes) {
-                            return Poll::Ready(Received::Nothing);
-                        }
-                        let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
-                        return Poll::Ready(Received::Failed { outcome, status: 408 });
-                    }
-                    // A client that stops in the middle of its head holds what has come of it and no more.
-                    flow::shrink(&mut client.input);
-                    facts.borrow_mut().request.fields.shrink_to(PARTIAL_HEAD);
-                    return Poll::Pending;
+                if !armed {
+                    armed = true;
+                    client.timer.arm(deadline);
                 }
+                client.timer.poll_expired(cx).map(|()| {
+                    if silent {
+                        return Received::Nothing;
+                    }
+                    let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
+                    Received::Failed { outcome, status: 408 }
+                })
             }
         }
     })
     .await
 }
 
-/// Parses what is there. `None`: more is needed.
-fn parse(client: &mut Client, facts: &mut Facts, limits: &h1::Limits, scan: &mut Scan) -> Option<Received> {
+/// Notes a request whose head was `length` bytes long.
+fn meet_head(facts: &mut Facts, length: usize) {
     let now = rt::now();
     facts.timings.first_byte.get_or_insert(now);
-    let status = match h1::parse_request(client.input.data(), limits, scan, &mut facts.request) {
-        Ok(Parse::Complete { consumed }) if fits(&facts.request, consumed, limits.max_head) => {
-            let body = UnreadBody::after(&facts.request, consumed, &mut client.input);
-            facts.bytes_in += consumed as u64;
-            facts.timings.request = Some(now);
-            facts.has_request = true;
-            return Some(Received::Head(body));
-        }
-        Ok(Parse::Complete { .. }) => 431,
-        Ok(Parse::Partial) if client.input.len() < limits.max_head => return None,
-        Ok(Parse::Partial) => 400,
-        Err(error) => error.status(),
-    };
-    Some(Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status })
-}
-
-/// Whether a head leaves the room that `tune.maxrewrite` keeps free, by the measure that HAProxy takes.
-pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
-    /// What a message without fields measures at most, beside its text.
-    const MESSAGE: usize = 116;
-    consumed + PART * head.field_count() + MESSAGE <= room || head.measure() <= room
+    facts.bytes_in += length as u64;
+    facts.timings.request = Some(now);
+    facts.has_request = true;
 }
 
 /// A stream that began in TCP mode was no request: the proxy has refused it, whatever the client is told.
@@ -238,14 +202,14 @@ pub async fn expired(session: &Session, client: &mut Client) {
 }
 
 /// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
-pub fn head_limits(global: &Global) -> h1::Limits {
+pub fn head_limits(global: &Global) -> Limits {
     let max_head = global.bufsize.saturating_sub(global.maxrewrite);
-    h1::Limits {
+    Limits {
         max_fields: global.maxhdr,
         max_head,
         accept_payload_with_any_method: global.http.accept_payload_with_any_method,
         keep_insecure_transfer_encoding: global.http.keep_insecure_transfer_encoding,
-        ..h1::Limits::default()
+        ..Limits::default()
     }
 }
 
@@ -296,36 +260,6 @@ mod tests {
             ("a.example:443", "a.example:443"),
         ] {
             assert_eq!(origin_form(target.as_bytes()), path.as_bytes(), "{target}");
-        }
-    }
-
-    /// The largest head that HAProxy 3.5 takes with its defaults has 15,281 bytes when it is this one.
-    #[test]
-    fn the_room_for_a_head_is_the_one_of_haproxy() {
-        let room = 16384 - 1024;
-        for (value, wanted) in [(15_247, true), (15_248, true), (15_249, false)] {
-            let text = format!("GET /x HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "v".repeat(value));
-            let (mut head, mut scan) = (Head::new(), Scan::default());
-            let limits = h1::Limits { max_head: 16384, ..h1::Limits::default() };
-            let parsed = h1::parse_request(text.as_bytes(), &limits, &mut scan, &mut head);
-            let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };
-            assert_eq!(fits(&head, consumed, room), wanted, "{value}: {consumed} bytes");
-        }
-    }
-
-    /// The same for an answer with `tune.bufsize 8192`: 7,089 bytes.
-    #[test]
-    fn so_is_that_for_the_head_of_an_answer() {
-        let room = 8192 - 1024;
-        for (length, wanted) in [(7_088, true), (7_089, true), (7_090, false)] {
-            let start = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx: ";
-            let text = format!("{start}{}\r\n\r\n", "v".repeat(length - start.len() - 4));
-            let (mut head, mut scan) = (Head::new(), Scan::default());
-            let limits = h1::Limits { max_head: 8192, ..h1::Limits::default() };
-            let context = h1::RequestContext::default();
-            let parsed = h1::parse_response(text.as_bytes(), &limits, &context, &mut scan, &mut head);
-            let Ok(Parse::Complete { consumed }) = parsed else { panic!("{parsed:?}") };
-            assert_eq!(fits(&head, consumed, room), wanted, "{consumed} bytes");
         }
     }
 }

@@ -6,7 +6,6 @@ use policy::rule::Wait;
 use crate::facts::{Cause, Facts};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
-use crate::stream::body::UnreadBody;
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
@@ -16,6 +15,7 @@ use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
 use crate::stream::waiting;
 use crate::worker::SharedFacts;
+use conn::h1::UnreadBody;
 
 /// What the rules of a proxy make of a request that does not just go on.
 enum Ruled<'r> {
@@ -67,7 +67,7 @@ fn rules_of<'r>(
     mut progress: Progress,
 ) -> Option<Ruled<'r>> {
     let facts = &mut *facts.borrow_mut();
-    let behind = client.input.data();
+    let behind = client.conn.received();
     match rules::run_request(session, facts, behind, &proxy.rules.http_request, &mut progress) {
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
@@ -124,7 +124,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
         Manner::Never => return cut(session, facts, ending.outcome),
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.
-            let _ = client.stream.forget(hops);
+            client.conn.forget(hops);
             return cut(session, facts, ending.outcome);
         }
     }

@@ -124,7 +124,7 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
 /// Reads what a client has sent that no server gets: its connection would end in a reset of bytes that nobody has read,
 /// and not in order.
 fn take_in(client: &mut Client) {
-    let Client { stream, input, .. } = client;
+    let (stream, input) = client.conn.bytes();
     if input.capacity() == 0 {
         *input = rt::buffer();
     }
@@ -155,7 +155,8 @@ fn inspect<'a>(
     proxy: &'a Proxy,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
     rt::boxed_with((session, client, facts, proxy), |(session, client, facts, proxy)| {
-        let Client { stream, input, timer, .. } = client;
+        let Client { conn, timer, .. } = client;
+        let (stream, input) = conn.bytes();
         content::request(session, stream, input, timer, facts, proxy)
     })
 }
@@ -163,7 +164,7 @@ fn inspect<'a>(
 /// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
 /// is waited for.
 fn recognise(session: &Session, backend: &Proxy, client: &mut Client) -> Option<u32> {
-    let Client { stream: client, input: early, .. } = client;
+    let (client, early) = client.conn.bytes();
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
     if reads {
@@ -196,7 +197,7 @@ fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
 
 async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
     let frontend = session.proxy();
-    let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.input.data()));
+    let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.conn.received()));
     exhaustion(facts)?;
     let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
@@ -217,20 +218,20 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         None => recognise(session, backend, client),
         Some((own, key)) => {
             let known = facts.borrow();
-            let bytes = Bytes { data: client.input.data(), complete: true, announced: None };
+            let bytes = Bytes { data: client.conn.received(), complete: true, announced: None };
             connect::hash_of_key(View { bytes, ..View::request(session, &known) }, own, key)
         }
     };
-    let Client { stream: client, input: early, timer, .. } = client;
-    let bound = persistence::bind_session(session, facts, backend, early);
+    let Client { conn, timer, .. } = client;
+    let bound = persistence::bind_session(session, facts, backend, conn.received());
     exhaustion(facts)?;
     let mut private = PrivateLinks::default();
     let mut request = connect::Request {
         session,
         facts,
         proxy: backend,
-        client,
-        early: Some(&mut *early),
+        client: &mut *conn,
+        waits_for_bytes: true,
         body: None,
         timer,
         private: &mut private,
@@ -251,7 +252,9 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     };
     conclude::log_step(session, facts, Origin::Connect);
     sticking::remember(session, &facts.borrow());
-    let outcome = match Duplex::new(std::mem::replace(early, Buffer::empty()), Buffer::empty(), Buffer::empty()) {
+    let client_input = conn.take_received();
+    let client = conn.bytes().0;
+    let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
                 duplex.up.splice();

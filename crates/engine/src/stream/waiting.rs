@@ -26,7 +26,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
         Wait::Pause(period) => {
             let period = {
                 let facts = facts.borrow();
-                View::request(session, &facts).behind(client.input.data()).lend(|context| period.evaluate(context))
+                View::request(session, &facts).behind(client.conn.received()).lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
                 pass(client, period).await;
@@ -52,7 +52,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                 }
                 let mut value = Vec::new();
                 View::request(session, &facts)
-                    .behind(client.input.data())
+                    .behind(client.conn.received())
                     .lend(|context| format.render_in(context, &mut value));
                 hint(name, &value)
             };
@@ -88,13 +88,13 @@ fn hint(name: &[u8], value: &[u8]) -> Vec<u8> {
 async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
     let name = {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.input.data()).lend(|context| lookup.name(context))
+        View::request(session, &facts).behind(client.conn.received()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
     let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.input.data()).lend(|context| lookup.store(context, ip));
+        View::request(session, &facts).behind(client.conn.received()).lend(|context| lookup.store(context, ip));
     }
 }
 
@@ -109,7 +109,7 @@ pub async fn tarpit(client: &mut Client, facts: &SharedFacts, proxy: &Proxy) {
     if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
         client.timer.arm(Some(rt::now() + period));
         std::future::poll_fn(|cx| {
-            if client.stream.poll_hangup(cx).is_ready() {
+            if client.conn.poll_closed(cx).is_ready() {
                 return Poll::Ready(());
             }
             client.timer.poll_expired(cx)

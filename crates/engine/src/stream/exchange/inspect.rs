@@ -3,7 +3,6 @@
 
 use std::task::{Context, Poll};
 
-use base::buffer::Buffer;
 use policy::rule::Final;
 use policy::sample::Bytes;
 
@@ -28,7 +27,7 @@ impl Exchange<'_> {
         loop {
             let ended = {
                 let known = self.facts.borrow();
-                let bytes = Bytes { data: self.input.data(), complete, announced: None };
+                let bytes = Bytes { data: self.down.received(), complete, announced: None };
                 let view = View::response(session, &known, &known.response);
                 run_content(&View { bytes, ..view }, &rules.response_content, &mut self.inspected)
             };
@@ -54,26 +53,11 @@ impl Exchange<'_> {
 
     /// Reads what has come behind the head. Ready with false: no more comes, or there is no room for it.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        if self.input.capacity() == 0 {
-            self.input = rt::buffer();
-        }
-        if self.input.room() == 0 {
-            self.input.compact();
-        }
-        if self.input.room() == 0 {
-            return Poll::Ready(false);
-        }
-        let read = self.link.stream.poll_read(cx, &mut self.input);
-        if self.input.is_empty() {
-            self.input = Buffer::empty();
-        }
-        // An end or an error shows again to whoever reads next.
-        read.map(|read| {
-            let more = read.is_ok_and(|bytes| bytes > 0);
-            if more {
+        self.down.poll_more(cx, self.link).map(|read| {
+            if read.is_some() {
                 self.server_side.reads(rt::now());
             }
-            more
+            read.is_some()
         })
     }
 

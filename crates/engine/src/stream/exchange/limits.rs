@@ -63,7 +63,7 @@ impl Exchange<'_> {
             if self.down.is_bulk() {
                 let deadline = self.server_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
-                    self.down.lower_mark(&mut self.link.stream);
+                    self.down.lower_mark(self.link);
                     return self.poll(cx);
                 }
                 until(deadline);
@@ -71,15 +71,15 @@ impl Exchange<'_> {
             if self.up.is_bulk() {
                 let deadline = self.client_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
-                    self.up.lower_mark(&mut self.client.stream);
+                    self.up.lower_mark(&mut self.client.conn);
                     return self.poll(cx);
                 }
                 until(deadline);
             }
             if self.answer != Answer::Done && !self.half_closed {
                 let watch = self.began + WATCH_AFTER;
-                if now >= watch || self.client.stream.is_registered() {
-                    if let Poll::Ready(hangup) = self.client.stream.poll_hangup(cx)
+                if now >= watch || self.client.conn.is_watched() {
+                    if let Poll::Ready(hangup) = self.client.conn.poll_closed(cx)
                         && let Some(end) = self.client_gone(hangup)
                     {
                         return Poll::Ready(end);
@@ -106,7 +106,7 @@ impl Exchange<'_> {
     fn client_silent_since(&self) -> Option<Moment> {
         let reads = self.upload != Upload::Done && self.up_step == Step::AwaitsSource;
         let writes = match self.answer {
-            Answer::Awaited => self.down.head_pending(),
+            Answer::Awaited => self.down.is_queued(),
             Answer::Flowing => self.down_step == Step::AwaitsSink,
             Answer::Done => false,
         };
@@ -121,7 +121,7 @@ impl Exchange<'_> {
         }
         let writes = self.upload == Upload::Flowing && self.up_step == Step::AwaitsSink;
         let reads = match self.answer {
-            Answer::Awaited => self.upload != Upload::Flowing && !self.down.head_pending(),
+            Answer::Awaited => self.upload != Upload::Flowing && !self.down.is_queued(),
             Answer::Flowing => self.down_step == Step::AwaitsSource,
             Answer::Done => false,
         };

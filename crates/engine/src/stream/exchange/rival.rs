@@ -72,13 +72,13 @@ impl Exchange<'_> {
     /// The second attempt ends.
     fn give_up_race(&mut self, race: Race) {
         hedging::judge(self.session, self.terms.backend, &race.rival, race.second);
-        self.unparsed = !self.input.is_empty();
+        self.unparsed = !self.down.received().is_empty();
     }
 
     /// Reads what comes of the first answer until it can be judged.
     fn look(&mut self, cx: &mut Context<'_>) -> Standing {
         let mut read = 0;
-        let found = hedging::look(cx, self.link, &mut self.input, |bytes| read += bytes);
+        let found = hedging::look(cx, self.link, self.down.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.answered = true;
             self.server_side.reads(rt::now());

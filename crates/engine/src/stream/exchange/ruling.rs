@@ -3,15 +3,14 @@
 
 use std::task::{Context, Poll};
 
-use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::LogLevel;
+use conn::h1::Coming;
 use policy::program::Proxy;
 use policy::rule::{Final, Wait};
 
 use super::Exchange;
 use crate::stream::answer::{Ending, ending};
-use crate::stream::buffering::{Coming, grow, make_room};
 use crate::stream::cacheability::exposes_cookie;
 use crate::stream::evaluate::View;
 use crate::stream::persistence;
@@ -140,7 +139,7 @@ impl Exchange<'_> {
             let wait = {
                 let facts = &mut *self.facts.borrow_mut();
                 let mut head = std::mem::take(&mut facts.response);
-                let (session, behind) = (self.session, self.input.data());
+                let (session, behind) = (self.session, self.down.received());
                 let wait = match run_response(session, facts, (&mut head, behind), rules, progress) {
                     Stop::End => None,
                     Stop::Yield => Some(Held::Turn),
@@ -194,7 +193,7 @@ impl Exchange<'_> {
     /// What a rule makes the answer wait for.
     fn hold(&self, view: View<'_>, wait: &Wait) -> Held {
         match wait {
-            Wait::Pause(period) => match view.behind(self.input.data()).lend(|context| period.evaluate(context)) {
+            Wait::Pause(period) => match view.behind(self.down.received()).lend(|context| period.evaluate(context)) {
                 Some(period) => Held::Until(rt::now() + period),
                 None => Held::Over,
             },
@@ -202,7 +201,7 @@ impl Exchange<'_> {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
                 let mut coming = Coming::new(framing, body.least);
                 // What breaks the coding is refused when it flows.
-                if coming.take(self.input.data()).is_err() || coming.is_over() {
+                if coming.take(self.down.received()).is_err() || coming.is_over() {
                     return Held::Over;
                 }
                 let large = self.session.worker.shared.program.global.large_bufsize.filter(|_| body.large);
@@ -224,34 +223,20 @@ impl Exchange<'_> {
             }
             Held::Until(moment) if rt::now() >= *moment => Poll::Ready(true),
             Held::Until(_) => Poll::Pending,
-            Held::Body { deadline, coming, large } => {
-                if self.input.capacity() == 0 || self.input.room() == 0 {
-                    make_room(&mut self.input);
-                }
-                loop {
-                    if self.input.room() == 0 && !grow(&mut self.input, large) {
-                        return Poll::Ready(true);
-                    }
-                    let before = self.input.len();
-                    match self.link.stream.poll_read(cx, &mut self.input) {
-                        Poll::Ready(Ok(read)) if read > 0 => {
-                            self.facts.borrow_mut().received += read as u64;
-                            if coming.take(&self.input.data()[before..]).is_err() || coming.is_over() {
-                                return Poll::Ready(true);
-                            }
-                        }
-                        // An end or an error shows again to whoever reads next.
-                        Poll::Ready(_) => return Poll::Ready(true),
-                        Poll::Pending if rt::now() >= *deadline => return Poll::Ready(false),
-                        Poll::Pending => {
-                            if self.input.is_empty() {
-                                self.input = Buffer::empty();
-                            }
-                            return Poll::Pending;
+            Held::Body { deadline, coming, large } => loop {
+                let before = self.down.received().len();
+                match self.down.poll_buffer(cx, self.link, large) {
+                    Poll::Ready(Some(read)) => {
+                        self.facts.borrow_mut().received += read as u64;
+                        if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {
+                            return Poll::Ready(true);
                         }
                     }
+                    Poll::Ready(None) => return Poll::Ready(true),
+                    Poll::Pending if rt::now() >= *deadline => return Poll::Ready(false),
+                    Poll::Pending => return Poll::Pending,
                 }
-            }
+            },
         }
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
-use conn::flow::{Flow, Passed, forward};
+use conn::flow::{Filtered, Passed, forward};
 use policy::live::table::Pinned;
 use policy::program::Proxy;
 use policy::sample::Direction;
@@ -267,7 +267,7 @@ fn without_body(filters: &Filters, direction: Direction) {
 }
 
 /// Puts the filters in the way of a direction if one of them has to see it. `has_body`: something is to come.
-pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut Flow, has_body: bool) {
+pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut impl Filtered, has_body: bool) {
     let Some(filters) = filters else { return };
     if !has_body {
         without_body(filters, direction);

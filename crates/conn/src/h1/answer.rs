@@ -1,0 +1,349 @@
+//! An answer on its way from a server's connection to the client's: its head is read here, and its body flows. Owns the
+//! bytes that were read of it. Must never decide what the client gets.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling};
+use wire::http::{Framing, Head, Method, Version};
+
+use super::Server;
+use super::server::{fits, grow, make_room};
+use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::link::Link;
+
+/// What an interim answer may grow by when it is written anew: its reason phrase and the end of its head.
+const GROWTH: usize = 256;
+
+/// What was found in what has come of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A part of a head.
+    Part,
+    /// The head of an interim answer (1xx but for 101).
+    Interim,
+    /// The head of the answer.
+    Final,
+    /// No head of an answer.
+    Invalid,
+}
+
+/// What reading a server's connection brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// So many bytes.
+    Bytes(usize),
+    /// The end of the connection, or its failure.
+    Closed,
+}
+
+/// How an answer is passed on.
+#[derive(Debug, Clone, Copy)]
+pub struct Onward<'s> {
+    /// The method that the client has sent, where rules may have changed it.
+    pub for_head_alone: bool,
+    /// The answer opens a tunnel.
+    pub tunnel: bool,
+    /// The client's connection may go on, as far as anything but the answer is concerned.
+    pub keep_client: bool,
+    /// How the names of fields are spelt.
+    pub spelling: Option<&'s Spelling>,
+}
+
+/// What an answer's head says about its body and both connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// How the body ends on the server's side.
+    framing: Framing,
+    /// The body is passed on in chunks.
+    chunked: bool,
+    /// What the server sends as a body is not for the client.
+    bare: bool,
+    /// The client's connection goes on.
+    pub keep_client: bool,
+    /// The server's connection goes on, as far as the answer is concerned.
+    pub keep_server: bool,
+}
+
+impl Plan {
+    /// Whether a body goes to the client.
+    pub fn has_body(&self) -> bool {
+        self.framing.has_body() && !self.bare
+    }
+}
+
+/// An answer between two HTTP/1 connections.
+pub struct Answer {
+    input: Buffer,
+    scan: Scan,
+    flow: Flow,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self { input: Buffer::empty(), scan: Scan::default(), flow: Flow::idle() }
+    }
+}
+
+impl Answer {
+    /// What was read and not used.
+    pub fn received(&self) -> &[u8] {
+        self.input.data()
+    }
+
+    /// The bytes that were read and not used, for whoever reads on.
+    pub fn input_mut(&mut self) -> &mut Buffer {
+        &mut self.input
+    }
+
+    /// Reads what there is. Holds no buffer while nothing has come.
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Came> {
+        if self.input.capacity() == 0 {
+            if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
+                return Poll::Pending;
+            }
+            self.input = rt::buffer();
+        }
+        match link.stream.poll_read(cx, &mut self.input) {
+            Poll::Pending => {
+                if self.input.is_empty() {
+                    self.input = Buffer::empty();
+                }
+                Poll::Pending
+            }
+            Poll::Ready(Ok(read)) if read > 0 => Poll::Ready(Came::Bytes(read)),
+            Poll::Ready(_) => Poll::Ready(Came::Closed),
+        }
+    }
+
+    /// Reads what has come behind the head. `None`: there is no room for more, or no more comes; an end or an error shows
+    /// again to the next read.
+    pub fn poll_more(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Option<usize>> {
+        if self.input.capacity() == 0 {
+            self.input = rt::buffer();
+        }
+        if self.input.room() == 0 {
+            self.input.compact();
+        }
+        if self.input.room() == 0 {
+            return Poll::Ready(None);
+        }
+        self.poll_behind(cx, link)
+    }
+
+    /// Reads more of a body that is to stay here, into a buffer that has room around it for chunk framing; into one of
+    /// `large` bytes where that is full. `None` as for [`Answer::poll_more`].
+    pub fn poll_buffer(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Link,
+        large: &mut Option<usize>,
+    ) -> Poll<Option<usize>> {
+        if self.input.capacity() == 0 || self.input.room() == 0 && self.input.capacity() <= rt::buffer_size() {
+            make_room(&mut self.input);
+        }
+        if self.input.room() == 0 && !grow(&mut self.input, large) {
+            return Poll::Ready(None);
+        }
+        self.poll_behind(cx, link)
+    }
+
+    fn poll_behind(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Option<usize>> {
+        let read = link.stream.poll_read(cx, &mut self.input);
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+        read.map(|read| read.ok().filter(|bytes| *bytes > 0))
+    }
+
+    /// Parses one head. `method` is that of the request.
+    pub fn parse(&mut self, method: Method, limits: &h1::Limits, head: &mut Head) -> Found {
+        let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
+        match h1::parse_response(self.input.data(), limits, &context, &mut self.scan, head) {
+            Ok(Parse::Partial) if self.input.len() < limits.max_head => {
+                if self.input.room() == 0 {
+                    self.input.compact();
+                }
+                return Found::Part;
+            }
+            Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
+                self.input.consume(consumed);
+                self.scan = Scan::default();
+            }
+            _ => return Found::Invalid,
+        }
+        match head.status() {
+            101 => Found::Final,
+            100..200 => Found::Interim,
+            _ => Found::Final,
+        }
+    }
+
+    /// Whether one more interim answer is here that fits behind those that wait to be written: one call writes them all.
+    pub fn may_collect(&mut self) -> bool {
+        let is_interim = |data: &[u8]| matches!(data.get(9..12), Some([b'1', b'0', b'0' | b'2'..=b'9']));
+        self.flow.head_pending()
+            && is_interim(self.input.data())
+            && self.flow.head_mut().room() > self.input.len() + GROWTH
+    }
+
+    /// Queues an interim answer for the client.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn queue_interim(&mut self, head: &Head, spelling: Option<&Spelling>) -> Result<(), Overflow> {
+        let edits = Edits { spelling, ..Edits::interim() };
+        h1::encode_response(head, &edits, self.flow.head_mut())
+    }
+
+    /// Reads what the heads of a request and its answer say about the body and both connections.
+    pub fn plan(request: &Head, response: &Head, onward: &Onward<'_>) -> Plan {
+        let framing = if onward.tunnel { Framing::None } else { response.framing };
+        let modern = request.version() == Version::Http11;
+        // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
+        // the server sends is not for the client.
+        let bare = framing.has_body() && (onward.for_head_alone || matches!(response.status(), 204 | 304));
+        let delimited = match framing {
+            Framing::UntilClose => false,
+            // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
+            Framing::Chunked => modern && response.version() == Version::Http11,
+            Framing::None | Framing::Length(_) => true,
+        } || bare;
+        let kept = match response.version() {
+            Version::Http11 => !response.connection.close,
+            Version::Http10 => response.connection.keep_alive && !response.connection.close,
+        };
+        Plan {
+            framing,
+            chunked: framing == Framing::Chunked && modern && !bare,
+            bare,
+            keep_client: onward.keep_client && delimited && !onward.tunnel && !response.asks_to_close(),
+            keep_server: kept && framing != Framing::UntilClose && !onward.tunnel,
+        }
+    }
+
+    /// Queues the answer's head for the client.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn queue_head(
+        &mut self,
+        request: &Head,
+        response: &Head,
+        plan: &Plan,
+        onward: &Onward<'_>,
+    ) -> Result<(), Overflow> {
+        let version = response.version();
+        let connection = match onward.tunnel {
+            true if response.status() == 101 => ConnectionLine::Upgrade(response.first(b"upgrade").unwrap_or_default()),
+            true => ConnectionLine::Nothing,
+            false => ConnectionLine::for_response(request.version(), version, plan.keep_client),
+        };
+        let framing = match plan.framing {
+            Framing::Chunked if request.version() != Version::Http11 => Framing::UntilClose,
+            other => other,
+        };
+        let edits = Edits { connection, framing, version, spelling: onward.spelling, last: None };
+        h1::encode_response(response, &edits, self.flow.head_mut())
+    }
+
+    /// Starts the body with what came behind the head.
+    ///
+    /// # Errors
+    /// That breaks the chunked coding: the queued head is taken back up to `head` bytes.
+    pub fn start(&mut self, plan: &Plan, head: usize) -> Result<(), FlowError> {
+        if plan.bare {
+            self.flow.set_passage(Box::new(Discard));
+        }
+        let body = std::mem::replace(&mut self.input, Buffer::empty());
+        let started = self.flow.start(body, plan.framing, plan.chunked);
+        if started.is_err() {
+            self.flow.head_mut().truncate(head);
+        }
+        started.map(|_| ())
+    }
+
+    /// Moves what can be moved. See [`Flow::poll`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Link,
+        client: &mut Server,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        self.flow.poll(cx, &mut link.stream, &mut client.transport, moved)
+    }
+
+    /// Writes what is queued. See [`Flow::poll_flush`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>, client: &mut Server, moved: &mut Moved) -> Poll<io::Result<()>> {
+        self.flow.poll_flush(cx, &mut client.transport, moved)
+    }
+
+    /// Bytes of heads that are queued.
+    pub fn queued(&self) -> usize {
+        self.flow.head_length()
+    }
+
+    /// Whether heads are queued.
+    pub fn is_queued(&self) -> bool {
+        self.flow.head_pending()
+    }
+
+    /// The queued head of a tunnel's answer, and what the server has sent behind it.
+    pub fn into_tunnel(&mut self) -> (Buffer, Buffer) {
+        (self.flow.take_head(), std::mem::take(&mut self.input))
+    }
+
+    /// Whether the server has sent more than its answer.
+    pub fn has_surplus(&mut self) -> bool {
+        !self.flow.take_rest().is_empty()
+    }
+
+    /// The client's connection ends behind the body.
+    pub fn close_behind(&mut self, closes: bool) {
+        self.flow.closes = closes;
+    }
+
+    /// What becomes of trailers.
+    pub fn set_trailers(&mut self, trailers: Trailers) {
+        self.flow.trailers = trailers;
+    }
+
+    /// Has the kernel move the rest of the body where it can.
+    pub fn splice(&mut self) {
+        self.flow.splice();
+    }
+
+    /// When it goes on, where a filter holds it back.
+    pub fn held_until(&self) -> Option<Moment> {
+        self.flow.held_until()
+    }
+
+    /// Whether the server's socket wakes readers for large amounts only; see [`Answer::lower_mark`].
+    pub fn is_bulk(&self) -> bool {
+        self.flow.is_bulk()
+    }
+
+    /// See [`Flow::lower_mark`].
+    pub fn lower_mark(&mut self, link: &mut Link) {
+        self.flow.lower_mark(&mut link.stream);
+    }
+}
+
+impl crate::flow::Filtered for Answer {
+    fn has_passage(&self) -> bool {
+        self.flow.has_passage()
+    }
+
+    fn set_passage(&mut self, passage: Box<dyn Passage>) {
+        self.flow.set_passage(passage);
+    }
+}

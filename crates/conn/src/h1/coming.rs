@@ -1,0 +1,96 @@
+//! A body that is waited for while it stays where it is. Owns how much of it is missing; must never take a byte away.
+
+use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
+use wire::http::{Fields, Framing};
+
+/// How far a body has come.
+enum Progress {
+    /// So many bytes are missing.
+    Length(u64),
+    Chunked {
+        decoder: Box<ChunkDecoder>,
+        trailers: Fields,
+    },
+    /// It ends with the connection.
+    UntilClose,
+    Complete,
+}
+
+/// A body that is waited for.
+pub struct Coming {
+    progress: Progress,
+    /// Bytes of it that have come.
+    bytes: u64,
+    /// So many are enough.
+    least: u64,
+}
+
+impl Coming {
+    /// A body of that framing of which nothing is known to have come; `least` bytes, where that is not 0, are enough.
+    pub fn new(framing: Framing, least: u64) -> Self {
+        let progress = match framing {
+            Framing::Length(length) => Progress::Length(length),
+            Framing::Chunked => Progress::Chunked { decoder: Box::new(ChunkDecoder::new()), trailers: Fields::new() },
+            Framing::UntilClose => Progress::UntilClose,
+            Framing::None => Progress::Complete,
+        };
+        Self { progress, bytes: 0, least: if least == 0 { u64::MAX } else { least } }
+    }
+
+    /// Whether enough of it is here.
+    pub fn is_over(&self) -> bool {
+        self.bytes >= self.least || matches!(self.progress, Progress::Complete)
+    }
+
+    /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy.
+    ///
+    /// # Errors
+    /// They break the coding.
+    pub fn take(&mut self, fresh: &[u8]) -> Result<(), ChunkError> {
+        let ends = match &mut self.progress {
+            Progress::Complete => true,
+            Progress::UntilClose => {
+                self.bytes += fresh.len() as u64;
+                false
+            }
+            Progress::Length(missing) => {
+                self.bytes += (fresh.len() as u64).min(*missing);
+                *missing = missing.saturating_sub(fresh.len() as u64);
+                *missing == 0
+            }
+            Progress::Chunked { decoder, trailers } => {
+                let decoded = decoder.decode_in_place(&mut fresh.to_vec(), trailers)?;
+                self.bytes += decoded.payload as u64;
+                decoded.state == ChunkState::End
+            }
+        };
+        if ends {
+            self.progress = Progress::Complete;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_complete_when_their_last_byte_is_here() {
+        let rows: &[(Framing, &[&str], bool)] = &[
+            (Framing::Length(5), &["ab", "cd"], false),
+            (Framing::Length(5), &["ab", "cde"], true),
+            (Framing::Length(5), &["abcdefgh"], true),
+            (Framing::Chunked, &["5\r\nabc"], false),
+            (Framing::Chunked, &["5\r", "\nabc", "de\r\n0\r\n"], false),
+            (Framing::Chunked, &["5\r", "\nabc", "de\r\n0\r\nx: 1\r\n\r\nGET"], true),
+        ];
+        for (framing, pieces, complete) in rows {
+            let mut coming = Coming::new(*framing, 0);
+            for piece in *pieces {
+                coming.take(piece.as_bytes()).unwrap();
+            }
+            assert_eq!(coming.is_over(), *complete, "{pieces:?}");
+        }
+    }
+}
