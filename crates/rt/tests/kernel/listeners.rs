@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use crate::rt;
 use crate::support::*;
@@ -83,7 +82,8 @@ fn a_paused_listener_leaves_connections_where_they_are() {
         let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
         listener.pause();
         let mut client = connect(socket.local_address()).await;
-        rt::sleep(Duration::from_millis(5)).await;
+        // A connection over the loopback device is in the queue of its listener once it is established.
+        turns(20).await;
         assert!(listener.try_accept().unwrap().is_none());
         listener.resume().unwrap();
         let (server, from) = listener.accept().await.unwrap();
@@ -101,7 +101,6 @@ fn a_listener_that_nobody_heeds_is_found_again() {
         let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
         let _first = connect(socket.local_address()).await;
         // Nobody accepts for many turns: the worker stops watching rather than spinning.
-        rt::sleep(Duration::from_millis(5)).await;
         turns(20).await;
         listener.accept().await.unwrap();
         let _second = connect(socket.local_address()).await;

@@ -2,6 +2,7 @@
 
 use super::child::{Output, Started, Stop};
 use super::client::{self, Offered, Told};
+use super::port::ReservedPort;
 use super::procfs::{self, Thread};
 use super::results::{Memory, Round, ThreadTime};
 use super::scenario::{Proxy, Scenario};
@@ -53,7 +54,7 @@ pub struct Course<'a> {
 /// A proxy that listens.
 pub struct Standing {
     process: Started,
-    port: u16,
+    port: ReservedPort,
 }
 
 impl Course<'_> {
@@ -76,7 +77,8 @@ impl Course<'_> {
     pub fn start(&self) -> Result<Option<Standing>, Stop> {
         let Some(proxy) = self.proxy else { return Ok(None) };
         let name = proxy.name.get_ref();
-        let port = stage::free_port()?;
+        let reserved = ReservedPort::new()?;
+        let port = reserved.number();
         let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));
         // A proxy's own file takes the place of the common one of its name.
         let common = self
@@ -88,7 +90,7 @@ impl Course<'_> {
         let command = stage::words(&proxy.command, &values)?;
         let mut process = Started::start(name, &command, &self.places.proxy, &folder.join("log"), Output::Log)?;
         process.wait_to_listen(port)?;
-        Ok(Some(Standing { process, port }))
+        Ok(Some(Standing { process, port: reserved }))
     }
 
     fn measure(&self, order: u32) -> Result<Round, Stop> {
@@ -141,7 +143,7 @@ impl Course<'_> {
         duration: Duration,
         meanwhile: &mut dyn FnMut(Duration),
     ) -> Result<Told, Stop> {
-        let port = standing.as_ref().map_or(self.origins.port(), |standing| standing.port);
+        let port = standing.as_ref().map_or(self.origins.port(), |standing| standing.port.number());
         let name = self.proxy.map_or("direct", |proxy| proxy.name.get_ref());
         let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));
         let command = client::command(self.scenario, &self.step, &self.offered, port, duration, &values)?;

@@ -15,6 +15,7 @@ pub mod ground;
 pub mod machine;
 pub mod measure;
 pub mod pages;
+pub mod port;
 pub mod prepare;
 pub mod procfs;
 pub mod programs;

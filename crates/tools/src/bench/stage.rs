@@ -2,6 +2,7 @@
 //! measure.
 
 use super::child::{Output, Started, Stop};
+use super::port::ReservedPort;
 use super::scenario::template::{Values, fill};
 use super::scenario::{Origin, Scenario};
 use super::steps::Step;
@@ -9,7 +10,6 @@ use base::ProcessorSet;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -154,35 +154,22 @@ pub fn words(command: &[Spanned<String>], values: &Values) -> Result<Vec<String>
     command.iter().map(|word| fill(word.get_ref(), values)).collect()
 }
 
-/// A port that nobody listens on.
-///
-/// # Errors
-/// One line.
-pub fn free_port() -> Result<u16, String> {
-    let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
-    address.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
-}
-
 /// The origins, running.
 pub struct Origins {
-    ports: Vec<u16>,
+    ports: Vec<ReservedPort>,
     on: ProcessorSet,
     running: Vec<Started>,
 }
 
 impl Origins {
-    /// Finds their ports; none runs yet.
+    /// Reserves their ports; none runs yet.
     ///
     /// # Errors
     /// One line.
     pub fn new(stage: &mut Stage, scenario: &Scenario) -> Result<Self, String> {
-        // All at once, so that none is found twice.
-        let number = scenario.origin.len().max(1);
-        let sockets: Result<Vec<_>, _> = (0..number).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
-        let sockets = sockets.map_err(|error| format!("no free port: {error}"))?;
-        let ports: Vec<u16> =
-            sockets.iter().filter_map(|socket| socket.local_addr().ok()).map(|address| address.port()).collect();
-        stage.set_origins(&ports);
+        let ports: Vec<_> = (0..scenario.origin.len().max(1)).map(|_| ReservedPort::new()).collect::<Result<_, _>>()?;
+        let numbers: Vec<u16> = ports.iter().map(ReservedPort::number).collect();
+        stage.set_origins(&numbers);
         Ok(Self { ports, on: ProcessorSet::EMPTY, running: Vec::new() })
     }
 
@@ -204,7 +191,7 @@ impl Origins {
     }
 
     fn start(&self, number: usize, origin: Option<&Origin>, stage: &Stage) -> Result<Started, Stop> {
-        let port = self.ports[number];
+        let port = self.ports[number].number();
         let name = format!("origin-{}", number + 1);
         let values = stage.values(&name, port, None);
         let folder = stage.write(&name, origin.iter().flat_map(|origin| &origin.files), &values)?;
@@ -223,7 +210,7 @@ impl Origins {
     /// The port of the first one.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.ports.first().copied().unwrap_or_default()
+        self.ports.first().map_or(0, ReservedPort::number)
     }
 
     /// Microseconds that they have spent on processors.
