@@ -70,6 +70,7 @@ fn play(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>)
     let peers: Vec<_> = case.peers.iter().flat_map(copies).collect();
     world.expect_peers(peers.len());
     std::thread::scope(|scope| {
+        scope.spawn(|| watch(case, world, running));
         let play_one = |(spec, copy): (PeerSpec, usize)| {
             scope.spawn(move || {
                 let name = if spec.copies == 1 { spec.name.clone() } else { format!("{}[{copy}]", spec.name) };
@@ -109,6 +110,23 @@ fn conclude(case: &Case, world: &World, journal: &Journal, running: &Mutex<Runni
         world.fail(Failure::new("the subject panicked"));
     }
 }
+
+/// Fails the case as soon as the subject has ended by itself: its peers would wait in vain. Where a script ends it, it is
+/// left alone.
+fn watch(case: &Case, world: &World, running: &Mutex<Running>) {
+    if case.peers.iter().any(|peer| peer.role == Role::Process) {
+        return;
+    }
+    while !world.wait_over(WATCH) {
+        let ended = running.lock().unwrap_or_else(PoisonError::into_inner).status();
+        if !matches!(ended, Ok(None)) {
+            return world.fail(Failure::new("the subject ended by itself"));
+        }
+    }
+}
+
+/// How often the subject is looked at.
+const WATCH: Duration = Duration::from_millis(100);
 
 /// Waits until as many lines have come as the case lists; which ones is looked at later.
 fn await_log(case: &Case, journal: &Journal, limit: Duration) -> Result<()> {

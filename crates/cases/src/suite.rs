@@ -1,13 +1,14 @@
 //! All cases against all subjects, several at a time, and the report. It must never know what a case is about.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::case::Case;
+use crate::case::{Case, Difference};
 use crate::failure::{Failure, Result};
 use crate::run::{self, Setting, Transcript};
 use crate::subject::Subject;
@@ -101,21 +102,23 @@ fn topic(case: &str) -> &str {
 pub fn run_all(options: &Options) -> std::result::Result<Report, String> {
     let subjects = subjects(options).map_err(|failure| failure.to_string())?;
     let files = discover(options).map_err(|failure| failure.to_string())?;
-    let work: Vec<_> = files.iter().flat_map(|file| subjects.iter().map(move |subject| (file, subject))).collect();
+    // Weir comes first: how long it takes bounds the waits of subjects that are listed as different.
+    let work: Vec<_> = subjects.iter().flat_map(|subject| files.iter().map(move |file| (file, subject))).collect();
     let setting = Setting { limit: options.limit, threads: options.threads };
+    let pace = Pace::default();
     let next = AtomicUsize::new(0);
     let report = Mutex::new(Report::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 while let Some(((name, path), subject)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (mut outcome, mut shown) = one(name, path, subject, setting);
+                    let (mut outcome, mut shown) = one(name, path, subject, setting, &pace);
                     // On a busy machine HAProxy may lose a race that is its own; Weir gets no second chance.
                     for _ in 0..ORACLE_RETRIES {
                         if subject.title == "weir" || !matches!(outcome, Outcome::Failed(_)) {
                             break;
                         }
-                        (outcome, shown) = one(name, path, subject, setting);
+                        (outcome, shown) = one(name, path, subject, setting, &pace);
                     }
                     let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
                     report.rows.push((name.clone(), subject.title.clone(), outcome));
@@ -165,15 +168,48 @@ fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-fn one(name: &str, path: &Path, subject: &Subject, setting: Setting) -> (Outcome, String) {
+/// How long Weir took for each case that went as written.
+#[derive(Debug, Default)]
+struct Pace(Mutex<HashMap<String, Duration>>);
+
+impl Pace {
+    /// A subject that is listed as different is expected to leave a wait unfulfilled. It gets several times what Weir
+    /// took for the whole case, so that one that does not differ any more is still noticed.
+    fn limit(&self, case: &Case, subject: &Subject, limit: Duration) -> Duration {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&case.name).copied();
+        match taken {
+            Some(taken) if listed(case, subject).is_some() => limit.min(SHORTEST_LIMIT.max(taken * 4)),
+            _ => limit,
+        }
+    }
+
+    fn note(&self, case: &Case, taken: Duration) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(case.name.clone(), taken);
+    }
+}
+
+/// The shortest limit of a wait, where a subject is listed as different.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(2);
+
+/// What the case says of a subject that behaves in another way.
+fn listed<'a>(case: &'a Case, subject: &Subject) -> Option<&'a Difference> {
+    case.differences.iter().find(|difference| subject.tags.contains(&difference.subject))
+}
+
+fn one(name: &str, path: &Path, subject: &Subject, setting: Setting, pace: &Pace) -> (Outcome, String) {
     let case = match run::read(name, path, subject, setting) {
         Ok(case) => case,
         Err(failure) => return (Outcome::Failed(format!("  {}: {failure}", path.display())), String::new()),
     };
+    let setting = Setting { limit: pace.limit(&case, subject, setting.limit), ..setting };
+    let begun = Instant::now();
     let transcript = match run::run(&case, subject, setting) {
         Ok(transcript) => transcript,
         Err(failure) => return (Outcome::Failed(format!("  {failure}")), String::new()),
     };
+    if subject.title == "weir" && transcript.failures.is_empty() {
+        pace.note(&case, begun.elapsed());
+    }
     (judge(&case, subject, &transcript), format!("{name} against {}\n{}", subject.title, describe(&transcript)))
 }
 
@@ -182,8 +218,7 @@ fn judge(case: &Case, subject: &Subject, transcript: &Transcript) -> Outcome {
         let keyword = line.rsplit_once("] : ").map_or(line, |(_, text)| text);
         return Outcome::NotYet(keyword.split(NOT_YET).next().unwrap_or(keyword).trim().to_owned());
     }
-    let listed = case.differences.iter().find(|difference| subject.tags.contains(&difference.subject));
-    match (listed, transcript.failures.is_empty()) {
+    match (listed(case, subject), transcript.failures.is_empty()) {
         (None, true) => Outcome::Passed,
         (None, false) => Outcome::Failed(format!("  {}\n{}", case.path.display(), describe(transcript))),
         (Some(_), false) => Outcome::DiffersAsListed,
