@@ -232,6 +232,36 @@ fn a_worker_tells_of_its_loop() {
 }
 
 #[test]
+fn streams_handovers_and_checks_are_counted() {
+    let global = format!("{SOCKETS}\ntune.listener.multi-queue fair");
+    listen("option httpchk\nserver s1 10.0.1.1:80 check inter 1s").global(&global).workers(&[2]).run(|_| async move {
+        let mut s1 = Service::at(S1);
+        let mut check = s1.accept().await;
+        check.receive_until("\r\n\r\n").await;
+        let during = ask(ADMIN, "show activity\n").await;
+        // The first one came before anything listened at the server.
+        for (name, count) in [("check_started", 2), ("check_active", 1), ("check_running", 1)] {
+            assert_eq!(activity(&during, name), count, "{name}: {during}");
+        }
+        assert_eq!(activity(&during, "stream_calls"), 0, "{during}");
+        check.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send("BAD\r\n\r\n").await;
+            client.receive_rest().await;
+            clients.push(client);
+        }
+        let after = ask(ADMIN, "show activity\n").await;
+        assert_eq!((activity(&after, "check_started"), activity(&after, "check_running")), (2, 0), "{after}");
+        assert!(activity(&after, "stream_calls") >= 4, "{after}");
+        assert_eq!(activity(&after, "accepted"), activity(&during, "accepted") + 4 + 1, "{after}");
+        // One after the other goes to either worker, whichever accepted it.
+        assert!((1..=4).contains(&activity(&after, "accq_pushed")), "{after}");
+    });
+}
+
+#[test]
 fn connections_of_the_runtime_api_are_connections_and_streams_of_the_process() {
     served().run(|_| async move {
         let count = |answer: &str, name: &str| {

@@ -3,6 +3,7 @@
 
 use weir_rt as rt;
 
+mod activity;
 mod brief;
 mod datagrams;
 mod listeners;
