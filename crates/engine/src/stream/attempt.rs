@@ -290,6 +290,7 @@ impl Request<'_> {
         let Some(ports) = &route.ports else { return Ok((self.open(to, &options)?, None)) };
         // Each is given back behind the others only when one was found: no port is tried twice.
         let mut tried = Vec::new();
+        let mut missing = Missing::Port;
         while tried.len() < PORTS_AT_MOST
             && let Some(port) = self.take_port(server, ports, tried.is_empty())
         {
@@ -298,11 +299,17 @@ impl Request<'_> {
             }
             match self.open(to, &options) {
                 Ok(connecting) => return Ok((connecting, Some(port))),
-                Err(Missing::Here(Shortage::Ports | Shortage::Source)) => tried.push(port),
+                Err(Missing::Here(shortage @ (Shortage::Ports | Shortage::Source))) => {
+                    // A port that was bound and cannot connect, as in TIME_WAIT, is reported as HAProxy reports it.
+                    if shortage == Shortage::Ports {
+                        missing = Missing::Here(shortage);
+                    }
+                    tried.push(port);
+                }
                 Err(other) => return Err(other),
             }
         }
-        Err(Missing::Port)
+        Err(missing)
     }
 
     /// A free port of the source's range. Where idle connections have the last of them, `evicts` has one of these make way.

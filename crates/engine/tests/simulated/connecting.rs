@@ -182,6 +182,32 @@ fn without_descriptors_ports_or_memory_others_live_and_it_recovers() {
     shortage(99, "Connect() failed for backend l: no free ports.");
 }
 
+/// Ports of a range that the system refuses, as those in TIME_WAIT: 16 of them are tried in an attempt, those that were
+/// not tried for longest first.
+#[test]
+fn an_attempt_tries_some_ports_of_a_range_and_the_next_one_others() {
+    let lines = "retries 1\n server s1 10.0.1.1:80 source 10.0.0.1:1000-1039";
+    listen(lines).workers(&[1, 2]).run(|world| async move {
+        world.forget_log();
+        let mut service = Service::at(S1);
+        rt::sim::network().fail_to_connect(&address(S1), Some(99));
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        client.expect(page(503)).await;
+        let lines = world.lines(3).await;
+        let message = "Connect() failed for backend l: no free ports.";
+        assert_eq!(lines.iter().filter(|line| line.contains(message)).count(), 2, "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("l l/s1 0/0/-1/-1/0 503")), "{lines:?}");
+        rt::sim::network().fail_to_connect(&address(S1), None);
+        client.send(GET).await;
+        let mut server = service.accept().await;
+        assert_eq!(server.remote_address(), address("10.0.0.1:1032"));
+        serve(&mut server, "").await;
+        client.expect(OK_AT_CLIENT).await;
+        world.expect_log(&[r#"l l/s1 0/0/0/0/0 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
+    });
+}
+
 #[test]
 fn a_range_of_ports_bounds_the_connections_until_one_is_closed() {
     listen("retries 0\n http-reuse always\n server s1 10.0.1.1:80 source 10.0.0.1:1000-1001").workers(&[1, 4]).run(
