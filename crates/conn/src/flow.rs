@@ -4,12 +4,12 @@
 mod bulk;
 mod chunks;
 mod passage;
+mod splice;
 
 use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::Pipe;
 use wire::h1;
 use wire::http::Framing;
 
@@ -18,10 +18,11 @@ use chunks::Chunks;
 pub use chunks::Trailers;
 pub use passage::{Discard, Filtered, Passage, Passed, forward};
 use passage::{Sieve, Sifted};
+use splice::Splicing;
 
 /// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
-/// digits, CR, LF.
-const HEADROOM: usize = 10;
+/// digits, CR, LF; and before it the CR LF of the chunk before.
+const HEADROOM: usize = 2 + 10;
 
 /// Room kept behind chunked data for its CR LF, the last chunk and an empty trailer.
 const TAILROOM: usize = 2 + 5;
@@ -116,8 +117,8 @@ pub struct Flow {
     segment: usize,
     /// Bytes that the sink takes at least, since it was asked last, before a large piece was read.
     capacity: usize,
-    /// Through which the kernel moves the body (`option splice-*`).
-    pipe: Option<Pipe>,
+    /// How the kernel moves the body (`option splice-*`).
+    splicing: Splicing,
     /// What stands in the way of the body.
     sieve: Option<Box<Sieve>>,
     /// All that goes out behind the head, so that it can go out again (`retry-on`). Dropped when it does not fit.
@@ -144,7 +145,7 @@ impl Flow {
             mark: 0,
             segment: 0,
             capacity: 0,
-            pipe: None,
+            splicing: Splicing::default(),
             sieve: None,
             record: None,
             closes: false,
@@ -155,7 +156,7 @@ impl Flow {
     /// Keeps from now on what goes out behind the head, as long as it fits in one buffer. Nothing of the body may have
     /// gone out yet.
     pub fn record(&mut self) {
-        self.pipe = None;
+        self.splicing.cancel();
         self.record = Some(rt::buffer());
         self.note();
     }
@@ -228,7 +229,7 @@ impl Flow {
         self.body = input;
         self.large = false;
         self.mark = 0;
-        self.pipe = None;
+        self.splicing.cancel();
         if matches!(self.source, Source::Ended) {
             self.rest = std::mem::replace(&mut self.body, Buffer::empty());
             return Ok(0);
@@ -243,15 +244,6 @@ impl Flow {
     /// Bytes that were read behind the end of the body.
     fn surplus(&self) -> usize {
         if self.source_ended() { self.rest.len() } else { 0 }
-    }
-
-    /// Has the kernel move the rest of the body, where it is passed on byte by byte. Without a pipe to be had it is
-    /// copied.
-    pub fn splice(&mut self) {
-        let raw = matches!(self.source, Source::Length(_) | Source::UntilClose);
-        if raw && !self.chunked && self.record.is_none() && self.sieve.is_none() {
-            self.pipe = Pipe::new().ok();
-        }
     }
 
     /// True once the source has ended and nothing is left to write.
@@ -271,7 +263,7 @@ impl Flow {
 
     /// True when nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
-        let spliced = self.pipe.as_ref().is_none_or(Pipe::is_empty);
+        let spliced = self.splicing.is_empty() && !self.splicing.open;
         let sifted = self.sieve.as_ref().is_none_or(|sieve| sieve.is_empty());
         spliced && sifted && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
     }
@@ -293,7 +285,7 @@ impl Flow {
 
     /// The sink is gone: what waited to be written is dropped.
     pub fn abandon_sink(&mut self) {
-        self.pipe = None;
+        self.splicing.cancel();
         self.sieve = None;
         self.record = None;
         self.head = Buffer::empty();
@@ -316,8 +308,39 @@ impl Flow {
             sieve.begin();
         }
         self.gather(cx, source, sink, moved);
-        for _ in 0..8 {
+        let mut step = match self.poll_rounds(cx, source, sink, moved) {
+            Ok(step) => step,
+            Err(error) => {
+                // What came before a source's failure is whole, as far as the sink takes it now.
+                if self.splicing.open && !matches!(error, FlowError::Write(_)) {
+                    let _ = self.poll_flush(cx, sink, moved);
+                }
+                return Err(error);
+            }
+        };
+        if self.splicing.open && !matches!(step, Step::AwaitsSink | Step::Exhausted) {
+            // Nothing comes at once that could carry the end of the chunk.
             match self.poll_flush(cx, sink, moved) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
+                Poll::Pending => step = Step::AwaitsSink,
+            }
+        }
+        if step == Step::AwaitsSource {
+            self.release_framing();
+        }
+        Ok(step)
+    }
+
+    fn poll_rounds(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Transport,
+        sink: &mut Transport,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        for _ in 0..8 {
+            match self.poll_flush_ready(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
                 Poll::Pending => {
@@ -326,7 +349,7 @@ impl Flow {
                 }
             }
             if self.sieve.is_some() {
-                self.pipe = None;
+                self.splicing.stop();
                 match self.sift() {
                     Sifted::Output => {
                         self.note();
@@ -341,7 +364,7 @@ impl Flow {
                 self.lower_mark(source);
                 return Ok(Step::Finished);
             }
-            let filled = if self.pipe.is_some() {
+            let filled = if self.may_splice() {
                 self.poll_splice_in(cx, source, moved)?
             } else {
                 self.fit_to_sink(sink);
@@ -357,71 +380,44 @@ impl Flow {
         Ok(Step::Exhausted)
     }
 
-    /// Writes head, body and tail until nothing is left.
+    /// Writes all that waits until nothing is left.
+    ///
+    /// # Errors
+    /// The sink's.
     pub fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut Transport,
         moved: &mut Moved,
     ) -> Poll<io::Result<()>> {
+        self.close_chunk();
+        self.poll_flush_ready(cx, sink, moved)
+    }
+
+    /// Writes head, body, pipe and tail, in that order; the end of a chunk that went through the pipe may stay behind,
+    /// to go out with what follows.
+    fn poll_flush_ready(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut Transport,
+        moved: &mut Moved,
+    ) -> Poll<io::Result<()>> {
+        let last = self.closes && self.no_more_comes();
         while !self.head.is_empty() || !self.body.is_empty() {
-            let more = !self.tail.is_empty() || (self.closes && self.no_more_comes());
+            let more = !self.splicing.is_empty() || !self.tail.is_empty() || last;
             let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
             moved.written += written;
             self.capacity = self.capacity.saturating_sub(written);
         }
-        while !self.tail.is_empty() {
-            let more = self.closes;
-            let written = std::task::ready!(sink.poll_write(cx, &mut self.tail, &mut Buffer::empty(), more))?;
-            moved.written += written;
-        }
         if self.head.capacity() > 0 {
             self.head = Buffer::empty();
         }
-        let more = self.closes && self.no_more_comes();
-        while let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.is_empty()) {
-            let spliced = std::task::ready!(sink.poll_splice_from(cx, pipe, more))?;
-            moved.written += spliced;
-            moved.spliced += spliced;
+        std::task::ready!(self.splicing.poll_flush(cx, sink, !self.tail.is_empty() || last, moved))?;
+        while !self.tail.is_empty() {
+            let written = std::task::ready!(sink.poll_write(cx, &mut self.tail, &mut Buffer::empty(), last))?;
+            moved.written += written;
         }
         Poll::Ready(Ok(()))
-    }
-
-    fn poll_splice_in(
-        &mut self,
-        cx: &mut Context<'_>,
-        source: &mut Transport,
-        moved: &mut Moved,
-    ) -> Result<Poll<()>, FlowError> {
-        let Some(pipe) = &mut self.pipe else { return Ok(Poll::Ready(())) };
-        let most = match self.source {
-            Source::Length(remaining) => usize::try_from(remaining).unwrap_or(usize::MAX),
-            _ => usize::MAX,
-        };
-        match source.poll_splice_into(cx, pipe, most) {
-            Poll::Pending => Ok(Poll::Pending),
-            // These two cannot be spliced: copy.
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
-                self.pipe = None;
-                Ok(Poll::Ready(()))
-            }
-            Poll::Ready(Err(error)) => Err(FlowError::Read(error)),
-            Poll::Ready(Ok(0)) if matches!(self.source, Source::UntilClose) => {
-                self.source = Source::Ended;
-                Ok(Poll::Ready(()))
-            }
-            Poll::Ready(Ok(0)) => Err(FlowError::Truncated),
-            Poll::Ready(Ok(read)) => {
-                moved.read += read;
-                if let Source::Length(remaining) = &mut self.source {
-                    *remaining = remaining.saturating_sub(read as u64);
-                    if *remaining == 0 {
-                        self.source = Source::Ended;
-                    }
-                }
-                Ok(Poll::Ready(()))
-            }
-        }
     }
 
     /// Reads and drops the body: its sink is gone, its source must be brought to the end.
@@ -434,7 +430,7 @@ impl Flow {
         source: &mut Transport,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
-        self.pipe = None;
+        self.splicing.cancel();
         self.sieve = None;
         self.record = None;
         self.capacity = usize::MAX;
@@ -488,6 +484,7 @@ impl Flow {
             }
             Poll::Ready(Ok(read)) => {
                 self.adapt(source, read, room);
+                self.splicing.note_read(read == room);
                 let admitted = self.admit();
                 moved.read += read.saturating_sub(self.surplus());
                 admitted.map(Poll::Ready)

@@ -30,7 +30,7 @@ impl Flow {
     /// write, and no segment that is almost empty.
     pub(super) fn gather(&mut self, cx: &mut Context<'_>, source: &mut Transport, sink: &Transport, moved: &mut Moved) {
         let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
-        if !waits || self.chunked || self.pipe.is_some() || self.record.is_some() || self.sieve.is_some() {
+        if !waits || self.chunked || self.splicing.is_wanted() || self.record.is_some() || self.sieve.is_some() {
             return;
         }
         if !matches!(self.source, Source::Length(remaining) if remaining >= BULK) || source.is_quiet() {

@@ -23,6 +23,17 @@ impl Chunks {
         let limits = h1::Limits { max_head: usual.max_head.min(room), ..usual };
         Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
     }
+
+    /// Bytes of the current chunk that have not come yet; zero between chunks.
+    pub(super) fn remaining(&self) -> u64 {
+        self.decoder.remaining_in_chunk()
+    }
+
+    /// So many bytes of the chunk have come on another way, at most [`Chunks::remaining`].
+    pub(super) fn skip(&mut self, count: u64) {
+        let skipped = self.decoder.skip(count);
+        debug_assert_eq!(skipped, count, "no more than the chunk has");
+    }
 }
 
 /// What becomes of a chunked body's trailers.
@@ -75,6 +86,10 @@ impl Flow {
         // front; a head's bytes are more than a size line.
         let placed = self.body.push_front(line);
         debug_assert!(placed, "no room in front of a chunk");
+        if std::mem::take(&mut self.splicing.open) {
+            let placed = self.body.push_front(b"\r\n");
+            debug_assert!(placed, "no room in front of a size line");
+        }
         self.push_tail(b"\r\n");
     }
 
@@ -89,6 +104,7 @@ impl Flow {
 
     /// Appends the last chunk and the trailers.
     pub(super) fn push_end(&mut self, trailers: Option<&Fields>) {
+        self.close_chunk();
         self.push_tail(b"0\r\n");
         if let Some(trailers) = trailers {
             self.push_trailers(trailers);
@@ -120,9 +136,10 @@ impl Flow {
         }
     }
 
-    /// Appends to the body while there is room, then to the tail.
-    fn push_tail(&mut self, bytes: &[u8]) {
-        if self.tail.is_empty() && self.body.capacity() > 0 && self.body.push(bytes) {
+    /// Appends to the body while there is room, then to the tail; what is in a pipe goes out between the two.
+    pub(super) fn push_tail(&mut self, bytes: &[u8]) {
+        let joins = self.tail.is_empty() && self.splicing.is_empty() && self.body.capacity() > 0;
+        if joins && self.body.push(bytes) {
             return;
         }
         if self.tail.capacity() == 0 {

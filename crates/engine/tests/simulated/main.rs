@@ -42,6 +42,7 @@ mod reuse;
 mod runtime;
 mod slow_readers;
 mod slowstart;
+mod spliced_chunks;
 mod stalls;
 mod statistics;
 mod stopping;

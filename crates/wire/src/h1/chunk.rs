@@ -113,8 +113,8 @@ impl ChunkDecoder {
         if self.state == State::Data { self.remaining } else { 0 }
     }
 
-    /// Leaves out the next `count` bytes, at most [`ChunkDecoder::remaining_in_chunk`]: whoever drops a body need not
-    /// bring its payload here. Tells how many were left out.
+    /// Leaves out the next `count` bytes, at most [`ChunkDecoder::remaining_in_chunk`]: a caller that drops the payload,
+    /// or moves it on another way, need not bring it here. Returns how many bytes were left out.
     #[inline]
     pub fn skip(&mut self, count: u64) -> u64 {
         let skipped = count.min(self.remaining_in_chunk());

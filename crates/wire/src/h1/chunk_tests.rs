@@ -178,3 +178,36 @@ fn payload_may_be_left_out_and_nothing_else() {
     assert_eq!((decoder.skip(100), decoder.remaining_in_chunk()), (3, 0));
     assert_eq!(decode(&mut decoder, b"\r\n0\r\n\r\n"), Ok((0, ChunkState::End)));
 }
+
+/// The payload between any two places of a body is skipped, the rest decoded: state and payload are those of the whole.
+#[test]
+fn what_is_skipped_and_what_is_decoded_make_the_whole() {
+    const BODY: &[u8] = b"5;x=y\r\nabcde\r\n1\r\nf\r\n8\r\nghijklmn\r\n0\r\nA: b\r\n\r\n";
+    const PAYLOAD: &[u8] = b"abcdefghijklmn";
+    for first in 0..BODY.len() {
+        for most in [1, 2, 3, 8, 100] {
+            let (mut decoder, mut trailers) = (ChunkDecoder::new(), Fields::new());
+            let (mut payload, mut at, mut step) = (Vec::new(), 0, first);
+            loop {
+                let upto = (at + step).min(BODY.len());
+                let mut piece = BODY[at..upto].to_vec();
+                let decoded = decoder.decode_in_place(&mut piece, &mut trailers).unwrap();
+                payload.extend_from_slice(&piece[..decoded.payload]);
+                (at, step) = (upto, 1);
+                if decoded.state == ChunkState::End {
+                    break;
+                }
+                let before = decoder.remaining_in_chunk();
+                let skipped = decoder.skip(most);
+                assert_eq!(skipped, most.min(before));
+                assert_eq!(decoder.remaining_in_chunk(), before - skipped);
+                payload.extend_from_slice(&BODY[at..at + skipped as usize]);
+                at += skipped as usize;
+            }
+            assert_eq!((&payload[..], at), (PAYLOAD, BODY.len()), "from {first}, {most} at a time");
+            let mut text = Vec::new();
+            encode_trailers(&trailers, &mut text).unwrap();
+            assert_eq!(text, b"0\r\na: b\r\n\r\n");
+        }
+    }
+}
