@@ -6,7 +6,7 @@
 mod backtracking;
 mod translate;
 
-use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed};
+use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed, without_looks};
 use crate::sample::Exhausted;
 use backtracking::{Backtracking, Groups};
 use regex_syntax::hir::{Hir, Look};
@@ -23,6 +23,12 @@ const MOST_COUNTED: u32 = 8;
 /// Bytes that a worker keeps of the states of one automaton.
 const MOST_MEMORY: usize = 192 << 10;
 
+/// Bytes of a rest of a text of which it does not matter how much of it is looked at.
+const SHORT: usize = 128;
+
+/// Bytes that are read to learn how far an attempt may look; one that may look further may look at all of the text.
+const NEAR: usize = 512;
+
 /// Steps of a match that takes no search.
 const MATCH: u64 = 5;
 
@@ -37,6 +43,8 @@ struct Inner {
     exact: bool,
     forward: OnceLock<Forward>,
     backward: OnceLock<Option<Backward>>,
+    /// What reads as far as an attempt to match at a place may look.
+    reach: OnceLock<Option<Automaton>>,
     backtracking: Backtracking,
 }
 
@@ -95,6 +103,7 @@ impl Regex {
             exact: text.is_some(),
             forward: OnceLock::new(),
             backward: OnceLock::new(),
+            reach: OnceLock::new(),
             backtracking,
         })))
     }
@@ -177,7 +186,7 @@ impl Regex {
         } else {
             unanchored = true;
         }
-        Ok(Search { regex: inner, groups, starts, whole, extents, unanchored, text, steps })
+        Ok(Search { regex: inner, groups, starts, whole, extents, unanchored, text, steps, takes_more: false })
     }
 }
 
@@ -194,6 +203,8 @@ pub struct Search<'s> {
     unanchored: bool,
     text: &'s [u8],
     steps: &'s Steps,
+    /// PCRE2's lowest limit did not suffice for the last match.
+    takes_more: bool,
 }
 
 impl Search<'_> {
@@ -224,8 +235,11 @@ impl Search<'_> {
                 self.steps.take(MATCH)?;
                 return Ok(Some((start, end)));
             }
-            if let Some(found) = asker.at(start)? {
-                return Ok(Some(found));
+            let reach = self.regex.reach(&self.text[start..], self.steps)?;
+            let (found, level) = asker.at(start, reach, self.takes_more)?;
+            if found.is_some() {
+                self.takes_more = level > 0;
+                return Ok(found);
             }
             from = start + 1;
         }
@@ -264,6 +278,25 @@ impl Inner {
         let tree = demanded.and_then(|text| Shape::tree(&text, self.ignore_case));
         let all = tree.map(|tree| Required::all_of(&tree)).unwrap_or_default();
         if all.is_empty() { Required::of(&shape.whether).into_iter().collect() } else { all }
+    }
+
+    /// The bytes that an attempt to match at the start of a text may look at. Of a pattern that PCRE2 decides that is all of them.
+    fn reach(&self, text: &[u8], steps: &Steps) -> Result<usize, Exhausted> {
+        if !self.exact || self.backtracking.is_brief() || text.len() < SHORT {
+            return Ok(text.len());
+        }
+        let make = || {
+            let tree = Hir::concat(vec![Hir::look(Look::Start), without_looks(&self.shape()?.tree)]);
+            automaton(&tree, Way::Forward).0
+        };
+        match self.reach.get_or_init(make) {
+            Some(automaton) => {
+                let near = &text[..text.len().min(NEAR)];
+                let reach = automaton.reach(near, steps)?;
+                Ok(if reach < near.len() { reach } else { text.len() })
+            }
+            None => Ok(text.len()),
+        }
     }
 
     fn backward(&self) -> Option<&Backward> {

@@ -3,6 +3,7 @@
 
 use super::Steps;
 use super::program::{ALONE, Inst, Looking, Program, TooLarge, Way};
+use super::starts::Starts;
 use crate::sample::Exhausted;
 use regex_syntax::hir::Hir;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -24,44 +25,6 @@ const TRANSITION: u64 = 40;
 const ADDITION: u64 = 60;
 /// Steps of a pattern that is reported.
 const STEPS_A_REPORT: u64 = 4;
-
-/// Where matches of a text begin.
-#[derive(Debug, Default)]
-pub struct Starts {
-    /// A bit for each place, that behind the last byte included.
-    bits: Vec<u64>,
-    /// The first pattern that matches at each place, where there are several.
-    first: Vec<u8>,
-}
-
-impl Starts {
-    /// For a text of that many bytes: nowhere.
-    pub fn clear(&mut self, length: usize) {
-        self.first.clear();
-        self.bits.clear();
-        self.bits.resize(length / 64 + 1, 0);
-    }
-
-    /// One begins there.
-    pub fn set(&mut self, at: usize) {
-        if let Some(word) = self.bits.get_mut(at / 64) {
-            *word |= 1 << (at % 64);
-        }
-    }
-
-    /// The first pattern that matches at a place.
-    pub fn pattern(&self, at: usize) -> usize {
-        self.first.get(at).map_or(0, |first| usize::from(*first))
-    }
-
-    /// The first place from that one on.
-    pub fn next(&self, from: usize) -> Option<usize> {
-        let first = self.bits.get(from / 64)? & (u64::MAX << (from % 64));
-        let rest = self.bits[from / 64 + 1..].iter().copied();
-        let mut words = (from / 64..).zip(std::iter::once(first).chain(rest));
-        words.find(|(_, word)| *word != 0).map(|(at, word)| at * 64 + word.trailing_zeros() as usize)
-    }
-}
 
 /// Patterns, ready to be looked for.
 pub struct Automaton {
@@ -273,6 +236,29 @@ impl Automaton {
                 starts.set(0);
             }
             Ok(())
+        })
+    }
+
+    /// How many bytes at the start of a text a pattern that is anchored there may look at: from there on no byte can be part of
+    /// a match, whatever the order in which it is looked for.
+    ///
+    /// # Errors
+    /// There are too few steps.
+    pub fn reach(&self, text: &[u8], steps: &Steps) -> Result<usize, Exhausted> {
+        self.lend(|cache| {
+            let mut at = 0;
+            for (place, byte) in text.iter().enumerate() {
+                at = cache.follow(self, at, u16::from(self.classes[usize::from(*byte)]), steps)?;
+                if at & SPECIAL != 0 {
+                    at &= !SPECIAL;
+                    if cache.state(self, at).insts.is_empty() {
+                        steps.take(place as u64 + 1)?;
+                        return Ok(place + 1);
+                    }
+                }
+            }
+            steps.take(text.len() as u64)?;
+            Ok(text.len())
         })
     }
 

@@ -6,12 +6,14 @@ mod extent;
 mod program;
 mod required;
 mod shape;
+mod starts;
 
-pub(super) use cache::{Automaton, Starts};
+pub(super) use cache::Automaton;
 pub(super) use extent::Extent;
 pub(super) use program::Way;
 pub(super) use required::Required;
-pub(super) use shape::{Shape, relaxed};
+pub(super) use shape::{Shape, relaxed, without_looks};
+pub(super) use starts::Starts;
 
 use crate::sample::Exhausted;
 use std::cell::Cell;

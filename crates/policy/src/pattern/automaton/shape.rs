@@ -17,16 +17,19 @@ pub struct Shape {
     pub whence: Vec<Hir>,
     /// How far they go, for each of those.
     pub extents: Vec<Extent>,
+    /// All of it, but for groups and repetitions of repetitions.
+    pub tree: Hir,
 }
 
 impl Shape {
     /// Of a pattern in the syntax of the `regex` crates. `None`: there is no such tree.
     pub fn new(text: &str, ignore_case: bool) -> Option<Self> {
         let tree = Self::tree(text, ignore_case)?;
-        let whole = trimmed(&plain(&tree), Side::End);
+        let plain = plain(&tree);
+        let whole = trimmed(&plain, Side::End);
         let whether = trimmed(&whole, Side::Start);
         let (whence, extents) = alternatives(&tree).unwrap_or_else(|| (vec![whole], vec![Extent::of(&tree)]));
-        Some(Self { whether, whence, extents })
+        Some(Self { whether, whence, extents, tree: plain })
     }
 
     /// The tree of such a pattern, with nothing left out.
@@ -158,5 +161,17 @@ pub fn relaxed(hir: &Hir, most: u32) -> Hir {
         HirKind::Concat(all) => Hir::concat(all.iter().map(|one| relaxed(one, most)).collect()),
         HirKind::Alternation(all) => Hir::alternation(all.iter().map(|one| relaxed(one, most)).collect()),
         _ => hir.clone(),
+    }
+}
+
+/// The same with nothing that looks around.
+pub fn without_looks(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Look(_) => Hir::empty(),
+        HirKind::Repetition(inner) => repeated(without_looks(&inner.sub), inner.min, inner.max),
+        HirKind::Capture(capture) => without_looks(&capture.sub),
+        HirKind::Concat(all) => Hir::concat(all.iter().map(without_looks).collect()),
+        HirKind::Alternation(all) => Hir::alternation(all.iter().map(without_looks).collect()),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
     }
 }

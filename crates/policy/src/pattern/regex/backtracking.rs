@@ -30,6 +30,9 @@ const PLACE: u64 = 20;
 /// Bytes of a text that is searched with the lowest limit first.
 const SHORT: usize = 256;
 
+/// Where a match begins and ends.
+type Span = (usize, usize);
+
 /// A pattern as PCRE2 matches it: at one place, and wherever it likes.
 #[derive(Default)]
 pub(super) struct Backtracking {
@@ -103,30 +106,38 @@ pub(super) struct Asker<'s> {
 }
 
 impl Asker<'_> {
-    /// The match that begins at a place, if there is one.
-    pub(super) fn at(&mut self, start: usize) -> Result<Option<(usize, usize)>, Exhausted> {
-        let left = (self.text.len() - start) as u64;
+    /// The match that begins at a place, if there is one, and the level that told. An attempt looks at no more than `reach`
+    /// bytes; `takes_more`: the lowest level is not worth trying.
+    pub(super) fn at(
+        &mut self,
+        start: usize,
+        reach: usize,
+        takes_more: bool,
+    ) -> Result<(Option<Span>, usize), Exhausted> {
+        let reach = reach as u64;
         // Between two repetitions there are as many ways to divide the text as it has bytes.
-        let run = if self.programs.repetitions > 1 { left / 100 } else { 0 };
-        let through = if self.programs.repetitions > 0 { left / BYTES } else { 0 };
-        self.ask(false, start, |limit| ATTEMPT + through + limit * (STEPS + run))
+        let run = if self.programs.repetitions > 1 { reach / 100 } else { 0 };
+        let through = if self.programs.repetitions > 0 { reach / BYTES } else { 0 };
+        self.ask(false, (start, usize::from(takes_more)), |limit| ATTEMPT + through + limit * (STEPS + run))
     }
 
     /// The first match from a place on.
-    pub(super) fn search(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
-        let left = (self.text.len() - from) as u64;
-        self.ask(true, from, |limit| ATTEMPT + PLACE * left + limit * STEPS * (1 + left / 64))
+    pub(super) fn search(&mut self, from: usize) -> Result<Option<Span>, Exhausted> {
+        let left = self.text.len() - from;
+        // Each place is charged for at each level: a long text begins with a level that mostly suffices.
+        let first = usize::from(left > SHORT);
+        let left = left as u64;
+        let found = self.ask(true, (from, first), |limit| ATTEMPT + PLACE * left + limit * STEPS * (1 + left / 64))?;
+        Ok(found.0)
     }
 
     fn ask(
         &mut self,
         anywhere: bool,
-        from: usize,
+        (from, first): (usize, usize),
         cost: impl Fn(u64) -> u64,
-    ) -> Result<Option<(usize, usize)>, Exhausted> {
+    ) -> Result<(Option<Span>, usize), Exhausted> {
         let Self { programs, pattern, groups, text, steps } = self;
-        // Each place of a search is charged for at each level: a long one begins with a level that mostly suffices.
-        let first = usize::from(anywhere && text.len() - from > SHORT);
         for (level, limit) in LIMITS.iter().enumerate().skip(first) {
             steps.take(cost(u64::from(*limit)))?;
             let (programs, places) = match anywhere {
@@ -135,16 +146,16 @@ impl Asker<'_> {
             };
             let (pattern, ignore_case) = *pattern;
             let make = || compile(pattern, ignore_case, *limit, !anywhere).ok().map(Box::new);
-            let Some(program) = programs[level].get_or_init(make) else { return Ok(None) };
+            let Some(program) = programs[level].get_or_init(make) else { return Ok((None, level)) };
             let places = places[level].get_or_insert_with(|| program.capture_locations());
             match program.captures_read_at(places, text, from) {
                 Ok(found) => {
                     groups.last = Some((anywhere, level));
-                    return Ok(found.map(|found| (found.start(), found.end())));
+                    return Ok((found.map(|found| (found.start(), found.end())), level));
                 }
                 Err(error) if EXHAUSTED.contains(&error.code()) => {}
                 // The text is none of what the pattern asks for (UTF-8).
-                Err(_) => return Ok(None),
+                Err(_) => return Ok((None, level)),
             }
         }
         Err(Exhausted)

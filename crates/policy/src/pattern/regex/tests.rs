@@ -349,3 +349,33 @@ fn texts_without_what_lookarounds_demand_take_no_step() {
         }
     }
 }
+
+/// What is asked of PCRE2 at each match looks no further than the match may go.
+#[test]
+fn as_many_matches_with_groups_as_pairs_take_few_steps() {
+    for (pattern, text) in [
+        ("([a-z]+)=([0-9]+)", "key=12&".repeat(2_300)),
+        ("([a-z]+)=([0-9]+),?", "a=1,".repeat(4_000)),
+        (r"\b(\w+)@((?:\w+\.)+\w+)\b", "bob@mx.example.org ".repeat(840)),
+        ("(<[^>]*>)(x?)", "<a>x".repeat(4_000)),
+        ("(a*)(b|c)", "aab".repeat(5_000)),
+    ] {
+        let (regex, reference) = (Regex::new(pattern, false).expect("a pattern"), reference(pattern, false));
+        let (text, steps) = (text.as_bytes(), Steps::for_replacing(text.len()));
+        let (mut places, mut other) = (Places::default(), reference.capture_locations());
+        let mut search = regex.search(&mut places, text, (&steps, true)).expect("a few steps");
+        let found = all(text, |at| {
+            Ok(search.next(at)?.map(|whole| (whole, search.get(1), search.get(2)))).map(|found| {
+                found.map(|(whole, one, two)| {
+                    assert!(one.is_some() && two.is_some());
+                    whole
+                })
+            })
+        });
+        let expected = all(text, |at| {
+            let found = reference.captures_read_at(&mut other, text, at).expect("a few steps");
+            Ok(found.map(|found| (found.start(), found.end())))
+        });
+        assert_eq!(found, expected, "{pattern}");
+    }
+}
