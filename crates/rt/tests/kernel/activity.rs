@@ -50,6 +50,11 @@ fn calls_of_jobs_and_of_tasks_with_a_tag_are_counted_apart() {
     });
 }
 
+/// Runs a job after so many others, each in an iteration of its own.
+fn after(count: usize, last: fn()) {
+    rt::post(0, Box::new(move || if count == 0 { last() } else { after(count - 1, last) }));
+}
+
 #[test]
 fn iterations_without_a_task_are_counted() {
     thread_local!(static WAITING: Cell<Option<Waker>> = const { Cell::new(None) });
@@ -57,8 +62,8 @@ fn iterations_without_a_task_are_counted() {
         turns(1).await;
         let start = rt::activity();
         let called = Rc::new(Cell::new(false));
-        // The first job is all that its iteration runs; the second one wakes this task.
-        rt::post(0, Box::new(|| rt::post(0, Box::new(|| WAITING.take().into_iter().for_each(Waker::wake)))));
+        // Each job but the last is all that its iteration runs; the last one wakes this task.
+        after(3, || WAITING.take().into_iter().for_each(Waker::wake));
         poll_fn(|context| {
             if called.replace(true) {
                 return Poll::Ready(());
@@ -68,6 +73,6 @@ fn iterations_without_a_task_are_counted() {
         })
         .await;
         let found = since(start);
-        assert_eq!((found.jobs, found.idle), (2, 1));
+        assert_eq!((found.jobs, found.idle), (4, 3));
     });
 }
