@@ -12,28 +12,28 @@ NAME
 
 USAGE
     weir                                    starts a demonstration on a free local port
-    weir [FLAGS] -f FILE [-f FILE]...       serves what the files say
+    weir [FLAGS] -f FILE [-f FILE]...       serves the configuration in the files
     weir [FLAGS] -- FILE...                 the same
-    weir -c -f FILE                         checks the files and leaves
-    weir -cc CONDITION                      evaluates a condition and leaves: status 0 true, 1 false, 2 not understood
-    weir -v | -vv | -vq | -vqs | -vqb       prints the version; with everything that was built in; the level of the
-                                            configuration language; the same without its suffix; its branch
+    weir -c -f FILE                         checks the files and exits
+    weir -cc CONDITION                      evaluates a condition and exits: status 0 true, 1 false, 2 invalid
+    weir -v | -vv | -vq | -vqs | -vqb       prints the version; the version and the build options; the version of the
+                                            configuration language; that without its suffix; its branch
     weir -h | --help                        prints this page
-    weir load | origin | bench [OPTIONS]    the tools in the box: a load generator, a test origin, a benchmark that
-                                            compares proxies; each explains itself with --help
+    weir load | origin | bench [OPTIONS]    a load generator, a test origin server, a benchmark that compares proxies;
+                                            each has a --help
 
-    Flags come in any order, each in a word of its own. What the command line says wins over the configuration.
+    Flags come in any order, each as a word of its own. The command line takes precedence over the configuration.
 ";
 
 const TAIL: &str = "
 SIGNALS
     SIGTERM, SIGINT     end the process at once
-    SIGUSR1             stops listening, finishes what is open, then ends with status 0 (see hard-stop-after)
+    SIGUSR1             stops listening, finishes open sessions, then exits with status 0 (see hard-stop-after)
     SIGHUP              reports the state of the servers; a master starts a new worker, as on SIGUSR2
-    SIGTTOU, SIGTTIN    stop listening for a while, listen again
+    SIGTTOU, SIGTTIN    pause and resume listening
 
 STATUS
-    0 when all went well; 1 for a usage error, a configuration that cannot be loaded or an address that cannot be bound
+    0 on success; 1 for a usage error, a configuration that cannot be loaded or an address that cannot be bound
 
 EXAMPLES
     weir -c -V -f /etc/haproxy/haproxy.cfg

@@ -7,27 +7,27 @@ use std::path::PathBuf;
 
 /// What is printed by `--help`.
 pub const HELP: &str = "\
-weir bench measures proxies side by side, as a scenario says, and writes one folder with results.json and report.html.
+weir bench compares proxies as a scenario describes, and writes a folder with results.json and report.html.
 
 usage: weir bench [options] NAME|FILE.toml
 
-  --list              prints the scenarios that ship
-  --show NAME         prints such a scenario
-  --check             checks the ground only: what of this machine would spoil the result
-  --quick             one short round of everything: to try a scenario, not to measure
-  --only PROXY,...    leaves the other proxies out
-  --no-direct         leaves out the way without a proxy
-  --rounds N          instead of the scenario's
-  --duration SECONDS  instead of the scenario's
+  --list              lists the scenarios that ship
+  --show NAME         prints one of them
+  --check             checks the environment only: conditions that would distort the result
+  --quick             one short round of everything, to try a scenario, not to measure
+  --only PROXY,...    omits the other proxies
+  --no-direct         omits the direct measurement without a proxy
+  --rounds N          overrides the scenario's number of rounds
+  --duration SECONDS  overrides the scenario's duration
   --set NAME=VALUE    changes a value of the scenario, such as --set haproxy=/opt/haproxy/haproxy
-  --syscalls          counts system calls a request, in a round of their own under strace
-  --flame             draws where each proxy spends its time, in a round of its own under perf
-  --out FOLDER        where everything is written (weir-bench-NAME-TIME)
-  --report FOLDER     draws the report of an earlier run anew
-  --sizing FOLDER...  prints the sizing page that follows from the results of earlier runs
+  --syscalls          counts system calls per request with strace, in a separate round
+  --flame             draws a flame graph of each proxy with perf, in a separate round
+  --out FOLDER        output folder (weir-bench-NAME-TIME)
+  --report FOLDER     generates the report of an earlier run again
+  --sizing FOLDER...  prints the sizing page computed from the results of earlier runs
   --into PAGE FOLDER...
-                      writes the tables and pictures of a page anew from the results of earlier runs
-  -h, --help          this page
+                      updates the tables and pictures of a page from the results of earlier runs
+  -h, --help          prints this page
 
 docs/benchmarks.md describes scenarios.
 ";

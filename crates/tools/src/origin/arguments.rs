@@ -36,24 +36,22 @@ pub enum Command {
 
 /// The page of help.
 pub const HELP: &str = "\
-Answers HTTP requests with whatever they ask for: size, status, delay and more.
+Answers HTTP requests with the size, status and delay that they ask for.
 
 Usage: weir origin -L [ADDRESS:]PORT [-L ...] [options]
 
-  -L [ADDRESS:]PORT  listen there; all IPv4 addresses where none is given, [::1]:8080
-                     for IPv6. May be given several times. Several processes may share
-                     a port
-  -D                 go to the background once all ports are open
-  -n CONNECTIONS     serve so many connections at a time; others wait (as many as
-                     there may be descriptors)
-  -p FILE            write the number of the process there
-  --datagrams        take UDP datagrams at the same addresses and forget them: whoever is
-                     measured may log there
+  -L [ADDRESS:]PORT  listen there; all IPv4 addresses without ADDRESS, [::1]:8080 for
+                     IPv6. May be repeated. Several processes may share a port
+  -D                 go to the background when all ports are open
+  -n CONNECTIONS     concurrent connections; others wait (the limit on descriptors)
+  -p FILE            write the process ID there
+  --datagrams        receive and discard UDP datagrams at the same addresses, as a log
+                     target for the measured program
   --threads NUMBER   workers (one for each processor that the process may use)
   -h, --help         print this page
 
-SIGTERM and SIGINT end it at once, SIGUSR1 after the answers that are on their way.
-GET /? tells the parameters of requests: curl 'http://127.0.0.1:PORT/?'
+SIGTERM and SIGINT end it at once, SIGUSR1 after the answers in progress.
+GET /? prints the parameters of requests: curl 'http://127.0.0.1:PORT/?'
 ";
 
 /// Options of haterm's that are known and not served, and why.

@@ -42,10 +42,10 @@ impl Group {
     /// Every group with its heading.
     pub const ALL: &'static [(Self, &'static str)] = &[
         (Self::Running, "Loading and running"),
-        (Self::Checking, "Checking and asking"),
+        (Self::Checking, "Checking and querying"),
         (Self::Output, "Messages"),
         (Self::Limits, "Limits"),
-        (Self::Debugging, "Searching for faults"),
+        (Self::Debugging, "Debugging"),
         (Self::Ignored, "Accepted without effect"),
         (Self::Waiting, "Not supported yet"),
     ];
@@ -112,14 +112,14 @@ pub const FLAGS: &[Flag] = &[
         s.files.push(PathBuf::from(v));
         Ok(())
     }),
-    row("-C", Value::Next("FOLDER"), Group::Running, "enters FOLDER before any file is read", |s, v| {
+    row("-C", Value::Next("FOLDER"), Group::Running, "changes to FOLDER before any file is read", |s, v| {
         s.directory = Some(PathBuf::from(v));
         Ok(())
     }),
-    switch!("-D", Running, "starts in the background and returns once every address is bound", daemon),
-    switch!("-d", Running, "stays in the foreground, whatever the configuration says", foreground),
+    switch!("-D", Running, "starts in the background and returns when every address is bound", daemon),
+    switch!("-d", Running, "stays in the foreground, overriding the configuration", foreground),
     switch!("-db", Running, "the same", foreground),
-    row("-p", Value::Next("FILE"), Group::Running, "writes the process number into FILE", |s, v| {
+    row("-p", Value::Next("FILE"), Group::Running, "writes the process ID to FILE", |s, v| {
         s.pid_file = Some(PathBuf::from(v));
         Ok(())
     }),
@@ -135,7 +135,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     switch!("-4", Running, "resolves names to IPv4 addresses only", ipv4_only),
     switch!("-W", Running, "keeps a master process that starts workers and replaces them on SIGUSR2", master),
-    row("-Ws", Value::None, Group::Running, "the same, telling systemd when it serves", |s, _| {
+    row("-Ws", Value::None, Group::Running, "the same, and notifies systemd", |s, _| {
         (s.master, s.notify) = (true, true);
         Ok(())
     }),
@@ -143,7 +143,7 @@ pub const FLAGS: &[Flag] = &[
         "-S",
         Value::Next("ADDRESS[,OPTION...]"),
         Group::Running,
-        "where the master takes commands, with the options of a bind line",
+        "address of the master's command line, with the options of a bind line",
         |s, v| {
             s.master_sockets.push(text("-S", v)?);
             Ok(())
@@ -153,7 +153,7 @@ pub const FLAGS: &[Flag] = &[
         "-x",
         Value::Next("SOCKET"),
         Group::Running,
-        "takes listening sockets over from the process that owns this stats socket",
+        "takes over the listening sockets of the process that owns this stats socket",
         |s, v| {
             s.takeover = Some(text("-x", v)?);
             Ok(())
@@ -169,12 +169,12 @@ pub const FLAGS: &[Flag] = &[
     row("-st", Value::Numbers("PID..."), Group::Running, "ends older processes once this one serves", |s, v| {
         predecessor(s, "-st", v, Farewell::Terminate)
     }),
-    switch!("-c", Checking, "checks the configuration and leaves: status 0 when it can be loaded, else 1", check),
+    switch!("-c", Checking, "checks the configuration and exits: status 0 if it can be loaded, else 1", check),
     row(
         "-dC",
         Value::Attached("KEY"),
         Group::Checking,
-        "prints the configuration as it was read; names are hidden under a KEY",
+        "prints the configuration as it was read; a KEY hides names and addresses",
         |s, v| {
             s.dump_configuration = Some(if v.is_empty() { 0 } else { number("-dC", v)? });
             Ok(())
@@ -190,11 +190,11 @@ pub const FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    switch!("-dL", Checking, "prints the program and the libraries that it has loaded", dump_libraries),
+    switch!("-dL", Checking, "prints the program and the shared libraries that it has loaded", dump_libraries),
     switch!("-q", Output, "prints no message", quiet),
-    switch!("-V", Output, "prints more, and undoes -q", verbose),
-    switch!("-dW", Output, "refuses to start when there was any warning", zero_warning),
-    switch!("-dD", Output, "also reports what is merely suspicious", diagnostics),
+    switch!("-V", Output, "prints more, and cancels -q", verbose),
+    switch!("-dW", Output, "treats warnings as errors", zero_warning),
+    switch!("-dD", Output, "also prints diagnostics about suspicious settings", diagnostics),
     row("-n", Value::Next("NUMBER"), Group::Limits, "limits the connections of the process", |s, v| {
         s.maxconn = Some(number("-n", v)?);
         Ok(())
@@ -213,28 +213,28 @@ pub const FLAGS: &[Flag] = &[
         "-m",
         Value::Next("MEGABYTES"),
         Group::Limits,
-        "limits the memory for data, and works the connections out for it (0: not at all)",
+        "limits the memory for data, and computes maxconn for it (0: no limit)",
         |s, v| {
             s.memory = Some(number("-m", v)?.into()).filter(|megabytes| *megabytes > 0);
             Ok(())
         },
     ),
-    switch!("-dr", Debugging, "starts although the name of a server does not resolve", ignore_unresolved),
+    switch!("-dr", Debugging, "starts even if the name of a server does not resolve", ignore_unresolved),
     switch!("-dR", Debugging, "binds without SO_REUSEPORT", no_reuse_port),
     switch!("-dS", Debugging, "never splices in the kernel", no_splice),
-    ignored!("-dM", Value::Attached("BYTE,OPTIONS"), "would poison memory: safe code reads none that was not written"),
+    ignored!("-dM", Value::Attached("BYTE,OPTIONS"), "would poison memory: safe code never reads uninitialised memory"),
     ignored!("-dI", Value::None, "would allow forks of the running process"),
-    ignored!("-dF", Value::None, "would switch fast-forwarding off"),
-    ignored!("-dZ", Value::None, "would switch zero-copy forwarding off"),
-    ignored!("-dT", Value::None, "would switch kernel TLS off"),
-    ignored!("-dV", Value::None, "would switch the verification of servers' certificates off"),
+    ignored!("-dF", Value::None, "would disable fast-forwarding"),
+    ignored!("-dZ", Value::None, "would disable zero-copy forwarding"),
+    ignored!("-dT", Value::None, "would disable kernel TLS"),
+    ignored!("-dV", Value::None, "would disable the verification of server certificates"),
     ignored!("-dG", Value::None, "would avoid getaddrinfo()"),
     ignored!("-de", Value::None, "would avoid epoll"),
     ignored!("-dp", Value::None, "would avoid poll"),
     ignored!("-dk", Value::None, "would avoid kqueue"),
     ignored!("-dv", Value::None, "would avoid event ports"),
-    ignored!("-dc", Value::None, "would print how processors were chosen"),
-    ignored!("-dt", Value::Optional("TRACES"), "would trace on the terminal"),
+    ignored!("-dc", Value::None, "would print the selection of processors"),
+    ignored!("-dt", Value::Optional("TRACES"), "would print traces on the terminal"),
     waiting!("-dA", Value::Attached("FILE"), "archives the libraries that are in use"),
 ];
 

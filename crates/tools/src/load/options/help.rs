@@ -11,12 +11,12 @@ USAGE
     weir load [OPTIONS] URL [[OPTIONS] URL]...
 
     A URL is [http://]HOST[:PORT][/PATH]. Numbers take k, m and g; times take us, ms, s, m, h and d.
-    Options and columns are h1load's; those with a long name go beyond it.
+    Options and columns are h1load's; long options extend it.
 ";
 
 const TAIL: &str = "
 STATUS
-    0 when the run came to its end, whatever was answered; 1 when it could not; 2 for a usage error
+    0 if the run completed, whatever the answers were; 1 if it could not run; 2 for a usage error
 
 EXAMPLES
     weir load -c 100 -d 10 http://127.0.0.1:8080/

@@ -55,7 +55,7 @@ impl Group {
     /// Every group with its heading.
     pub const ALL: &'static [(Self, &'static str)] = &[
         (Self::Load, "Load"),
-        (Self::Requests, "Requests: each holds for the URLs behind it, until it is written again"),
+        (Self::Requests, "Requests: each applies to the URLs after it, until it is repeated"),
         (Self::Output, "Output"),
         (Self::Tls, "Not supported yet"),
     ];
@@ -112,37 +112,23 @@ macro_rules! tls {
 
 /// Every option but `-h`, `--help` and `--`, which the parser treats itself.
 pub const OPTIONS: &[Row] = &[
-    set!(
-        "-c",
-        "CONNECTIONS",
-        Load,
-        "connections at the same time, over all threads (1)",
-        connections,
-        plan.connections
-    ),
+    set!("-c", "CONNECTIONS", Load, "concurrent connections, over all threads (1)", connections, plan.connections),
     set!("-t", "THREADS", Load, "threads, no more than connections (1)", threads, plan.threads),
     set!(
         "-d",
         "TIME",
         Load,
-        "begins requests for that long, in seconds without a unit (until interrupted)",
+        "time during which requests are started, in seconds without a unit (until interrupted)",
         |text| { Ok(Some(time(text, SECOND)?).filter(|time| !time.is_zero())) },
         plan.duration
     ),
-    set!("-n", "REQUESTS", Load, "ends after so many requests in all (no limit)", requests, plan.requests),
-    set!(
-        "-r",
-        "REQUESTS",
-        Load,
-        "closes a connection after so many requests (no limit)",
-        requests,
-        plan.requests_per_connection
-    ),
+    set!("-n", "REQUESTS", Load, "total number of requests (no limit)", requests, plan.requests),
+    set!("-r", "REQUESTS", Load, "requests per connection (no limit)", requests, plan.requests_per_connection),
     set!(
         "-s",
         "TIME",
         Load,
-        "starts softly: all connections, or the whole rate, after that time (0 s)",
+        "soft start: time until all connections are open, or the full rate is reached (0 s)",
         |text| time(text, SECOND),
         plan.ramp_up
     ),
@@ -150,7 +136,7 @@ pub const OPTIONS: &[Row] = &[
         "-R",
         "RATE",
         Load,
-        "begins no more than so many requests a second; late ones delay others (no limit)",
+        "maximum requests per second; late answers delay further requests (no limit)",
         |text| rate(text, MOST_RATE),
         at_most
     ),
@@ -158,7 +144,7 @@ pub const OPTIONS: &[Row] = &[
         "--constant",
         "RATE",
         Load,
-        "begins so many requests a second; times count from when each was due",
+        "requests per second that are due; times count from when each was due",
         |text| rate(text, MOST_RATE),
         constant
     ),
@@ -166,7 +152,7 @@ pub const OPTIONS: &[Row] = &[
         "--reference",
         Value::Needed("RATE[,CONNS]"),
         Group::Load,
-        "a client of its own beside the load, that measures at this constant rate (1 connection)",
+        "additional client that measures at this constant rate (1 connection)",
         |draft, name, value| {
             draft.plan.reference = expected(name, value, reference)?;
             Ok(())
@@ -176,21 +162,21 @@ pub const OPTIONS: &[Row] = &[
         "-T",
         "TIME",
         Load,
-        "waits that long between an answer and the next request, in ms without a unit (0)",
+        "pause between an answer and the next request, in ms without a unit (0)",
         |text| time(text, MILLISECOND),
         plan.think
     ),
-    set!("-w", "TIME", Load, "ends what takes longer, in ms without a unit (no limit)", timeout, plan.timeout),
+    set!("-w", "TIME", Load, "timeout, in ms without a unit (no limit)", timeout, plan.timeout),
     switch!("-e", Load, "ends the run with the first failed connection", plan.stop_on_error),
     switch!("-F", Load, "sends the request with the last segment of the handshake", plan.send_with_handshake),
     row(
         "-H",
         Value::Needed("'NAME: VALUE'"),
         Group::Requests,
-        "adds a field; Host, Content-Length and Connection replace what is sent of themselves",
+        "adds a field; Host, Content-Length and Connection replace the default ones",
         field,
     ),
-    row("-I", Value::None, Group::Requests, "asks with HEAD", |draft, _, _| {
+    row("-I", Value::None, Group::Requests, "sends HEAD requests", |draft, _, _| {
         draft.method = Some("HEAD".to_owned());
         Ok(())
     }),
@@ -198,7 +184,7 @@ pub const OPTIONS: &[Row] = &[
         "-X",
         Value::Needed("METHOD"),
         Group::Requests,
-        "asks with that method (GET, or POST with a body)",
+        "sets the method (GET, or POST with a body)",
         |draft, name, value| {
             draft.method = Some(expected(name, value, check_method)?);
             Ok(())
@@ -212,14 +198,14 @@ pub const OPTIONS: &[Row] = &[
         "--body",
         Value::Needed("FILE"),
         Group::Requests,
-        "sends a body that a file holds, up to 64 MB",
+        "sends the content of a file as body, up to 64 MB",
         |draft, _, value| {
             draft.body = Some(read_body(Path::new(value))?);
             Ok(())
         },
     ),
-    set!("--weight", "NUMBER", Requests, "the share of the next URL alone, out of the sum of all (1)", weight, weight),
-    row("-l", Value::None, Group::Output, "long lines: dates and bytes a second; twice as -ll", |draft, _, _| {
+    set!("--weight", "NUMBER", Requests, "share of the next URL only, in the sum of all weights (1)", weight, weight),
+    row("-l", Value::None, Group::Output, "long lines: dates and bytes per second; twice as -ll", |draft, _, _| {
         draft.plan.output.long = (draft.plan.output.long + 1).min(2);
         Ok(())
     }),
@@ -227,19 +213,19 @@ pub const OPTIONS: &[Row] = &[
         draft.plan.output.long = 2;
         Ok(())
     }),
-    switch!("-S", Output, "adds answers by class of status", plan.output.statuses),
+    switch!("-S", Output, "adds answers by status class", plan.output.statuses),
     switch!(
         "-P",
         Output,
         "prints percentiles of the times to the first and the last byte at the end",
         plan.output.percentiles
     ),
-    switch!("-A", Output, "leaves the first request of each connection out of the times", plan.first_untimed),
+    switch!("-A", Output, "excludes the first request of each connection from the times", plan.first_untimed),
     row(
         "-O",
         Value::Needed("EXTRA/PAYLOAD"),
         Group::Output,
-        "counts EXTRA bytes more for each PAYLOAD bytes in what goes over the network",
+        "adds EXTRA bytes for each PAYLOAD bytes to the bytes per second",
         |draft, name, value| {
             draft.plan.overhead = Some(expected(name, value, overhead)?);
             Ok(())
@@ -249,7 +235,7 @@ pub const OPTIONS: &[Row] = &[
         "--json",
         Value::Optional("FILE"),
         Group::Output,
-        "prints an object a line instead of columns, or into FILE",
+        "prints one JSON object per line instead of columns, or to FILE",
         |draft, _, value| {
             draft.plan.output.json = Some(place(value));
             Ok(())
@@ -259,16 +245,16 @@ pub const OPTIONS: &[Row] = &[
         "--csv",
         Value::Optional("FILE"),
         Group::Output,
-        "prints comma-separated values instead, or into FILE",
+        "prints comma-separated values instead, or to FILE",
         |draft, _, value| {
             draft.plan.output.csv = Some(place(value));
             Ok(())
         },
     ),
-    switch!("--live", Output, "draws the run on the terminal, each second anew", plan.output.live),
+    switch!("--live", Output, "draws the run on the terminal every second", plan.output.live),
     switch!("--summary", Output, "prints a summary at the end, as on a terminal", plan.output.summary),
-    switch!("-q", Output, "prints nothing but the end", plan.output.quiet),
-    row("-v", Value::None, Group::Output, "tells what will be sent where; twice: the heads", |draft, _, _| {
+    switch!("-q", Output, "prints only the final output", plan.output.quiet),
+    row("-v", Value::None, Group::Output, "prints what will be sent where; twice: the heads", |draft, _, _| {
         draft.plan.output.verbose = draft.plan.output.verbose.saturating_add(1);
         Ok(())
     }),
