@@ -1,7 +1,7 @@
 //! What every Rust file keeps to.
 
-use crate::tree;
-use std::path::{Path, PathBuf};
+use crate::{product, tree};
+use std::path::Path;
 
 /// Lines that a file may have.
 const LONGEST: usize = 600;
@@ -114,40 +114,15 @@ fn only_rt_reads_a_clock() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The lines of code of the product, tests left out, that satisfy.
+/// The lines of code of the product that satisfy.
 fn product_lines(satisfies: impl Fn(&Path, &str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
-    let files = tree::rust_files();
-    let for_tests: Vec<PathBuf> = files.iter().flat_map(|file| test_modules(file)).collect();
-    let apart =
-        |file: &Path| for_tests.iter().any(|module| file.starts_with(module) || file == module.with_extension("rs"));
-    for file in files.iter().filter(|file| is_product(file) && !apart(file)) {
-        let code = tree::code(&tree::read(file));
-        let product = code.split("#[cfg(test)]").next().unwrap_or_default();
-        for (number, line) in product.lines().enumerate().filter(|(_, line)| satisfies(file, line)) {
+    for (file, code) in product::files() {
+        for (number, line) in code.lines().enumerate().filter(|(_, line)| satisfies(file, line)) {
             found.push(format!("{}:{}: {}", file.display(), number + 1, line.trim()));
         }
     }
     found
-}
-
-/// A file of a crate that is built into the product.
-fn is_product(file: &Path) -> bool {
-    let peers = file.starts_with("crates/testkit") || file.starts_with("crates/cases");
-    file.starts_with("crates") && file.components().any(|part| part.as_os_str() == "src") && !peers
-}
-
-/// The modules that a file declares for tests alone, as paths without an extension.
-fn test_modules(file: &Path) -> Vec<PathBuf> {
-    let text = tree::read(file);
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let own = match file.file_stem().and_then(|stem| stem.to_str()) {
-        Some("mod" | "lib" | "main") | None => folder.to_owned(),
-        Some(stem) => folder.join(stem),
-    };
-    let behind = text.split("#[cfg(test)]").skip(1).filter_map(|rest| rest.split([';', '{']).next());
-    let names = behind.filter_map(|declared| declared.trim().rsplit_once("mod ").map(|(_, name)| name.trim()));
-    names.map(|name| own.join(name)).collect()
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! How long a function may be.
+
+use crate::product;
+
+/// Lines of code that a function may have between its braces; comments and empty lines do not count.
+const LONGEST: usize = 70;
+
+/// Functions that may be longer, each with the length that it must not pass. The list only gets shorter.
+const LONGER: &[(&str, &str, usize)] = &[
+    ("crates/engine/src/facts.rs", "clear", 86),
+    ("crates/engine/src/stream/dispatch.rs", "dispatch", 209),
+    ("crates/engine/src/stream/exchange/limits.rs", "poll_limits", 80),
+    ("crates/engine/src/stream/rules.rs", "take", 81),
+    ("crates/engine/src/stream/tcp.rs", "connect_and_carry", 94),
+    ("crates/policy/src/compile/mod.rs", "compile", 85),
+    ("crates/policy/src/rule/edit.rs", "apply", 89),
+    ("crates/weir/src/process.rs", "launch", 93),
+    ("crates/weir/src/serve.rs", "serve", 92),
+];
+
+#[test]
+fn functions_stay_short() {
+    let mut wrong = Vec::new();
+    let mut long = Vec::new();
+    for (file, code) in product::files() {
+        let file = file.display().to_string();
+        for (name, lines) in functions(code).into_iter().filter(|(_, lines)| *lines > LONGEST) {
+            let row = LONGER.iter().find(|(path, function, _)| *path == file && *function == name);
+            let limit = row.map_or(LONGEST, |(_, _, limit)| *limit);
+            if lines > limit {
+                wrong.push(format!("{file}: {name} has {lines} lines, {limit} are allowed"));
+            }
+            long.extend(row);
+        }
+    }
+    for (file, name, _) in LONGER.iter().filter(|row| !long.contains(row)) {
+        wrong.push(format!("{file}: {name} is short now, or gone: take it off the list"));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The functions of a file that have a body, each with its lines of code.
+fn functions(code: &str) -> Vec<(String, usize)> {
+    let named = product::after_words(code, "fn").filter(|after| after.starts_with(char::is_whitespace));
+    let found = named.filter_map(|after| {
+        let name =
+            after.trim_start().split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).next()?;
+        let body = &after[product::body(after)?];
+        Some((name.to_owned(), body.lines().filter(|line| !line.trim().is_empty()).count()))
+    });
+    found.collect()
+}
+
+#[test]
+fn a_function_is_as_long_as_its_code() {
+    let code = "trait A { fn none(&self); }\nfn one() { 1 }\nimpl B {\n fn two(f: fn(u8) -> [u8; 2]) {\n a;\n\n if b {\n }\n }\n}";
+    let expected = [("one".to_owned(), 1), ("two".to_owned(), 3)];
+    assert_eq!(functions(code), expected);
+}
