@@ -3,6 +3,7 @@
 
 mod bulk;
 mod chunks;
+mod ends;
 mod passage;
 mod splice;
 
@@ -13,9 +14,9 @@ use base::buffer::Buffer;
 use wire::h1;
 use wire::http::Framing;
 
-use crate::transport::Transport;
 use chunks::Chunks;
 pub use chunks::Trailers;
+pub use ends::{ByteSink, ByteSource};
 pub use passage::{Discard, Filtered, Passage, Passed, forward};
 use passage::{Sieve, Sifted};
 use splice::Splicing;
@@ -300,8 +301,8 @@ impl Flow {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Transport,
-        sink: &mut Transport,
+        source: &mut impl ByteSource,
+        sink: &mut impl ByteSink,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         if let Some(sieve) = &mut self.sieve {
@@ -335,8 +336,8 @@ impl Flow {
     fn poll_rounds(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Transport,
-        sink: &mut Transport,
+        source: &mut impl ByteSource,
+        sink: &mut impl ByteSink,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         for _ in 0..8 {
@@ -387,7 +388,7 @@ impl Flow {
     pub fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        sink: &mut Transport,
+        sink: &mut impl ByteSink,
         moved: &mut Moved,
     ) -> Poll<io::Result<()>> {
         self.close_chunk();
@@ -399,7 +400,7 @@ impl Flow {
     fn poll_flush_ready(
         &mut self,
         cx: &mut Context<'_>,
-        sink: &mut Transport,
+        sink: &mut impl ByteSink,
         moved: &mut Moved,
     ) -> Poll<io::Result<()>> {
         let last = self.closes && self.no_more_comes();
@@ -427,7 +428,7 @@ impl Flow {
     pub fn poll_drain(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Transport,
+        source: &mut impl ByteSource,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
         self.splicing.cancel();
@@ -452,7 +453,7 @@ impl Flow {
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Transport,
+        source: &mut impl ByteSource,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
         if matches!(self.source, Source::Unknown) {

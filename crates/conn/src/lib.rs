@@ -8,4 +8,6 @@ pub mod identity;
 pub mod link;
 pub mod ports;
 pub mod quota;
+pub mod service;
 pub mod transport;
+pub mod upstream;

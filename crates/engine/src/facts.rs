@@ -14,6 +14,7 @@ use policy::rule::StickStore;
 use policy::sample::{LinkFacts, RulePlace};
 use policy::variable::Store;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
 use wire::http::{Head, Method};
 
 use crate::orders::Orders;
@@ -161,6 +162,8 @@ pub struct Facts {
     pub backend: Option<usize>,
     /// Index of the server in its backend.
     pub server: Option<usize>,
+    /// The service that answers it, as log lines name it.
+    pub service: Option<Arc<str>>,
     /// What binds it to a server.
     pub persistence: Persistence,
     /// What is to be remembered of it once its server is known.
@@ -340,6 +343,7 @@ impl Facts {
             start_date,
             backend,
             server,
+            service,
             persistence,
             stores,
             backend_source,
@@ -390,6 +394,7 @@ impl Facts {
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
+        *service = None;
         *persistence = Persistence::default();
         stores.clear();
         (*hedged, *hedge_won) = (false, false);

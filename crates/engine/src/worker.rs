@@ -33,6 +33,7 @@ use crate::service::log::{Logger, Targets};
 use crate::service::peers::PeerSocket;
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
+use crate::services::Services;
 use crate::session::Session;
 use crate::sockets::Sockets;
 
@@ -64,6 +65,8 @@ pub struct Shared {
     pub outbox: crate::service::mail::Outbox,
     /// What is shared with other instances.
     pub exchange: crate::service::peers::Exchange,
+    /// What answers inside the process, by the number that the program refers to.
+    pub services: Services,
     /// What the program that runs the engine knows of itself, for the runtime API.
     pub host: Host,
     /// Set once: no new connections, sessions end when they can.
@@ -132,6 +135,7 @@ impl Shared {
             log_targets,
             pool,
             written: Mutex::new(None),
+            services: Services::default(),
             host: Host::default(),
             stopping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),

@@ -24,6 +24,7 @@ pub mod resolve;
 pub mod rows;
 pub mod rule;
 pub mod sample;
+pub mod services;
 mod stick;
 pub mod variable;
 

@@ -466,7 +466,12 @@ pub(crate) const TABLE: &[Action] = &[
         "(<variable>)",
         "Removes a variable.",
     ),
-    action(HTTP_REQUEST | TCP_REQUEST_CONTENT, "use-service", "<service>", "Answers by an internal service."),
+    works(
+        HTTP_REQUEST | TCP_REQUEST_CONTENT,
+        "use-service",
+        "<service>",
+        "Answers by an internal service; none is built in yet.",
+    ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE,
         "wait-for-body",

@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use super::{Flow, Moved, Source};
-use crate::transport::Transport;
+use super::{ByteSink, ByteSource, Flow, Moved, Source};
 
 /// A body whose remainder is at least this long is read in large pieces.
 const BULK: u64 = 64 * 1024;
@@ -18,7 +17,7 @@ impl Flow {
     }
 
     /// Restores the source's low-water mark: a sender that pauses below it would never be read.
-    pub fn lower_mark(&mut self, source: &mut Transport) {
+    pub fn lower_mark(&mut self, source: &mut impl ByteSource) {
         if self.mark > 0 {
             self.mark = 0;
             // A socket that refuses its normal state is broken; reading it will tell.
@@ -28,7 +27,13 @@ impl Flow {
 
     /// What came of a long body along with its head waits for what the source holds already, in one large piece: one
     /// write, and no segment that is almost empty.
-    pub(super) fn gather(&mut self, cx: &mut Context<'_>, source: &mut Transport, sink: &Transport, moved: &mut Moved) {
+    pub(super) fn gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut impl ByteSource,
+        sink: &impl ByteSink,
+        moved: &mut Moved,
+    ) {
         let waits = !self.head.is_empty() && !self.body.is_empty() && self.body.capacity() <= rt::buffer_size();
         if !waits || self.chunked || self.splicing.is_wanted() || self.record.is_some() || self.sieve.is_some() {
             return;
@@ -65,7 +70,7 @@ impl Flow {
 
     /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as
     /// its reader is slow. A sink that is almost full gets ordinary pieces. The length of its segments is asked for once.
-    pub(super) fn fit_to_sink(&mut self, sink: &Transport) {
+    pub(super) fn fit_to_sink(&mut self, sink: &impl ByteSink) {
         if !self.large {
             return;
         }
@@ -109,7 +114,7 @@ impl Flow {
     /// After a read: a filled buffer asks for larger pieces, a short one for small ones again; where nobody knows how much
     /// is to come, two short ones, for long runs of bytes end with a short piece. While long pieces come and the rest is
     /// known to be long, the source is asked to wake us for all of the next piece only.
-    pub(super) fn adapt(&mut self, source: &mut Transport, read: usize, room: usize) {
+    pub(super) fn adapt(&mut self, source: &mut impl ByteSource, read: usize, room: usize) {
         let short = read < room && read <= rt::buffer_size();
         let remaining = self.remaining().saturating_sub(read as u64);
         self.large = !self.chunked

@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use rt::net::Pipe;
 
-use super::{Flow, FlowError, Moved, Source};
-use crate::transport::Transport;
+use super::{ByteSink, ByteSource, Flow, FlowError, Moved, Source};
 
 /// Bytes that must be missing of a chunk for it to be spliced: fewer are copied, along with the framing around them.
 /// A splice that moves fewer bytes makes the flow copy until a read fills its buffer. Measured: docs/performance.md.
@@ -63,7 +62,7 @@ impl Splicing {
     pub(super) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        sink: &mut Transport,
+        sink: &mut impl ByteSink,
         more: bool,
         moved: &mut Moved,
     ) -> Poll<io::Result<()>> {
@@ -109,7 +108,7 @@ impl Flow {
     pub(super) fn poll_splice_in(
         &mut self,
         cx: &mut Context<'_>,
-        source: &mut Transport,
+        source: &mut impl ByteSource,
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
         let Some(pipe) = &mut self.splicing.pipe else { return Ok(Poll::Ready(())) };

@@ -12,7 +12,8 @@ use wire::http::{Framing, Head, Method, Version};
 use super::Server;
 use super::server::{fits, grow, make_room};
 use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
-use crate::link::Link;
+use crate::service::Payload;
+use crate::upstream::Upstream;
 
 /// What an interim answer may grow by when it is written anew: its reason phrase and the end of its head.
 const GROWTH: usize = 256;
@@ -46,6 +47,8 @@ pub struct Onward<'s> {
     pub for_head_alone: bool,
     /// The answer opens a tunnel.
     pub tunnel: bool,
+    /// The body comes as payload, without any coding: from a service.
+    pub uncoded: bool,
     /// The client's connection may go on, as far as anything but the answer is concerned.
     pub keep_client: bool,
     /// How the names of fields are spelt.
@@ -55,10 +58,12 @@ pub struct Onward<'s> {
 /// What an answer's head says about its body and both connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// How the body ends on the server's side.
+    /// How the answer's head says that the body ends.
     framing: Framing,
     /// The body is passed on in chunks.
     chunked: bool,
+    /// How the body ends where it comes from.
+    source: Framing,
     /// What the server sends as a body is not for the client.
     bare: bool,
     /// The client's connection goes on.
@@ -99,14 +104,14 @@ impl Answer {
     }
 
     /// Reads what there is. Holds no buffer while nothing has come.
-    pub fn poll_receive(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Came> {
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Came> {
         if self.input.capacity() == 0 {
             if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
                 return Poll::Pending;
             }
             self.input = rt::buffer();
         }
-        match link.stream.poll_read(cx, &mut self.input) {
+        match upstream.poll_read(cx, &mut self.input) {
             Poll::Pending => {
                 if self.input.is_empty() {
                     self.input = Buffer::empty();
@@ -120,7 +125,7 @@ impl Answer {
 
     /// Reads what has come behind the head. `None`: there is no room for more, or no more comes; an end or an error shows
     /// again to the next read.
-    pub fn poll_more(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Option<usize>> {
+    pub fn poll_more(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Option<usize>> {
         if self.input.capacity() == 0 {
             self.input = rt::buffer();
         }
@@ -130,7 +135,7 @@ impl Answer {
         if self.input.room() == 0 {
             return Poll::Ready(None);
         }
-        self.poll_behind(cx, link)
+        self.poll_behind(cx, upstream)
     }
 
     /// Reads more of a body that is to stay here, into a buffer that has room around it for chunk framing; into one of
@@ -138,7 +143,7 @@ impl Answer {
     pub fn poll_buffer(
         &mut self,
         cx: &mut Context<'_>,
-        link: &mut Link,
+        upstream: &mut Upstream<'_>,
         large: &mut Option<usize>,
     ) -> Poll<Option<usize>> {
         if self.input.capacity() == 0 || self.input.room() == 0 && self.input.capacity() <= rt::buffer_size() {
@@ -147,11 +152,11 @@ impl Answer {
         if self.input.room() == 0 && !grow(&mut self.input, large) {
             return Poll::Ready(None);
         }
-        self.poll_behind(cx, link)
+        self.poll_behind(cx, upstream)
     }
 
-    fn poll_behind(&mut self, cx: &mut Context<'_>, link: &mut Link) -> Poll<Option<usize>> {
-        let read = link.stream.poll_read(cx, &mut self.input);
+    fn poll_behind(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Option<usize>> {
+        let read = upstream.poll_read(cx, &mut self.input);
         if self.input.is_empty() {
             self.input = Buffer::empty();
         }
@@ -219,6 +224,12 @@ impl Answer {
             framing,
             chunked: framing == Framing::Chunked && modern && !bare,
             bare,
+            source: match framing {
+                // A service whose payload nobody is to get is not asked for it.
+                _ if onward.uncoded && bare => Framing::None,
+                Framing::Chunked if onward.uncoded => Framing::UntilClose,
+                other => other,
+            },
             keep_client: onward.keep_client && delimited && !onward.tunnel && !response.asks_to_close(),
             keep_server: kept && framing != Framing::UntilClose && !onward.tunnel,
         }
@@ -258,7 +269,7 @@ impl Answer {
             self.flow.set_passage(Box::new(Discard));
         }
         let body = std::mem::replace(&mut self.input, Buffer::empty());
-        let started = self.flow.start(body, plan.framing, plan.chunked);
+        let started = self.flow.start(body, plan.source, plan.chunked);
         if started.is_err() {
             self.flow.head_mut().truncate(head);
         }
@@ -272,11 +283,16 @@ impl Answer {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        link: &mut Link,
+        upstream: &mut Upstream<'_>,
         client: &mut Server,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
-        self.flow.poll(cx, &mut link.stream, &mut client.transport, moved)
+        match upstream {
+            Upstream::H1(link) => self.flow.poll(cx, &mut link.stream, &mut client.transport, moved),
+            Upstream::Service(service) => {
+                self.flow.poll(cx, &mut Payload(&mut **service), &mut client.transport, moved)
+            }
+        }
     }
 
     /// Writes what is queued. See [`Flow::poll_flush`].
@@ -333,8 +349,10 @@ impl Answer {
     }
 
     /// See [`Flow::lower_mark`].
-    pub fn lower_mark(&mut self, link: &mut Link) {
-        self.flow.lower_mark(&mut link.stream);
+    pub fn lower_mark(&mut self, upstream: &mut Upstream<'_>) {
+        if let Upstream::H1(link) = upstream {
+            self.flow.lower_mark(&mut link.stream);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request's body on the client's connection. Owns the proof that its end was read, without which no other request is
 //! read there. Must never write to the client.
 
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
@@ -10,13 +10,23 @@ use wire::http::{Framing, Head, Version};
 
 use super::Server;
 use crate::flow::{Flow, FlowError, Moved, Passage, Step, Trailers};
-use crate::link::Link;
+use crate::service::Intake;
+use crate::upstream::Upstream;
 
 /// Proof that a request was read to its end: what follows on the connection is the next one. Only this file makes it, from
 /// a head that announces no body, or from a body whose end was seen.
 #[derive(Debug)]
 #[must_use]
 pub struct BodyEnd(());
+
+/// How a request's body goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// In chunks where it came in chunks: to a server.
+    Kept,
+    /// As payload alone: to a service.
+    Removed,
+}
 
 /// The body of a request whose head was just taken from the client's input: its first byte, if it has any, comes next.
 /// There is one for each head, and whatever ends the request takes it.
@@ -52,6 +62,7 @@ impl UnreadBody {
     pub fn start(
         self,
         client: &mut Server,
+        coding: Coding,
         prepare: impl FnOnce(&mut Flow, bool),
     ) -> Result<(RequestBody, usize), FlowError> {
         let Self { framing, expects } = self;
@@ -60,7 +71,7 @@ impl UnreadBody {
         prepare(&mut flow, has_body);
         let input = if has_body { std::mem::take(&mut client.input) } else { Buffer::empty() };
         let waits = expects && input.is_empty();
-        let came = flow.start(input, framing, framing == Framing::Chunked)?;
+        let came = flow.start(input, framing, coding == Coding::Kept && framing == Framing::Chunked)?;
         client.release();
         Ok((RequestBody { flow, has_body, waits }, came))
     }
@@ -116,10 +127,19 @@ impl RequestBody {
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Server,
-        link: &mut Link,
+        upstream: &mut Upstream<'_>,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
-        let step = self.flow.poll(cx, &mut client.transport, &mut link.stream, moved)?;
+        let step = match upstream {
+            Upstream::H1(link) => self.flow.poll(cx, &mut client.transport, &mut link.stream, moved)?,
+            Upstream::Service(service) => {
+                let step = self.flow.poll(cx, &mut client.transport, &mut Intake(&mut **service), moved)?;
+                if step == Step::Finished {
+                    service.end_request();
+                }
+                step
+            }
+        };
         self.finish(client, step);
         Ok(step)
     }
@@ -147,19 +167,6 @@ impl RequestBody {
                 client.input = rest;
             }
         }
-    }
-
-    /// Writes what waits. See [`Flow::poll_flush`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn poll_flush(
-        &mut self,
-        cx: &mut Context<'_>,
-        link: &mut Link,
-        moved: &mut Moved,
-    ) -> Poll<std::io::Result<()>> {
-        self.flow.poll_flush(cx, &mut link.stream, moved)
     }
 
     /// The client was asked for its body (`100 Continue`).

@@ -7,7 +7,7 @@ pub mod coming;
 pub mod server;
 
 pub use answer::{Answer, Came, Found, Onward};
-pub use body::{BodyEnd, RequestBody, RequestLine, UnreadBody};
+pub use body::{BodyEnd, Coding, RequestBody, RequestLine, UnreadBody};
 pub use coming::Coming;
 pub use server::{Received, Server};
 pub use wire::h1::Overflow;

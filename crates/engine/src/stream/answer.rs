@@ -61,6 +61,8 @@ pub enum Manner {
     Prompt,
     /// After `timeout tarpit`.
     Late,
+    /// From a service of that number, which is streamed.
+    Streamed(usize),
     /// Not at all: the connection ends.
     Never,
     /// Not at all, and the client is not told either; or by a reset that lives so many hops.
@@ -101,6 +103,7 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
             let text = challenge(&page::of(view.session, view, status).text, realm, proxied);
             Ending { challenged: true, ..answered(Cause::Local, status, Some(Reply::new(text)), Manner::Prompt) }
         }
+        Final::Service(service) => answered(Cause::Local, 200, None, Manner::Streamed(service.number)),
         Final::Fault(status) => {
             Ending { denied: false, failed: *status == 500, ..answered(Cause::Proxy, *status, None, Manner::Prompt) }
         }

@@ -4,7 +4,7 @@
 use std::task::Poll;
 
 use conn::flow::{FlowError, Moved, Step};
-use conn::h1::{BodyEnd, RequestBody, UnreadBody};
+use conn::h1::{BodyEnd, Coding, RequestBody, UnreadBody};
 
 use crate::session::Session;
 use crate::stream::http::Client;
@@ -19,9 +19,10 @@ pub fn start(
     body: UnreadBody,
     client: &mut Client,
     facts: &SharedFacts,
+    coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<RequestBody, FlowError> {
-    let (body, came) = body.start(&mut client.conn, prepare)?;
+    let (body, came) = body.start(&mut client.conn, coding, prepare)?;
     if came > 0 {
         let facts = &mut *facts.borrow_mut();
         facts.bytes_in += (came as u64).saturating_sub(facts.early_body);

@@ -218,7 +218,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         backend_source: facts.backend_source,
         server_address: server.map_or(Endpoint::Absent, |server| server_address(session, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
-        server: server.map_or("<NOSRV>", |server| &server.name),
+        server: server.map_or(facts.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
         request_date: request_date(facts),
         timers: facts.timings.timers(rt::now()),
         status: facts.status,

@@ -7,8 +7,9 @@ use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Trailers;
-use conn::h1::{self, BodyEnd, UnreadBody};
+use conn::h1::{self, BodyEnd, Coding, UnreadBody};
 use conn::link::Link;
+use conn::upstream::Upstream;
 use policy::balance::Subject;
 use policy::log_format::Origin;
 use policy::program::{Backend, Proxy, Server};
@@ -121,7 +122,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             connect::hash_of_key(view, backend, key)
         }
     };
-    let started = body::start(body, client, &facts, |up, has_body| {
+    let started = body::start(body, client, &facts, Coding::Kept, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
@@ -180,7 +181,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         terms.hedge_at = hedge.due(client, bound);
         let mut overtaking = None;
         let (end, remains, tunnelled, ending) = loop {
-            let mut exchange = Exchange::new(session, client, &mut link, &facts, terms, &mut up);
+            let mut exchange = Exchange::new(session, client, Upstream::H1(&mut link), &facts, terms, &mut up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -305,7 +306,7 @@ fn first_chunk(input: &[u8]) -> &[u8] {
 
 /// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that
 /// would take from the client what it has not received yet of an earlier answer.
-fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
+pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
     let quiet = uploaded && client.conn.is_surely_settled();
     if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
@@ -380,6 +381,11 @@ fn answered(
     }
     facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
+    depart(client, end)
+}
+
+/// What becomes of the client's connection after an answer.
+pub fn depart(client: &Client, end: Option<BodyEnd>) -> Next {
     match end {
         Some(end) => Next::Again(end),
         // Nothing unread: closing cannot reset what is still on its way to the client.
@@ -492,6 +498,7 @@ fn terms(
         replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
         hedge_at: None,
         backend: backend_proxy.index,
+        ruled: true,
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: Limits {

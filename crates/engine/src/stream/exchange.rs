@@ -15,7 +15,7 @@ use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::flow::{FlowError, Moved, Step};
 use conn::h1::{self, RequestBody};
-use conn::link::Link;
+use conn::upstream::Upstream;
 use wire::h1::{Limits, Violation};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -108,6 +108,8 @@ pub struct Terms {
     pub hedge_at: Option<Moment>,
     /// Index of the backend.
     pub backend: usize,
+    /// `http-response` rules run on the answer.
+    pub ruled: bool,
     /// Limits of a response's head.
     pub limits: Limits,
 }
@@ -135,7 +137,7 @@ enum Answer {
 pub struct Exchange<'a> {
     session: &'a Session,
     client: &'a mut Client,
-    link: &'a mut Link,
+    upstream: Upstream<'a>,
     facts: &'a SharedFacts,
     terms: Terms,
     upload: Upload,
@@ -193,7 +195,7 @@ impl<'a> Exchange<'a> {
     pub fn new(
         session: &'a Session,
         client: &'a mut Client,
-        link: &'a mut Link,
+        upstream: Upstream<'a>,
         facts: &'a SharedFacts,
         terms: Terms,
         up: &'a mut RequestBody,
@@ -202,7 +204,7 @@ impl<'a> Exchange<'a> {
         Self {
             session,
             client,
-            link,
+            upstream,
             facts,
             terms,
             upload: Upload::Flowing,
@@ -314,7 +316,7 @@ impl<'a> Exchange<'a> {
         let mut moved = Moved::default();
         let result = match self.upload {
             Upload::Done | Upload::Halted => return Ok(()),
-            Upload::Flowing => self.up.poll(cx, &mut self.client.conn, self.link, &mut moved),
+            Upload::Flowing => self.up.poll(cx, &mut self.client.conn, &mut self.upstream, &mut moved),
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
         if self.up_step == Step::Held {
@@ -405,7 +407,7 @@ impl<'a> Exchange<'a> {
 
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
-        let result = self.down.poll(cx, self.link, &mut self.client.conn, &mut moved);
+        let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
         if moved.read > 0 || self.down_step == Step::Held {
             self.server_side.reads(rt::now());
             self.facts.borrow_mut().received += moved.read as u64;

@@ -30,6 +30,7 @@ pub mod request;
 pub mod rules;
 mod ruling;
 pub mod screening;
+mod serving;
 pub mod sticking;
 pub mod tally;
 pub mod tcp;

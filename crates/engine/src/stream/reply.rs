@@ -19,7 +19,7 @@ use crate::stream::http::Client;
 use crate::stream::request::Next;
 use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
 use crate::worker::SharedFacts;
-use conn::h1::UnreadBody;
+use conn::h1::{Coding, UnreadBody};
 
 /// Why a request ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub async fn reply_error_unread(
     if !failure.page {
         return reply_error(session, client, facts, failure, Endless).await;
     }
-    match body::start(body, client, &facts, |_, _| {}) {
+    match body::start(body, client, &facts, Coding::Kept, |_, _| {}) {
         Ok(body) => reply_error(session, client, facts, failure, body).await,
         Err(_) => reply_broken(session, client, facts).await,
     }
@@ -127,7 +127,7 @@ pub async fn reply_unread(
         }
         Err(body) => {
             rt::boxed(async move {
-                match body::start(body, client, &facts, |_, _| {}) {
+                match body::start(body, client, &facts, Coding::Kept, |_, _| {}) {
                     Ok(body) => reply(session, client, facts, answer, body).await,
                     Err(_) => reply_broken(session, client, facts).await,
                 }

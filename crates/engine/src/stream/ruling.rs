@@ -13,7 +13,7 @@ use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
 use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
-use crate::stream::waiting;
+use crate::stream::{serving, waiting};
 use crate::worker::SharedFacts;
 use conn::h1::UnreadBody;
 
@@ -121,6 +121,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
             let proxy = backend.map_or(session.proxy(), |index| session.worker.proxy(index));
             rt::boxed(waiting::tarpit(client, &facts, proxy)).await;
         }
+        Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, facts, number, body)).await,
         Manner::Never => return cut(session, facts, ending.outcome),
         Manner::Silent(hops) => {
             // What the system does not let happen quietly happens all the same.

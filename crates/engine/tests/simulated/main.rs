@@ -40,6 +40,7 @@ mod retries;
 mod retry_on;
 mod reuse;
 mod runtime;
+mod services;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;

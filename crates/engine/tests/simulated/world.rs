@@ -18,6 +18,8 @@ use engine::service::former::Former;
 use engine::service::log::Targets;
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::Opened;
+use engine::services::{Factory, Services};
+use engine::session::Session;
 use engine::worker::Shared;
 use policy::live::Live;
 use policy::live::table::Cursor;
@@ -58,6 +60,7 @@ pub struct Worlds {
     panics_allowed: bool,
     change: Option<fn(&mut Program)>,
     tell: Option<fn(&[u8])>,
+    services: Vec<(&'static str, bool, Factory)>,
 }
 
 fn asked(name: &str) -> Option<u64> {
@@ -88,6 +91,7 @@ pub fn config(sections: &str) -> Worlds {
         panics_allowed: false,
         change: None,
         tell: None,
+        services: Vec::new(),
     }
 }
 
@@ -122,6 +126,25 @@ impl Worlds {
         self
     }
 
+    /// A service that rules may name. With `ruled`, rules on answers see its own.
+    pub fn service(
+        mut self,
+        name: &'static str,
+        ruled: bool,
+        factory: impl Fn(&Session) -> Box<dyn conn::service::Service> + Send + Sync + 'static,
+    ) -> Worlds {
+        self.services.push((name, ruled, Arc::new(factory)));
+        self
+    }
+
+    fn services(&self) -> Services {
+        let mut services = Services::default();
+        for (name, ruled, factory) in &self.services {
+            services.register(name, *ruled, Arc::clone(factory));
+        }
+        services
+    }
+
     /// What filters tell goes there.
     pub fn telling(mut self, tell: fn(&[u8])) -> Worlds {
         self.tell = Some(tell);
@@ -153,7 +176,7 @@ impl Worlds {
         let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
         let mut found = loaded.diagnostics.clone();
         let limits = policy::Limits { descriptors: 100_000, ..policy::Limits::default() };
-        let compiled = policy::compile(&loaded.spec, &mut NoNames, &limits, &mut found);
+        let compiled = policy::compile(&loaded.spec, &mut NoNames(self.services()), &limits, &mut found);
         let bad: Vec<String> = found
             .iter()
             .filter(|diagnostic| diagnostic.is_alert())
@@ -191,6 +214,7 @@ impl Worlds {
             assert!(problems.is_empty());
             let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
             shared.host.tell = self.tell;
+            shared.services = self.services();
             shared.know_specification(written.clone());
             let shared = Arc::new(shared);
             (shared, (open(program), open_runtime(program), open_peers(program)))
@@ -281,11 +305,15 @@ fn near(seed: u64) -> Link {
 }
 
 /// There is no name service here.
-struct NoNames;
+struct NoNames(Services);
 
 impl policy::Resolver for NoNames {
     fn resolve(&mut self, host: &str, _: config::spec::Family) -> Result<std::net::IpAddr, String> {
         Err(format!("{host} cannot be resolved in a simulation"))
+    }
+
+    fn services(&self) -> &policy::services::Services {
+        self.0.names()
     }
 }
 

@@ -35,6 +35,7 @@ use names::SpecNames;
 
 use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, TokenLimits};
 use crate::sample::{Probes, Transport, Value};
+use crate::services::Services;
 use crate::variable::VariableSizes;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -84,6 +85,12 @@ pub trait Resolver {
     /// The names of the configuration's files, by number.
     fn file_names(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The services that rules may name.
+    fn services(&self) -> &Services {
+        const NONE: &Services = &Services::none();
+        NONE
     }
 
     /// What expressions may ask for that are evaluated now.
@@ -269,7 +276,8 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
-        let shared = names::Shared { files: resolver.file_names().into(), ..names::Shared::default() };
+        let (files, services) = (resolver.file_names().into(), Rc::new(resolver.services().clone()));
+        let shared = names::Shared { files, services, ..names::Shared::default() };
         let guids = listening::Guids::written(spec);
         Self {
             resolver,

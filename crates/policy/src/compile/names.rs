@@ -8,6 +8,7 @@ use crate::pattern::{self, Registry};
 use crate::program::EVENTS;
 use crate::program::StickTable;
 use crate::sample::Sink;
+use crate::services::{ServiceRow, Services};
 use crate::variable::{Known, Variable};
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
@@ -61,6 +62,8 @@ pub(super) struct Shared {
     pub(super) pins: Rc<RefCell<Pins>>,
     /// The stick tables.
     pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
+    /// The services of the process.
+    pub(super) services: Rc<Services>,
 }
 
 /// The event sinks that expressions name.
@@ -167,6 +170,10 @@ impl Names for SpecNames<'_> {
         let lists = &self.spec.sections.userlists;
         let Some(list) = lists.iter().find(|known| known.name == list) else { return true };
         list.groups.iter().any(|known| known.0 == group)
+    }
+
+    fn service(&self, name: &str) -> Option<ServiceRow> {
+        self.shared.services.find(name).cloned()
     }
 
     fn sink(&self, name: &str) -> Option<Sink> {

@@ -13,6 +13,7 @@ use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Registry, Use};
 use crate::program::StickTable;
 use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
+use crate::services::ServiceRow;
 use crate::variable::Variable;
 use config::suggest::nearest;
 use std::cell::RefCell;
@@ -45,6 +46,11 @@ pub trait Names {
     }
     /// A `resolvers` section's index.
     fn resolvers(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
+    /// The service of that name.
+    fn service(&self, name: &str) -> Option<ServiceRow> {
         let _ = name;
         None
     }

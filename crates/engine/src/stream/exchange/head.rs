@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use config::spec::RetryOn;
 use conn::flow::{Moved, Step};
 use conn::h1::{self, Came, Found, Onward};
+use conn::upstream::Upstream;
 use policy::sample::Direction;
 use wire::http::{Method, Version};
 
@@ -39,6 +40,18 @@ impl Exchange<'_> {
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.down_step = Step::AwaitsSource;
         if self.inspecting.is_some() || self.ruling.is_some() {
+            return self.inspect_and_begin(cx);
+        }
+        if let Upstream::Service(service) = &mut self.upstream {
+            let facts = &mut *self.facts.borrow_mut();
+            match service.poll_head(cx, &facts.request, &mut facts.response) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(Ok(())) => self.answered = true,
+                Poll::Ready(Err(_)) => return failed(Cause::Internal, Phase::Headers, 500),
+            }
+            self.server_side.reads(rt::now());
+        }
+        if matches!(self.upstream, Upstream::Service(_)) {
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
@@ -87,7 +100,7 @@ impl Exchange<'_> {
 
     /// Reads what there is. False: nothing for now.
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        match self.down.poll_receive(cx, self.link) {
+        match self.down.poll_receive(cx, &mut self.upstream) {
             Poll::Pending => Ok(false),
             Poll::Ready(Came::Bytes(read)) => {
                 self.answered = true;
@@ -211,10 +224,14 @@ impl Exchange<'_> {
         let status = facts.response.status();
         facts.status = i32::from(status);
         let http = &self.session.proxy().http;
+        let served_here = matches!(self.upstream, Upstream::Service(_));
+        // A client that was not asked for its body may leave it out. A server has decided that itself.
+        let body_is_sure = !served_here || self.up.may_end();
         let onward = Onward {
             for_head_alone: facts.wants_head_alone(),
             tunnel,
-            keep_client: self.keep_client && !self.session.is_leaving(),
+            uncoded: served_here,
+            keep_client: self.keep_client && body_is_sure && !self.session.is_leaving(),
             spelling: http.client_spelling.as_deref(),
         };
         let plan = h1::Answer::plan(&facts.request, &facts.response, &onward);

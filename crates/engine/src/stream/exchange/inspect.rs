@@ -53,7 +53,7 @@ impl Exchange<'_> {
 
     /// Reads what has come behind the head. Ready with false: no more comes, or there is no room for it.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.down.poll_more(cx, self.link).map(|read| {
+        self.down.poll_more(cx, &mut self.upstream).map(|read| {
             if read.is_some() {
                 self.server_side.reads(rt::now());
             }

@@ -63,7 +63,7 @@ impl Exchange<'_> {
             if self.down.is_bulk() {
                 let deadline = self.server_side.last_read() + BULK_PAUSE;
                 if now >= deadline {
-                    self.down.lower_mark(self.link);
+                    self.down.lower_mark(&mut self.upstream);
                     return self.poll(cx);
                 }
                 until(deadline);

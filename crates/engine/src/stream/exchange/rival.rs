@@ -78,7 +78,9 @@ impl Exchange<'_> {
     /// Reads what comes of the first answer until it can be judged.
     fn look(&mut self, cx: &mut Context<'_>) -> Standing {
         let mut read = 0;
-        let found = hedging::look(cx, self.link, self.down.input_mut(), |bytes| read += bytes);
+        // A service has no rival.
+        let Some(link) = self.upstream.link() else { return Standing::Gone };
+        let found = hedging::look(cx, link, self.down.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.answered = true;
             self.server_side.reads(rt::now());

@@ -65,6 +65,9 @@ impl Exchange<'_> {
         let frontend = session.proxy();
         let backend = self.facts.borrow().backend.map(|index| session.worker.proxy(index));
         let backend = backend.filter(|proxy| proxy.index != frontend.index);
+        if !self.terms.ruled {
+            return self.rule_last();
+        }
         if self.ruling.is_none()
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
@@ -225,7 +228,7 @@ impl Exchange<'_> {
             Held::Until(_) => Poll::Pending,
             Held::Body { deadline, coming, large } => loop {
                 let before = self.down.received().len();
-                match self.down.poll_buffer(cx, self.link, large) {
+                match self.down.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
                         self.facts.borrow_mut().received += read as u64;
                         if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {

@@ -12,10 +12,11 @@ use testkit::{Peer, Service, sleep};
 
 use self::framings::{End, Framing, NEXT};
 use self::rows::{After, BIG, MANY, Origin, Row};
+use crate::services;
 use crate::world::*;
 
 /// Calls of the functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
-const CALLS: usize = 15;
+const CALLS: usize = 18;
 
 #[test]
 fn what_follows_an_answer_of_rules_is_the_next_request_or_nothing() {
@@ -42,25 +43,29 @@ fn play(rows: &'static [Row]) {
                 "defaults\n mode http\n log global\n option httplog\n timeout client 500ms\n timeout connect 100ms\n timeout server 200ms\n{text}"
             );
             let found = Rc::clone(&faults);
-            config(&text).global("    expose-experimental-directives").workers(&[1]).seeds(0..1).run(move |world| {
-                let found = Rc::clone(&found);
-                async move {
-                    let seen = Rc::new(RefCell::new(Vec::new()));
-                    for server in [S1, S2] {
-                        serve(&world, server, row.origin, &seen);
-                    }
-                    let occupant = occupy(row, &seen).await;
-                    for framing in framings::all() {
-                        for together in [true, false] {
-                            if let Err(fault) = converse(&world, row, &framing, together, &seen).await {
-                                found.borrow_mut().push(format!("{}; {}; {fault}", row.name, framing.name));
+            services::with_streamer(config(&text))
+                .global("    expose-experimental-directives")
+                .workers(&[1])
+                .seeds(0..1)
+                .run(move |world| {
+                    let found = Rc::clone(&found);
+                    async move {
+                        let seen = Rc::new(RefCell::new(Vec::new()));
+                        for server in [S1, S2] {
+                            serve(&world, server, row.origin, &seen);
+                        }
+                        let occupant = occupy(row, &seen).await;
+                        for framing in framings::all() {
+                            for together in [true, false] {
+                                if let Err(fault) = converse(&world, row, &framing, together, &seen).await {
+                                    found.borrow_mut().push(format!("{}; {}; {fault}", row.name, framing.name));
+                                }
                             }
                         }
+                        drop(occupant);
+                        world.forget_log();
                     }
-                    drop(occupant);
-                    world.forget_log();
-                }
-            });
+                });
         }
     }
     let faults = faults.take();

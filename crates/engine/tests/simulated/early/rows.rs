@@ -123,6 +123,7 @@ fn of_rule(ending: &Final) -> Option<&'static str> {
         Final::Redirect(_) => Some("redirect location"),
         Final::Tarpit(_) => Some("tarpit"),
         Final::Challenge(_) => Some("auth"),
+        Final::Service(_) => Some("a service that fails"),
         Final::Fault(_) => Some("a target that makes no sense"),
         Final::Exhausted => Some("a condition that costs too much"),
     }
@@ -163,6 +164,8 @@ pub const RULES: &[Row] = &[
     row("redirect prefix", 301, "http-request redirect prefix /x code 301"),
     row("redirect scheme", 302, "redirect scheme https"),
     row("auth", 401, "http-request auth realm r"),
+    row("a service that fails", 500, "http-request set-path /fail\n http-request use-service streamer"),
+    row("a service", 200, "http-request set-path /2/length\n http-request use-service streamer"),
     row("tarpit", 500, "timeout tarpit 40ms\n http-request tarpit"),
     row(
         "tarpit with a text",

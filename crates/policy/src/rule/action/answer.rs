@@ -4,6 +4,8 @@ use super::redirect::{self, Redirect};
 use super::reply::{self, Answer};
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::services::ServiceRow;
+use config::keyword::rule::HTTP_REQUEST;
 use config::text::to_bytes;
 
 /// Every action of the family.
@@ -17,6 +19,7 @@ pub(super) const TABLE: &[Row] = &[
     row("redirect", |words, parsing| Ok(last(Final::Redirect(redirect::read(words, parsing, true)?)))),
     row("tarpit", |words, parsing| Ok(last(Final::Tarpit(reply::read_refusal(words, parsing, 500)?)))),
     row("auth", auth),
+    row("use-service", use_service),
 ];
 
 /// How an evaluation ends.
@@ -42,6 +45,8 @@ pub enum Final {
     Tarpit(Answer),
     /// The client is asked who it is, for that realm.
     Challenge(Box<[u8]>),
+    /// A service answers the request.
+    Service(ServiceRow),
     /// What a rule was to do failed: the request is refused with that status.
     Fault(u16),
     /// To evaluate the rules cost more than it may: the message ends with an internal error.
@@ -67,4 +72,16 @@ fn auth(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
         realm = &words.expect("missing realm value.\n")?.text;
     }
     Ok(last(Final::Challenge(to_bytes(realm).into_owned().into())))
+}
+
+fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
+    let name = words.expect("'use-service' expects a service name.")?;
+    let service = parsing.names.service(&name.text).filter(|_| parsing.set == HTTP_REQUEST);
+    match service {
+        Some(service) => Ok(last(Final::Service(service))),
+        None => {
+            let text = format!("'use-service': the service '{}' is not supported yet by Weir.", name.text);
+            Err(RuleError::at(Some(name), text))
+        }
+    }
 }

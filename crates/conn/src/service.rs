@@ -1,0 +1,83 @@
+//! Services: answers that are made inside the process and streamed like a server's. Owns what a service has to offer.
+//! Must never know which services there are.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use wire::http::{Framing, Head};
+
+use crate::flow::{ByteSink, ByteSource};
+
+/// A service could not go on: before its head the client gets an internal error, after it the connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed;
+
+/// One answer that is made inside. It is polled on the worker of its request, and dropped when the request ends, whether it
+/// has finished or not. A call returns within microseconds: what takes longer returns `Pending`, or a part.
+pub trait Service {
+    /// Writes the answer's head with [`respond`]. Called until it is ready; `request` is the request as rules have left it.
+    ///
+    /// # Errors
+    /// There is no answer.
+    fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>>;
+
+    /// Appends payload to `out`, at most its free space, and returns how many bytes that were; 0 is the end. Called again
+    /// only after the client has taken what came before: a slow client holds one buffer.
+    ///
+    /// # Errors
+    /// The rest cannot be made.
+    fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>>;
+
+    /// Takes payload of the request out of `payload`. A service that is not interested in it drops it.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    fn poll_take(&mut self, cx: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        payload.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    /// All of the request's payload was taken. Called once, also for a request without payload; never after a failure.
+    /// Data that waited for it is asked for next.
+    fn end_request(&mut self) {}
+}
+
+/// Begins an answer: its status, and how long its payload is; `None` where that is not known before its end. Fields are
+/// appended after it.
+pub fn respond(answer: &mut Head, status: u16, reason: &[u8], length: Option<u64>) {
+    answer.clear();
+    answer.set_status(status, reason);
+    answer.framing = length.map_or(Framing::Chunked, Framing::Length);
+}
+
+/// The payload of a service's answer as a source.
+pub(crate) struct Payload<'a, 's>(pub &'a mut (dyn Service + 's));
+
+impl ByteSource for Payload<'_, '_> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        self.0.poll_data(cx, buffer).map_err(|Failed| io::ErrorKind::Other.into())
+    }
+}
+
+/// A service as the sink of a request's payload.
+pub(crate) struct Intake<'a, 's>(pub &'a mut (dyn Service + 's));
+
+impl ByteSink for Intake<'_, '_> {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        _: bool,
+    ) -> Poll<io::Result<usize>> {
+        head.clear();
+        let before = body.len();
+        match self.0.poll_take(cx, body) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(before - body.len())),
+            Poll::Ready(Err(Failed)) => Poll::Ready(Err(io::ErrorKind::Other.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}

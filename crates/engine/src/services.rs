@@ -1,0 +1,35 @@
+//! The services that answer requests inside the process. Owns which there are; must never answer itself.
+
+use std::sync::Arc;
+
+use conn::service::Service;
+
+use crate::session::Session;
+
+/// Makes the service that answers one request, on the worker of the request.
+pub type Factory = Arc<dyn Fn(&Session) -> Box<dyn Service> + Send + Sync>;
+
+/// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
+#[derive(Default)]
+pub struct Services {
+    names: policy::services::Services,
+    factories: Vec<Factory>,
+}
+
+impl Services {
+    /// Registers one more. With `ruled`, `http-response` rules and filters see its answers, as they see a server's.
+    pub fn register(&mut self, name: &str, ruled: bool, factory: Factory) {
+        self.names.register(name, ruled);
+        self.factories.push(factory);
+    }
+
+    /// Their names, for the compiler.
+    pub fn names(&self) -> &policy::services::Services {
+        &self.names
+    }
+
+    /// The service of that number for one request.
+    pub(crate) fn start(&self, number: usize, session: &Session) -> Option<Box<dyn Service>> {
+        self.factories.get(number).map(|factory| factory(session))
+    }
+}

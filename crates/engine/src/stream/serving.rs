@@ -1,0 +1,102 @@
+//! A request that a service of the process answers: the exchange with it, and its end. Must never make an answer itself.
+
+use conn::h1::{Coding, UnreadBody};
+use conn::upstream::Upstream;
+use policy::sample::Direction;
+use wire::h1::Limits;
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::session::Session;
+use crate::stream::dispatch::{depart, leave, trailers};
+use crate::stream::exchange::{End, Exchange, Terms};
+use crate::stream::http::Client;
+use crate::stream::reply::{Answer, keeps_client, reply, reply_broken, reply_error_unread};
+use crate::stream::request::{Next, head_limits};
+use crate::stream::{body, conclude, filter};
+use crate::worker::SharedFacts;
+
+/// Has a service answer.
+pub async fn serve(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    number: usize,
+    body: UnreadBody,
+) -> Next {
+    let shared = &session.worker.shared;
+    let Some(mut service) = shared.services.start(number, session) else {
+        let outcome = Outcome::new(Cause::Internal, Phase::Request);
+        let failure = crate::stream::reply::Failure { outcome, status: 500, page: true };
+        return reply_error_unread(session, client, facts, failure, body).await;
+    };
+    let proxy = session.proxy();
+    {
+        let facts = &mut *facts.borrow_mut();
+        facts.service = shared.services.names().get(number).map(|row| row.shown.clone());
+        (facts.timings.queued, facts.timings.connected) = (Some(rt::now()), Some(rt::now()));
+    }
+    let ruled = shared.services.names().get(number).is_some_and(|row| row.ruled);
+    let filters = facts.borrow().filters.clone().filter(|_| ruled);
+    let rule = trailers(proxy.http.drop_request_trailers, None);
+    let started = body::start(body, client, &facts, Coding::Removed, |up, has_body| {
+        filter::install(filters.as_ref(), Direction::Request, up, has_body);
+        up.trailers = rule;
+    });
+    let Ok(mut up) = started else { return reply_broken(session, client, facts).await };
+    let terms = terms(session, &facts, ruled);
+    let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &facts, terms, &mut up);
+    let end = exchange.run().await;
+    let (remains, ending) = (exchange.remains(), exchange.take_ending());
+    drop(exchange);
+    drop(service);
+    match end {
+        End::Answered => {
+            facts.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);
+            let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
+            conclude::conclude(session, facts);
+            depart(client, rest)
+        }
+        End::Failed { outcome, status, page } => {
+            facts.borrow_mut().outcome = outcome;
+            if remains.nothing_sent && status > 0 {
+                facts.borrow_mut().status = i32::from(status);
+                if page {
+                    let text = ending.and_then(|ending| ending.text);
+                    return reply(session, client, facts, Answer::new(status, text), up).await;
+                }
+            }
+            conclude::conclude(session, facts);
+            leave(client, outcome, up.source_ended())
+        }
+        // Of servers alone.
+        End::Tunnel | End::Replay | End::Retry { .. } | End::Overdue | End::Overtaken | End::Silent => {
+            facts.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
+            conclude::conclude(session, facts);
+            Next::Close
+        }
+    }
+}
+
+fn terms(session: &Session, facts: &SharedFacts, ruled: bool) -> Terms {
+    let proxy = session.proxy();
+    let facts = &*facts.borrow();
+    let (request, orders) = (&facts.request, facts.orders.get());
+    Terms {
+        client: orders.timeouts.client.or(proxy.timeouts.client),
+        server: orders.timeouts.server.or(proxy.timeouts.server),
+        splice_response: false,
+        abort_on_close: false,
+        close_client: !keeps_client(session, request),
+        close_server: false,
+        reused: false,
+        replayable: false,
+        independent_client: proxy.options.independent_streams,
+        independent_server: false,
+        has_body: request.framing.has_body(),
+        retry_on: config::spec::RetryOn::NONE,
+        hedge_at: None,
+        backend: proxy.index,
+        ruled,
+        limits: Limits { ..head_limits(&session.worker.shared.program.global) },
+    }
+}
