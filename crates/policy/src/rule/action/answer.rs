@@ -80,7 +80,7 @@ fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, R
     match service {
         Some(service) => Ok(last(Final::Service(service))),
         None => {
-            let text = format!("'use-service': the service '{}' is not supported yet by Weir.", name.text);
+            let text = format!("'use-service': the service '{}' is not supported yet by Weir", name.text);
             Err(RuleError::at(Some(name), text))
         }
     }
