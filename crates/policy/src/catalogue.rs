@@ -52,10 +52,9 @@ pub fn dump_acls(out: &mut String) {
 /// The page of the reference manual about fetches.
 pub fn fetches_page() -> String {
     let mut page = String::from(
-        "# Fetches\n\nWhere samples come from: every fetch that works, written from the tables that the program itself uses \
-         (`crates/policy/src/fetch`). What one does in full is told by HAProxy's manual, section 7.3. Behind them stand \
-         those that HAProxy has and Weir has not yet: a configuration with one of them is refused by its name.\n\n| Fetch | \
-         Gives | Not before | What it fetches |\n|---|---|---|---|\n",
+        "# Fetches\n\nAll supported sample fetches, generated from the program's tables (`crates/policy/src/fetch`). HAProxy's \
+         manual describes them in full in section 7.3. HAProxy's other fetches are listed at the end; a configuration that \
+         uses one of them is refused.\n\n| Fetch | Type | Available from | Value |\n|---|---|---|---|\n",
     );
     let mut rows: Vec<_> = fetch::ROWS.all().collect();
     rows.sort_by_key(|row| row.name);
@@ -70,13 +69,13 @@ pub fn fetches_page() -> String {
 /// The page of the reference manual about log formats: their aliases and flags.
 pub fn log_formats_page() -> String {
     let mut page = String::from(
-        "# Log formats\n\nWhat formats are made of, beside text and [expressions](fetches.md) in `%[...]`: every alias and \
-         every flag, written from the tables that the program itself uses (`crates/policy/src/log_format`). How formats are \
-         put together is told in [logging.md](../logging.md).\n\n## Aliases\n\nH: means something in HTTP mode only; S: with \
-         TLS only; L: in logs only. Elsewhere an alias prints what it prints for a missing value. *End*: a line with it is \
-         written when the stream has ended, others once the answer's head is there (HTTP) or the connection to the server \
-         stands (TCP). `%o` prints nothing: flags in its braces count for all that follows.\n\n| Alias | Type | R | End | \
-         What it tells |\n|---|---|---|---|---|\n",
+        "# Log formats\n\nFormats consist of text, [expressions](fetches.md) in `%[...]`, aliases and flags. This page lists all \
+         aliases and flags, generated from the program's tables (`crates/policy/src/log_format`). \
+         [logging.md](../logging.md) describes the syntax of formats.\n\n## Aliases\n\nH: in HTTP mode only; S: with TLS \
+         only; L: in logs only. Otherwise an alias prints what it prints for a missing value. *End*: a line with it is \
+         written when the stream has ended, others when the answer's head has arrived (HTTP) or the connection to the server \
+         is established (TCP). `%o` prints nothing: flags in its braces apply to all that follows.\n\n| Alias | Type | R | \
+         End | Value |\n|---|---|---|---|---|\n",
     );
     let mut rows: Vec<_> = log_format::aliases().collect();
     rows.sort_by_key(|row| row.name);
@@ -91,7 +90,7 @@ pub fn log_formats_page() -> String {
             cell(row.doc)
         );
     }
-    page.push_str("\n## Flags\n\n`%{+Q}r` sets a flag for this alias, `%{+Q}o` for all that follow, `-` takes one away.\n\n| Flag | What it does |\n|---|---|\n");
+    page.push_str("\n## Flags\n\n`%{+Q}r` sets a flag for this alias, `%{+Q}o` for all that follow, `-` removes one.\n\n| Flag | What it does |\n|---|---|\n");
     for row in log_format::FLAGS {
         let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.doc));
     }
@@ -101,10 +100,9 @@ pub fn log_formats_page() -> String {
 /// The page of the reference manual about converters.
 pub fn converters_page() -> String {
     let mut page = String::from(
-        "# Converters\n\nWhat may be made of a sample: every converter that works, written from the tables that the program \
-         itself uses (`crates/policy/src/convert`). What one does in full is told by HAProxy's manual, section 7.3.1. Behind \
-         them stand those that HAProxy has and Weir has not yet.\n\n| Converter | Takes | Gives | What it makes \
-         |\n|---|---|---|---|\n",
+        "# Converters\n\nAll supported sample converters, generated from the program's tables (`crates/policy/src/convert`). \
+         HAProxy's manual describes them in full in section 7.3.1. HAProxy's other converters are listed at the end.\n\n| \
+         Converter | Input | Output | Result |\n|---|---|---|---|\n",
     );
     let mut rows: Vec<_> = convert::ROWS.all().collect();
     rows.sort_by_key(|row| row.name);
@@ -119,9 +117,8 @@ pub fn converters_page() -> String {
 /// The page of the reference manual about ACLs.
 pub fn acls_page() -> String {
     let mut page = String::from(
-        "# ACL keywords\n\nKeywords that stand for a fetch and a method of matching, and the ACLs that need not be written \
-         (HAProxy's manual, sections 7.3 and 7.4). Written from the tables that the program itself uses.\n\n| Keyword | \
-         Stands for |\n|---|---|\n",
+        "# ACL keywords\n\nKeywords that combine a fetch with a match method, and the predefined ACLs (HAProxy's manual, \
+         sections 7.3 and 7.4), generated from the program's tables.\n\n| Keyword | Stands for |\n|---|---|\n",
     );
     for row in condition::shorthands().iter().filter(|row| fetch::ROWS.find(row.fetch).is_some()) {
         let _ = writeln!(page, "| `{}` | `{} -m {}` |", row.name, row.fetch, row.method.name());
@@ -143,7 +140,7 @@ fn cell(text: &str) -> String {
 }
 
 fn waiting(page: &mut String, names: &[&str]) {
-    let _ = write!(page, "\n## Not yet\n\n{} that an error names:", names.len());
+    let _ = write!(page, "\n## Not supported yet\n\n{} that are refused by name:", names.len());
     for name in names {
         let _ = write!(page, " `{name}`");
     }

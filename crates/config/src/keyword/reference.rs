@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 pub fn keywords() -> String {
     let entries = entries();
     let mut page = String::from(
-        "# Keywords\n\nEvery keyword of HAProxy's configuration language and how Weir stands to it. This page is written \
-         from the tables that the parser itself uses (`crates/config/src/keyword`); what a keyword does in full is told \
-         by HAProxy's own manual.\n\n| Standing | Meaning |\n|---|---|\n",
+        "# Keywords\n\nEvery keyword of HAProxy's configuration language and its status in Weir. This page is generated from \
+         the parser's tables (`crates/config/src/keyword`); HAProxy's manual describes the keywords in full.\n\n| Status \
+         | Meaning |\n|---|---|\n",
     );
     for (standing, meaning) in MEANINGS {
         let count = entries.iter().filter(|entry| entry.standing == *standing).count();
@@ -27,7 +27,7 @@ pub fn keywords() -> String {
             let sentence = entry.family.ends_with('.');
             let _ =
                 if sentence { write!(page, "\n{}\n", entry.family) } else { write!(page, "\n### {}\n", entry.family) };
-            page.push_str("\n| Keyword | Standing | What it does |\n|---|---|---|\n");
+            page.push_str("\n| Keyword | Status | What it does |\n|---|---|---|\n");
         }
         row(&mut page, entry);
     }
@@ -35,11 +35,11 @@ pub fn keywords() -> String {
 }
 
 const MEANINGS: &[(Standing, &str)] = &[
-    (Standing::Supported, "it works"),
+    (Standing::Supported, "works"),
     (Standing::Group, "its first argument has a table of its own"),
-    (Standing::NotYet, "an error names it; a later version will support it"),
-    (Standing::Tuning, "accepted, but Weir has nothing that it could set; `-dD` tells"),
-    (Standing::Removed, "HAProxy had it once; an error tells what replaced it"),
+    (Standing::NotYet, "refused with an error; planned"),
+    (Standing::Tuning, "accepted without effect; `-dD` lists it"),
+    (Standing::Removed, "removed from HAProxy; the error names its replacement"),
 ];
 
 fn kind_title(entry: &Entry) -> String {
@@ -73,9 +73,9 @@ fn row(page: &mut String, entry: &Entry) {
 /// `docs/tuning-keywords.md`: what is accepted without effect.
 pub fn tuning_keywords() -> String {
     let mut page = String::from(
-        "# Accepted without effect\n\nThese keywords turn screws of HAProxy that Weir does not have. They are accepted so \
-         that a configuration need not be changed; `-dD` lists those that it uses. This page is written from the \
-         parser's tables.\n\n| Where | Keyword | What it does in HAProxy |\n|---|---|---|\n",
+        "# Accepted without effect\n\nThese keywords tune parts of HAProxy that Weir does not have. They are accepted so \
+         that configurations need not be changed; `-dD` lists those that a configuration uses. This page is generated \
+         from the parser's tables.\n\n| Where | Keyword | What it does in HAProxy |\n|---|---|---|\n",
     );
     for entry in tuning() {
         let _ = writeln!(page, "| {} | `{}` | {} |", entry.kind, entry.name, entry.doc.replace('|', "\\|"));

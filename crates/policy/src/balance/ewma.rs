@@ -9,9 +9,9 @@ use std::time::Duration;
 
 pub(super) const ROW: Row = Row {
     name: "ewma",
-    doc: "Weir's own. Draws two servers by lot, each as likely as its weight says, and takes the one with the lower \
-          expected wait: how long its answers take to begin, times the requests that it would have, by its weight. A \
-          slow answer counts at once, and less and less over the time in parentheses (10 s).",
+    doc: "Weir's own. Draws two servers at random, in proportion to their weights, and selects the one with the lower \
+          expected wait: the average time until its answers begin, times the requests that it would have, divided by its \
+          weight. A slow answer counts at once, and decays over the time in parentheses (10 s).",
     dynamic: true,
     hashes: false,
     make: |spec, hash| match spec {

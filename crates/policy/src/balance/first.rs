@@ -6,8 +6,8 @@ use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
     name: "first",
-    doc: "The server with the lowest id that has a free slot, so that as few servers as possible are in use. Makes sense \
-          with maxconn on the servers only; weights are ignored.",
+    doc: "The server with the lowest id that has a free slot, so that as few servers as possible are in use. Useful with \
+          maxconn on the servers only; weights are ignored.",
     dynamic: true,
     hashes: false,
     make: |spec, _| matches!(spec, BalanceSpec::First).then(|| State::First(First::default())),

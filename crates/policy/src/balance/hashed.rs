@@ -12,48 +12,49 @@ const fn row(name: &'static str, doc: &'static str, make: super::Make) -> Row {
 
 pub(super) const SOURCE: Row = row(
     "source",
-    "The client's address: the same client always gets the same server as long as no server comes or goes. Clients \
-     without an address are served in turn.",
+    "The client's address: the same client always gets the same server as long as no server comes or \
+         goes. Clients without an address are distributed in turn.",
     |spec, hash| matches!(spec, BalanceSpec::Source).then(|| state(hash)),
 );
 
 pub(super) const URI: Row = row(
     "uri",
-    "The request's target up to the question mark: the same object always comes from the same server, as caches want \
-     it. `whole` takes the query in, `len` and `depth` take the beginning alone, `path-only` leaves scheme and host out. \
-     HTTP only.",
+    "The request's target up to the question mark: the same object always comes from the same \
+         server, for caches. `whole` includes the query, `len` and `depth` use the beginning only, \
+         `path-only` omits scheme and host. HTTP only.",
     |spec, hash| matches!(spec, BalanceSpec::Uri(_)).then(|| state(hash)),
 );
 
 pub(super) const URL_PARAM: Row = row(
     "url_param",
-    "The value of a parameter of the query, or of a form that a POST request brings. Requests without it are served in \
-     turn. HTTP only.",
+    "The value of a parameter of the query, or of a form in a POST request. Requests without it are \
+         distributed in turn. HTTP only.",
     |spec, hash| matches!(spec, BalanceSpec::UrlParam { .. }).then(|| state(hash)),
 );
 
-pub(super) const EXPRESSION: Row = row(
-    "hash",
-    "What an expression makes of the request. Requests of which it makes nothing are served in turn.",
-    |spec, hash| matches!(spec, BalanceSpec::Hash(_)).then(|| state(hash)),
-);
+pub(super) const EXPRESSION: Row =
+    row("hash", "The value of an expression. Requests without a value are distributed in turn.", |spec, hash| {
+        matches!(spec, BalanceSpec::Hash(_)).then(|| state(hash))
+    });
 
 pub(super) const HEADER: Row = row(
     "hdr",
-    "The first value of a header field; with `use_domain_only` the label in front of its last dot alone. Requests without \
-     it are served in turn. HTTP only.",
+    "The first value of a header field; with `use_domain_only` only the label before its last dot. \
+         Requests without it are distributed in turn. HTTP only.",
     |spec, hash| matches!(spec, BalanceSpec::Header { .. }).then(|| state(hash)),
 );
 
 pub(super) const RDP_COOKIE: Row = row(
     "rdp-cookie",
-    "The cookie that a Remote Desktop client sends first. Clients without it are served in turn.",
+    "The cookie in the first message of a Remote Desktop client. Clients without it are distributed \
+         in turn.",
     |spec, hash| matches!(spec, BalanceSpec::RdpCookie { .. }).then(|| state(hash)),
 );
 
 pub(super) const LOG_HASH: Row = row(
     "log-hash",
-    "What converters make of a log line: lines with the same key go to the same server. Only in `mode log`.",
+    "The result of converters applied to a log line: lines with the same key go to the same server. \
+         Only in `mode log`.",
     |spec, hash| matches!(spec, BalanceSpec::LogHash(_)).then(|| state(hash)),
 );
 

@@ -6,9 +6,8 @@ use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
     name: "leastconn",
-    doc: "The server with the fewest requests, served and queued, for its weight; among equals the one that has waited \
-          longest for a change, so that they are used in turn. A full server is passed over unless it has a maxqueue \
-          with room in it.",
+    doc: "The server with the fewest requests, served and queued, relative to its weight; equal servers are used in turn. \
+          A full server is skipped unless it has a maxqueue with free slots.",
     dynamic: true,
     hashes: false,
     make: |spec, _| matches!(spec, BalanceSpec::LeastConn).then(|| State::LeastConn(LeastConn::default())),

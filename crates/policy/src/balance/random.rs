@@ -10,8 +10,8 @@ use std::time::Duration;
 
 pub(super) const ROW: Row = Row {
     name: "random",
-    doc: "Draws two servers (or as many as the argument says) by lot, each as likely as its weight says, and takes the \
-          less loaded one; of equals the one whose last request lies further back. Full servers are not drawn.",
+    doc: "Draws two servers (or as many as the argument says) at random, in proportion to their weights, and selects the \
+          less loaded one; of equals the one whose last request is older. Full servers are not drawn.",
     dynamic: true,
     hashes: false,
     make: |spec, hash| match spec {

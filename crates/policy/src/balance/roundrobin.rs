@@ -10,8 +10,8 @@ use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
     name: "roundrobin",
-    doc: "Each server in turn, as often as its weight says, the turns of a server spread evenly. A server that is full is \
-          passed over and loses that turn. Weights may change at run time.",
+    doc: "Each server in turn, in proportion to its weight, with the turns of a server spread evenly. A full server is \
+          skipped and loses that turn. Weights may change at run time.",
     dynamic: true,
     hashes: false,
     make: |spec, _| matches!(spec, BalanceSpec::RoundRobin).then(|| State::RoundRobin(RoundRobin::default())),

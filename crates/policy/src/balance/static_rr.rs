@@ -6,8 +6,8 @@ use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
     name: "static-rr",
-    doc: "Each server in turn, as often as its weight says, by a map that is built once. A server that is full is passed \
-          over. Changing a weight at run time has no effect.",
+    doc: "Each server in turn, in proportion to its weight, by a map that is built once. A full server is skipped. \
+          Changing a weight at run time has no effect.",
     dynamic: false,
     hashes: false,
     make: |spec, _| matches!(spec, BalanceSpec::StaticRr).then(|| State::StaticRr(StaticRr::default())),

@@ -5,8 +5,8 @@ use config::spec::BalanceSpec;
 
 pub(super) const ROW: Row = Row {
     name: "sticky",
-    doc: "The same server for as long as it is there; then the first one in the order of the configuration that is. One \
-          that comes back waits until the other one is gone. Meant for `mode log`.",
+    doc: "The same server as long as it is usable; then the first usable one in the order of the configuration. A server \
+          that returns is used when the current one becomes unusable. For `mode log`.",
     dynamic: true,
     hashes: false,
     make: |spec, _| matches!(spec, BalanceSpec::Sticky).then(|| State::Sticky(Sticky::default())),
