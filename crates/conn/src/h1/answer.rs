@@ -60,6 +60,8 @@ pub struct Onward<'s> {
 pub struct Plan {
     /// How the answer's head says that the body ends.
     framing: Framing,
+    /// What the head that goes to the client says about the body's end.
+    sent: Framing,
     /// The body is passed on in chunks.
     chunked: bool,
     /// How the body ends where it comes from.
@@ -77,6 +79,11 @@ impl Plan {
     pub fn has_body(&self) -> bool {
         self.framing.has_body() && !self.bare
     }
+}
+
+/// Whether final answers with that status may have a body (RFC 9112, section 6.3, item 1).
+fn allows_body(status: u16) -> bool {
+    !matches!(status, 204 | 304)
 }
 
 /// An answer between two HTTP/1 connections.
@@ -209,7 +216,7 @@ impl Answer {
         let modern = request.version() == Version::Http11;
         // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
         // the server sends is not for the client.
-        let bare = framing.has_body() && (onward.for_head_alone || matches!(response.status(), 204 | 304));
+        let bare = framing.has_body() && (onward.for_head_alone || !allows_body(response.status()));
         let delimited = match framing {
             Framing::UntilClose => false,
             // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
@@ -220,8 +227,20 @@ impl Answer {
             Version::Http11 => !response.connection.close,
             Version::Http10 => response.connection.keep_alive && !response.connection.close,
         };
+        let sent = match framing {
+            Framing::Chunked if !modern => Framing::UntilClose,
+            // A rule has made this answer one with a body (another method, another status), and the server sends none:
+            // the client would take what follows on its connection for the body.
+            Framing::None if !onward.tunnel && !onward.for_head_alone && allows_body(response.status()) => {
+                Framing::Length(0)
+            }
+            other => other,
+        };
+        // Whatever a server sends after it has accepted a CONNECT is no message (RFC 9110, section 9.3.6).
+        let tunnelled = request.known_method() == Method::Connect && (200..300).contains(&response.status());
         Plan {
             framing,
+            sent,
             chunked: framing == Framing::Chunked && modern && !bare,
             bare,
             source: match framing {
@@ -231,7 +250,7 @@ impl Answer {
                 other => other,
             },
             keep_client: onward.keep_client && delimited && !onward.tunnel && !response.asks_to_close(),
-            keep_server: kept && framing != Framing::UntilClose && !onward.tunnel,
+            keep_server: kept && framing != Framing::UntilClose && !onward.tunnel && !tunnelled,
         }
     }
 
@@ -252,11 +271,7 @@ impl Answer {
             true => ConnectionLine::Nothing,
             false => ConnectionLine::for_response(request.version(), version, plan.keep_client),
         };
-        let framing = match plan.framing {
-            Framing::Chunked if request.version() != Version::Http11 => Framing::UntilClose,
-            other => other,
-        };
-        let edits = Edits { connection, framing, version, spelling: onward.spelling, last: None };
+        let edits = Edits { connection, framing: plan.sent, version, spelling: onward.spelling, last: None };
         h1::encode_response(response, &edits, self.flow.head_mut())
     }
 
