@@ -77,6 +77,26 @@ impl UnreadBody {
     }
 }
 
+/// The payload at the beginning of a body, of what has come behind its head: at most the first chunk.
+pub fn first_payload(framing: Framing, received: &[u8]) -> &[u8] {
+    match framing {
+        Framing::Length(length) => &received[..received.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+        Framing::Chunked => first_chunk(received),
+        Framing::None | Framing::UntilClose => &[],
+    }
+}
+
+/// What is here of the first chunk of a body.
+fn first_chunk(input: &[u8]) -> &[u8] {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return &[] };
+    let digits = input[..end].iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let size = digits.fold(0_usize, |size, digit| {
+        size.saturating_mul(16).saturating_add((*digit as char).to_digit(16).unwrap_or_default() as usize)
+    });
+    let chunk = &input[end + 1..];
+    &chunk[..chunk.len().min(size)]
+}
+
 /// How the head of a request is written for a server.
 pub struct RequestLine<'s> {
     /// The server is asked to close behind the answer.

@@ -4,10 +4,13 @@
 pub mod answer;
 pub mod body;
 pub mod coming;
+pub mod prepared;
 pub mod server;
+pub mod standing;
 
 pub use answer::{Answer, Came, Found, Onward};
-pub use body::{BodyEnd, Coding, RequestBody, RequestLine, UnreadBody};
+pub use body::{BodyEnd, Coding, RequestBody, RequestLine, UnreadBody, first_payload};
 pub use coming::Coming;
 pub use server::{Received, Server};
-pub use wire::h1::Overflow;
+pub use standing::Standing;
+pub use wire::h1::{Limits, Overflow, Scan, Spelling, Violation};

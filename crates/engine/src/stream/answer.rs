@@ -1,5 +1,6 @@
 //! Answers that rules describe: `deny`, `return`, `redirect` and their kin. Must never decide that there is one.
 
+use conn::h1::prepared;
 use policy::rule::{Answer, Body, Final, Redirect, Reply};
 use policy::sample::Direction;
 
@@ -100,7 +101,7 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Challenge(realm) => {
             let proxied = view.session.proxy().http.asks_as_proxy(&view.facts.request);
             let status = if proxied { 407 } else { 401 };
-            let text = challenge(&page::of(view.session, view, status).text, realm, proxied);
+            let text = prepared::challenge(&page::of(view.session, view, status).text, realm, proxied);
             Ending { challenged: true, ..answered(Cause::Local, status, Some(Reply::new(text)), Manner::Prompt) }
         }
         Final::Service(service) => answered(Cause::Local, 200, None, Manner::Streamed(service.number)),
@@ -147,35 +148,5 @@ fn location<'r>(view: View<'_>, redirect: &'r Redirect) -> Reply<'r> {
     match &redirect.written {
         Some(text) => text.lend(),
         None => view.lend(|context| redirect.reply(context, view.session.worker.take_text())),
-    }
-}
-
-/// A page that asks for a name and a password, in the place of what it asks for itself.
-fn challenge(page: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
-    let name: &[u8] = if proxied { b"proxy-authenticate:" } else { b"www-authenticate:" };
-    let Some(end) = memchr::memmem::find(page, b"\r\n\r\n") else { return page.to_vec() };
-    let mut out = Vec::with_capacity(page.len() + realm.len() + 40);
-    let asks = |line: &[u8]| line.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
-    for line in page[..end + 2].split_inclusive(|byte| *byte == b'\n').filter(|line| !asks(line)) {
-        out.extend_from_slice(line);
-    }
-    out.extend_from_slice(name);
-    out.extend_from_slice(b" Basic realm=\"");
-    out.extend_from_slice(realm);
-    out.extend_from_slice(b"\"\r\n");
-    out.extend_from_slice(&page[end + 2..]);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::challenge;
-
-    #[test]
-    fn a_challenge_takes_the_place_of_others() {
-        let page = b"HTTP/1.1 401 x\r\nA: b\r\nWWW-Authenticate: Digest\r\ncontent-length: 2\r\n\r\nok";
-        let expected = b"HTTP/1.1 401 x\r\nA: b\r\ncontent-length: 2\r\nwww-authenticate: Basic realm=\"r\"\r\n\r\nok";
-        assert_eq!(challenge(page, b"r", false), expected);
-        assert_eq!(challenge(b"none", b"r", true), b"none");
     }
 }

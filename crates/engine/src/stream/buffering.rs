@@ -4,7 +4,7 @@
 use std::task::{Context, Poll};
 
 use base::moment::Moment;
-use conn::h1::Coming;
+use conn::h1::{Coming, prepared};
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
@@ -112,5 +112,5 @@ async fn invite(session: &Session, client: &mut Client, facts: &SharedFacts) -> 
         }
         request.remove_all(b"expect");
     }
-    send_interim(session, client, b"HTTP/1.1 100 Continue\r\n\r\n").await
+    send_interim(session, client, prepared::CONTINUE).await
 }

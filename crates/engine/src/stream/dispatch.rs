@@ -7,7 +7,7 @@ use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Trailers;
-use conn::h1::{self, BodyEnd, Coding, UnreadBody};
+use conn::h1::{self, BodyEnd, Coding, Limits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
 use policy::balance::Subject;
@@ -15,7 +15,6 @@ use policy::log_format::Origin;
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use policy::sample::Direction;
-use wire::h1::{Limits, Spelling};
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -285,23 +284,8 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
 /// The hash that the balance chooses a server by. `input` is what came behind the head.
 fn recognise(session: &Session, backend: &Backend, request: &Head, input: &[u8]) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
-    let bytes = match request.framing {
-        Framing::Length(length) => &input[..input.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
-        Framing::Chunked => first_chunk(input),
-        _ => &[],
-    };
+    let bytes = h1::first_payload(request.framing, input);
     recogniser.hash(&Subject { source: session.source(), request: Some(request), bytes })
-}
-
-/// What is here of the first chunk of a body.
-fn first_chunk(input: &[u8]) -> &[u8] {
-    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return &[] };
-    let digits = input[..end].iter().take_while(|byte| byte.is_ascii_hexdigit());
-    let size = digits.fold(0_usize, |size, digit| {
-        size.saturating_mul(16).saturating_add((*digit as char).to_digit(16).unwrap_or_default() as usize)
-    });
-    let chunk = &input[end + 1..];
-    &chunk[..chunk.len().min(size)]
 }
 
 /// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that

@@ -14,9 +14,8 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::flow::{FlowError, Moved, Step};
-use conn::h1::{self, RequestBody};
+use conn::h1::{self, Limits, RequestBody, Violation};
 use conn::upstream::Upstream;
-use wire::h1::{Limits, Violation};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;

@@ -1,6 +1,7 @@
 //! Answers that send a client to a server itself (`redir`, configuration manual, section 5.2). Must never decide which
 //! server that is.
 
+use conn::h1::prepared;
 use policy::program::Server;
 use wire::http::Head;
 
@@ -8,13 +9,7 @@ use wire::http::Head;
 pub fn page(server: &Server, request: &Head) -> Option<Vec<u8>> {
     let prefix = server.redirect.as_deref()?;
     let path = path(request.target())?;
-    let mut page = Vec::with_capacity(128 + prefix.len() + path.len());
-    page.extend_from_slice(b"HTTP/1.1 302 Found\r\ncache-control: no-cache\r\ncontent-length: 0\r\nlocation: ");
-    page.extend_from_slice(prefix);
-    // Of a target without a path the path is empty, and written as "/".
-    page.extend_from_slice(if path.is_empty() { b"/" } else { path });
-    page.extend_from_slice(b"\r\n\r\n");
-    Some(page)
+    Some(prepared::redirect(prefix, path))
 }
 
 /// What of a target stands behind its authority: with "/" in front, or empty. `None`: it names no path.

@@ -19,6 +19,7 @@ use crate::stream::http::Client;
 use crate::stream::request::Next;
 use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
 use crate::worker::SharedFacts;
+use conn::h1::prepared::Prepared;
 use conn::h1::{Coding, UnreadBody};
 
 /// Why a request ends here.
@@ -190,7 +191,7 @@ pub async fn reply<R: Remainder>(
         session.end(facts);
     }
     let (keep, empty) = (answer.keep, answer.bytes.is_empty());
-    answer.end(session);
+    page::keep_text(session, answer);
     if !sent || empty || (closes && client.conn.is_settled()) {
         return Next::Close;
     }
@@ -230,7 +231,7 @@ fn prepare<'t>(
     facts: &Facts,
     Answer { status, text, .. }: Answer<'t>,
     may_end: bool,
-) -> page::Answer<'t> {
+) -> Prepared<'t> {
     filter::tell(facts.filters.as_ref(), filter::Event::Replied(status));
     let may_go_on = may_end && !facts.opens_tunnel(status);
     let keep =

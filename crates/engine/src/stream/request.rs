@@ -2,10 +2,9 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, BodyEnd, UnreadBody};
+use conn::h1::{self, BodyEnd, Limits, Scan, UnreadBody};
 use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
-use wire::h1::{Limits, Scan};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;

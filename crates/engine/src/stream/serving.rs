@@ -3,7 +3,6 @@
 use conn::h1::{Coding, UnreadBody};
 use conn::upstream::Upstream;
 use policy::sample::Direction;
-use wire::h1::Limits;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
@@ -97,6 +96,6 @@ fn terms(session: &Session, facts: &SharedFacts, ruled: bool) -> Terms {
         hedge_at: None,
         backend: proxy.index,
         ruled,
-        limits: Limits { ..head_limits(&session.worker.shared.program.global) },
+        limits: head_limits(&session.worker.shared.program.global),
     }
 }

@@ -4,9 +4,10 @@
 use std::task::Poll;
 use std::time::Duration;
 
+use conn::h1::prepared;
 use policy::program::Proxy;
 use policy::rule::{BodyWait, NameLookup, Wait};
-use wire::http::{Head, Version};
+use wire::http::Version;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
@@ -54,7 +55,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                 View::request(session, &facts)
                     .behind(client.conn.received())
                     .lend(|context| format.render_in(context, &mut value));
-                hint(name, &value)
+                prepared::early_hint(name, &value)
             };
             if hint.len() > session.worker.shared.program.global.bufsize {
                 let outcome = Outcome::new(Cause::Internal, Phase::Request);
@@ -66,22 +67,6 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
             Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
         }
     }
-}
-
-/// `103 Early Hints` with one field.
-fn hint(name: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut head = Head::new();
-    head.append(name, value);
-    let mut out = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
-    for (name, value) in head.fields() {
-        out.extend_from_slice(name);
-        out.extend_from_slice(b": ");
-        // Whatever would end the line early becomes a blank.
-        out.extend(value.iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { *byte }));
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-    out
 }
 
 /// `do-resolve`: the variable is set where an address is found.

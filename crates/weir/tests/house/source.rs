@@ -73,6 +73,25 @@ fn the_engine_knows_no_socket() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// What a protocol's bytes are is `conn`'s business. Checks speak to servers in their own words.
+#[test]
+fn the_engine_parses_no_http() {
+    let mut wrong = Vec::new();
+    for file in tree::rust_files().into_iter().filter(|file| file.starts_with("crates/engine/src")) {
+        if file.starts_with("crates/engine/src/check") || file.starts_with("crates/engine/src/service") {
+            continue;
+        }
+        let text = tree::read(&file);
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for word in ["wire::h1", "\\r\\n", "ChunkDecoder", "ConnectionLine", "transfer-encoding"] {
+            if text.lines().any(|line| !is_comment(line) && line.contains(word)) {
+                wrong.push(format!("{}: {word}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// Whether the line itself or the comment above it says `SAFETY:` (or `# Safety`, for an unsafe function). A statement
 /// may have begun a few lines above its `unsafe`.
 fn explained(lines: &[&str], number: usize) -> bool {

@@ -4,8 +4,9 @@
 use std::task::{Context, Poll};
 
 use super::{Answer, End, Exchange};
-use crate::stream::hedging::{self, Rival, Standing, Won};
+use crate::stream::hedging::{self, Rival, Won};
 use crate::stream::http::Client;
+use conn::h1::{Standing, standing};
 
 /// Both attempts.
 pub struct Race {
@@ -80,7 +81,7 @@ impl Exchange<'_> {
         let mut read = 0;
         // A service has no rival.
         let Some(link) = self.upstream.link() else { return Standing::Gone };
-        let found = hedging::look(cx, link, self.down.input_mut(), |bytes| read += bytes);
+        let found = standing::look(cx, link, self.down.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.answered = true;
             self.server_side.reads(rt::now());

@@ -1,0 +1,80 @@
+//! How an answer begins, for whoever has two to choose from. Must never use a byte of it.
+
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+
+use crate::link::Link;
+
+/// Bytes of an answer that tell its status.
+const STATUS_LINE: usize = 12;
+
+/// How an attempt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is known of its answer.
+    Awaited,
+    /// An answer begins.
+    Good,
+    /// An answer begins that says that the server failed: it counts where the other one has nothing better.
+    Poor,
+    /// There will be none.
+    Gone,
+}
+
+impl Standing {
+    /// What the first bytes of an answer say.
+    pub fn of(bytes: &[u8]) -> Self {
+        match bytes.get(..STATUS_LINE) {
+            None => Self::Awaited,
+            Some(line) if line.starts_with(b"HTTP/1.") && (b'1'..=b'4').contains(&line[9]) => Self::Good,
+            Some(_) => Self::Poor,
+        }
+    }
+}
+
+/// Reads until an answer can be judged.
+pub fn look(cx: &mut Context<'_>, link: &mut Link, input: &mut Buffer, mut note: impl FnMut(usize)) -> Poll<Standing> {
+    loop {
+        if input.capacity() == 0 {
+            *input = rt::buffer();
+        }
+        match link.stream.poll_read(cx, input) {
+            Poll::Pending => {
+                if input.is_empty() {
+                    *input = Buffer::empty();
+                }
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(read)) if read > 0 => note(read),
+            Poll::Ready(_) => return Poll::Ready(Standing::Gone),
+        }
+        match Standing::of(input.data()) {
+            Standing::Awaited => {}
+            known => return Poll::Ready(known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_tells_whether_an_answer_is_worth_having() {
+        let rows: &[(&[u8], Standing)] = &[
+            (b"", Standing::Awaited),
+            (b"HTTP/1.1 20", Standing::Awaited),
+            (b"HTTP/1.1 200", Standing::Good),
+            (b"HTTP/1.1 103 Early", Standing::Good),
+            (b"HTTP/1.0 404 No", Standing::Good),
+            (b"HTTP/1.1 503 Busy", Standing::Poor),
+            (b"HTTP/1.1 500", Standing::Poor),
+            (b"SSH-2.0-OpenSSH", Standing::Poor),
+            (b"HTTP/2.0 200 OK", Standing::Poor),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(Standing::of(bytes), *expected, "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+}
