@@ -394,15 +394,13 @@ impl Facts {
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
-        *service = None;
-        *persistence = Persistence::default();
+        (*service, *persistence) = (None, Persistence::default());
         stores.clear();
         (*hedged, *hedge_won) = (false, false);
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted, *early_body) = (0, 0, Flow::default(), 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
-        (*client_kernel, *server_kernel) = (Kernel::Unknown, Kernel::Unknown);
-        *cost_before = rt::TaskCost::default();
+        (*client_kernel, *server_kernel, *cost_before) = (Kernel::Unknown, Kernel::Unknown, rt::TaskCost::default());
         spent.clear();
         spent_on_log.clear();
         last_rule.set(None);

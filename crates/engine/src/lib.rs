@@ -11,7 +11,6 @@ pub mod outgoing;
 pub(crate) mod probes;
 pub mod resolve;
 pub mod service;
-pub mod services;
 pub mod session;
 pub mod sockets;
 mod sparing;

@@ -31,9 +31,9 @@ use crate::resolve::{Resolving, Section};
 use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::peers::PeerSocket;
+use crate::service::registry::Services;
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
-use crate::services::Services;
 use crate::session::Session;
 use crate::sockets::Sockets;
 

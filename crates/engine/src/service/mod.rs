@@ -7,6 +7,7 @@ pub mod former;
 pub mod log;
 pub(crate) mod mail;
 pub mod peers;
+pub mod registry;
 pub mod runtime;
 pub(crate) mod shutting;
 pub(crate) mod transitions;
