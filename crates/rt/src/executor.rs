@@ -22,10 +22,11 @@ use crate::loop_counts::count;
 use crate::mailbox::{self, Descriptors, Message, Remote, Shared};
 use crate::net::ParkedId;
 use crate::source::Events;
-use crate::task::{Class, NO_TAG, Queue, TaskFuture, TaskId};
+use crate::task::{Class, Queue, TaskFuture};
+use crate::task_id::{NO_TAG, TaskId};
 use crate::watchdog::{Guard, Watchdog};
 use crate::worker::{Parts, Worker};
-use crate::{WorkerId, current, process, sys};
+use crate::{WorkerId, current, process, sys, task};
 
 /// How many workers a runtime has and how they work.
 #[derive(Clone, Debug)]
@@ -91,8 +92,13 @@ fn open_descriptors() -> io::Result<Descriptors> {
     Ok(Descriptors { epoll: sys::epoll::create()?, event: sys::event::create()? })
 }
 
+/// What runs on this thread, for the handler of the watchdog's signal.
+fn running_task() -> Option<(u64, u64)> {
+    current::try_with(Worker::running_task).flatten()
+}
+
 fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result<()> {
-    let _guard = Guard::start(config.watchdog.as_ref(), shared);
+    let _guard = Guard::start(config.watchdog.as_ref(), shared, running_task);
     let mut threads = Vec::new();
     let mut result = Ok(());
     for remote in &shared.remotes[1..] {
@@ -367,7 +373,7 @@ fn call(worker: &Worker, (id, tag, future): (TaskId, u64, TaskFuture)) {
     if measures {
         worker.tasks.borrow_mut().note_called(worker.driver.now());
     }
-    let polled = poll_contained(worker, tag, future, &id.waker());
+    let polled = poll_contained(worker, tag, future, &task::waker(id));
     let mut tasks = worker.tasks.borrow_mut();
     if measures {
         tasks.note_returned(worker.driver.now());

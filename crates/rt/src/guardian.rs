@@ -6,8 +6,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::signal::Signal;
 use crate::sys;
+use crate::sys::signal::Signal;
 
 /// Programs that it keeps in mind. More do not run at a time, with those that are being ended.
 const MOST: usize = 1024;

@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod address;
 mod alarm;
 pub mod clock;
 pub mod confine;
@@ -21,6 +22,7 @@ mod executor;
 mod guardian;
 mod helpers;
 mod idleness;
+mod load_guard;
 mod local_time;
 mod loop_counts;
 mod mailbox;
@@ -41,6 +43,7 @@ mod source;
 mod supply;
 mod sys;
 mod task;
+mod task_id;
 mod timer;
 mod unless;
 pub mod watchdog;
@@ -50,14 +53,17 @@ pub use alarm::Alarm;
 pub use counted::Counted;
 pub use executor::{Config, Main, MainFuture, run};
 pub use helpers::Helpers;
+pub use load_guard::LoadGuard;
 pub use local_time::{local_offset, zone_name};
-pub use mailbox::{Handle, LoadGuard};
+pub use mailbox::Handle;
 pub use mapped::MappedFile;
 pub use output::{ATOMIC, Output};
 pub use recycle::{Recycled, boxed, boxed_dyn, boxed_with};
-pub use signal::{Signal, SignalStream, signals};
+pub use signal::{SignalStream, signals};
 pub use supply::{Stage, memory_is_critical, memory_is_scarce, poll_memory, set_scarcity_hook};
-pub use task::{Class, NO_TAG, TaskCost};
+pub use sys::signal::Signal;
+pub use task::{Class, TaskCost};
+pub use task_id::NO_TAG;
 pub use timer::{Sleep, Timer, YieldNow, sleep, sleep_until, yield_now};
 pub use unless::{Unless, unless};
 pub use watchdog::Watchdog;

@@ -12,7 +12,7 @@ use base::Key;
 
 use crate::WorkerId;
 use crate::sys;
-use crate::task::{MOST_WORKERS, TaskId};
+use crate::task_id::{MOST_WORKERS, TaskId};
 
 /// A job that runs on a worker, outside of any task.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -179,8 +179,19 @@ impl Remote {
         lock(&self.inbox.messages).take().unwrap_or_default()
     }
 
+    /// How many sessions live on it.
     pub(crate) fn load(&self) -> u32 {
         self.load.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts a session that lives on it.
+    pub(crate) fn add_load(&self) {
+        self.load.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a session less.
+    pub(crate) fn remove_load(&self) {
+        self.load.0.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Takes a descriptor off this worker's epoll. That it is not on it any more is no error.
@@ -188,35 +199,6 @@ impl Remote {
         if let Some(descriptors) = &self.descriptors {
             sys::epoll::delete(&descriptors.epoll, fd);
         }
-    }
-}
-
-/// Counts one session on a worker for as long as it lives; [`crate::load_of`] tells the sum.
-pub struct LoadGuard {
-    remote: Arc<Remote>,
-}
-
-impl LoadGuard {
-    /// Counts one session on a worker of the current runtime: its own, or the one that a connection is about to be
-    /// handed to (the guard is `Send` and goes with it). A number out of range counts on the current worker.
-    pub fn on(worker: WorkerId) -> LoadGuard {
-        crate::current::with(|current| {
-            let remote = current.peers().get(usize::from(worker)).unwrap_or(&current.remote);
-            remote.load.0.fetch_add(1, Ordering::Relaxed);
-            LoadGuard { remote: Arc::clone(remote) }
-        })
-    }
-}
-
-impl Drop for LoadGuard {
-    fn drop(&mut self) {
-        self.remote.load.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for LoadGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadGuard").field("worker", &self.remote.worker).finish()
     }
 }
 

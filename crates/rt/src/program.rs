@@ -15,8 +15,8 @@ use base::Key;
 
 use crate::guardian::Guardian;
 use crate::net::Socket;
-use crate::signal::Signal;
 use crate::source::{Readiness, Source, Watch};
+use crate::sys::signal::Signal;
 use crate::{current, sys};
 
 /// What to start.

@@ -16,68 +16,8 @@ use base::Key;
 use crate::net::Socket;
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source, Watch};
+use crate::sys::signal::Signal;
 use crate::{current, sys};
-
-/// A signal that Weir knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Signal {
-    /// SIGHUP.
-    Hangup,
-    /// SIGINT.
-    Interrupt,
-    /// SIGQUIT.
-    Quit,
-    /// SIGTERM.
-    Terminate,
-    /// SIGUSR1.
-    User1,
-    /// SIGUSR2.
-    User2,
-    /// SIGCHLD.
-    Child,
-    /// SIGTTIN.
-    TerminalInput,
-    /// SIGTTOU.
-    TerminalOutput,
-    /// SIGKILL: can be sent, never received.
-    Kill,
-}
-
-impl Signal {
-    const ALL: [Signal; 10] = [
-        Signal::Hangup,
-        Signal::Interrupt,
-        Signal::Quit,
-        Signal::Terminate,
-        Signal::User1,
-        Signal::User2,
-        Signal::Child,
-        Signal::TerminalInput,
-        Signal::TerminalOutput,
-        Signal::Kill,
-    ];
-
-    /// The system's number.
-    pub const fn number(self) -> i32 {
-        match self {
-            Signal::Hangup => libc::SIGHUP,
-            Signal::Interrupt => libc::SIGINT,
-            Signal::Quit => libc::SIGQUIT,
-            Signal::Terminate => libc::SIGTERM,
-            Signal::User1 => libc::SIGUSR1,
-            Signal::User2 => libc::SIGUSR2,
-            Signal::Child => libc::SIGCHLD,
-            Signal::TerminalInput => libc::SIGTTIN,
-            Signal::TerminalOutput => libc::SIGTTOU,
-            Signal::Kill => libc::SIGKILL,
-        }
-    }
-
-    /// The signal with a number.
-    pub fn from_number(number: i32) -> Option<Signal> {
-        Signal::ALL.into_iter().find(|signal| signal.number() == number)
-    }
-}
 
 /// How often each signal came and was not yet taken. Ordinary signals have numbers below 32.
 static PENDING: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];

@@ -12,7 +12,8 @@ use base::memory::{PROCESS, Supply};
 
 use crate::loop_counts::count;
 use crate::mailbox::Message;
-use crate::task::{Class, NO_TAG};
+use crate::task::Class;
+use crate::task_id::NO_TAG;
 use crate::worker::Worker;
 use crate::{current, memory, sleep, spawn};
 

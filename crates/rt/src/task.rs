@@ -13,6 +13,7 @@ use base::Moment;
 use crate::current;
 use crate::mailbox;
 use crate::recycle::Recycled;
+use crate::task_id::{MOST_TASKS, TaskId};
 
 /// How urgent a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,48 +27,13 @@ pub enum Class {
     Background,
 }
 
-/// The tag that the panic hook gets for a job that was posted: such a job has no task.
-pub const NO_TAG: u64 = u64::MAX;
-
 pub(crate) type TaskFuture = Recycled<dyn Future<Output = ()>>;
 
-const SLOT_BITS: u32 = 24;
-const GENERATION_BITS: u32 = 28;
-const MOST_TASKS: usize = 1 << SLOT_BITS;
-/// Workers that can live in one process at a time.
-pub(crate) const MOST_WORKERS: usize = 1 << (u64::BITS - SLOT_BITS - GENERATION_BITS);
-
-const _: () = assert!(usize::BITS >= u64::BITS, "a waker packs its task into one pointer of 64 bits");
-
-/// Worker, generation and slot of a task in one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskId(u64);
-
-impl TaskId {
-    fn new(worker: u16, generation: u32, slot: u32) -> TaskId {
-        let worker = u64::from(worker) << (SLOT_BITS + GENERATION_BITS);
-        TaskId(worker | u64::from(generation) << SLOT_BITS | u64::from(slot))
-    }
-
-    /// The worker's number in the registry of mailboxes.
-    pub(crate) fn worker(self) -> u16 {
-        (self.0 >> (SLOT_BITS + GENERATION_BITS)) as u16
-    }
-
-    fn generation(self) -> u32 {
-        (self.0 >> SLOT_BITS) as u32 & ((1 << GENERATION_BITS) - 1)
-    }
-
-    fn slot(self) -> usize {
-        self.0 as usize & (MOST_TASKS - 1)
-    }
-
-    /// A waker of this task.
-    pub(crate) fn waker(self) -> Waker {
-        let data = ptr::without_provenance(self.0 as usize);
-        // SAFETY: the table's functions use the data as a number only, and are safe to call from any thread.
-        unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
-    }
+/// A waker of a task.
+pub(crate) fn waker(id: TaskId) -> Waker {
+    let data = ptr::without_provenance(id.bits() as usize);
+    // SAFETY: the table's functions use the data as a number only, and are safe to call from any thread.
+    unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
 }
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| {});
@@ -77,7 +43,7 @@ fn clone(data: *const ()) -> RawWaker {
 }
 
 fn wake(data: *const ()) {
-    let id = TaskId(data.addr() as u64);
+    let id = TaskId::from_bits(data.addr() as u64);
     let woken = current::try_with(|worker| {
         if worker.remote.index == id.worker() {
             worker.tasks.borrow_mut().wake(id);
@@ -378,7 +344,7 @@ impl Tasks {
     pub(crate) fn running(&self) -> Option<(u64, u64)> {
         let number = self.slots.iter().position(|slot| slot.state == State::Running)?;
         let slot = &self.slots[number];
-        Some((TaskId::new(self.worker, slot.generation, number as u32).0, slot.tag))
+        Some((TaskId::new(self.worker, slot.generation, number as u32).bits(), slot.tag))
     }
 
     /// Puts a task that waits back into its slot.
@@ -395,7 +361,7 @@ impl Tasks {
     pub(crate) fn finish(&mut self, id: TaskId) {
         let free = self.free;
         let Some(slot) = self.slot(id) else { return };
-        slot.generation = (slot.generation + 1) & ((1 << GENERATION_BITS) - 1);
+        slot.generation = TaskId::next_generation(slot.generation);
         slot.state = State::Free;
         slot.queued = false;
         slot.tag = free;

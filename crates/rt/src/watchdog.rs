@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::mailbox::{Message, Remote, Shared};
-use crate::sys::thread::{self as threads, NO_TASK, Sample};
-use crate::task::NO_TAG;
+use crate::sys::thread::{self as threads, NO_TASK, RunningTask, Sample};
+use crate::task_id::NO_TAG;
 use crate::{WorkerId, sys};
 
 /// When to speak up, and to whom.
@@ -73,9 +73,9 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Starts watching. Without a thread for it, nobody watches: that is no reason not to serve.
-    pub(crate) fn start(watchdog: Option<&Watchdog>, shared: &Arc<Shared>) -> Guard {
+    pub(crate) fn start(watchdog: Option<&Watchdog>, shared: &Arc<Shared>, running_task: RunningTask) -> Guard {
         let Some(watchdog) = watchdog.cloned() else { return Guard { thread: None } };
-        if threads::prepare_to_look().is_err() {
+        if threads::prepare_to_look(running_task).is_err() {
             return Guard { thread: None };
         }
         let shared = Arc::clone(shared);

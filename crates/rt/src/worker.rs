@@ -24,7 +24,8 @@ use crate::recycle::{Bins, boxed_dyn, boxed_with};
 use crate::slice::Slice;
 use crate::source::Sources;
 use crate::supply::{Waits, memory_is_scarce};
-use crate::task::{Class, TaskCost, TaskId, Tasks};
+use crate::task::{Class, TaskCost, Tasks};
+use crate::task_id::TaskId;
 use crate::{WorkerId, current, executor};
 
 /// Bytes of a [`large_buffer`]: half of a usual second-level cache, and nine of the loopback device's segments.

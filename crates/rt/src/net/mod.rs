@@ -3,7 +3,6 @@
 //!
 //! Nothing here may block, and nothing may know a protocol above the transport.
 
-mod address;
 mod connect;
 mod datagram;
 mod listener;
@@ -18,7 +17,7 @@ mod spares;
 mod stream;
 mod tcp_info;
 
-pub use address::{Address, is_local};
+pub use crate::address::{Address, is_local};
 pub use connect::{ConnectFailure, ConnectOptions, ConnectStep, Connecting, Shortage};
 pub use datagram::{Datagram, Family};
 pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};

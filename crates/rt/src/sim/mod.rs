@@ -49,7 +49,8 @@ use crate::driver::Driver;
 use crate::executor::{self, Main, Scratch};
 use crate::mailbox::{self, Shared};
 use crate::random::Random;
-use crate::task::{Class, NO_TAG};
+use crate::task::Class;
+use crate::task_id::NO_TAG;
 use crate::worker::{Parts, Worker};
 use crate::{Signal, current};
 

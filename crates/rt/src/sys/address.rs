@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::net::Address;
+use crate::address::Address;
 
 /// A socket address as the kernel reads and writes it.
 pub(crate) struct RawAddress {

@@ -1,9 +1,70 @@
-//! Dispositions of signals.
+//! Signals of the operating system: their numbers, and their dispositions.
 
 use std::io;
 use std::mem;
 
 use super::check;
+
+/// A signal that Weir knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGTERM.
+    Terminate,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGCHLD.
+    Child,
+    /// SIGTTIN.
+    TerminalInput,
+    /// SIGTTOU.
+    TerminalOutput,
+    /// SIGKILL: can be sent, never received.
+    Kill,
+}
+
+impl Signal {
+    const ALL: [Signal; 10] = [
+        Signal::Hangup,
+        Signal::Interrupt,
+        Signal::Quit,
+        Signal::Terminate,
+        Signal::User1,
+        Signal::User2,
+        Signal::Child,
+        Signal::TerminalInput,
+        Signal::TerminalOutput,
+        Signal::Kill,
+    ];
+
+    /// The system's number.
+    pub const fn number(self) -> i32 {
+        match self {
+            Signal::Hangup => libc::SIGHUP,
+            Signal::Interrupt => libc::SIGINT,
+            Signal::Quit => libc::SIGQUIT,
+            Signal::Terminate => libc::SIGTERM,
+            Signal::User1 => libc::SIGUSR1,
+            Signal::User2 => libc::SIGUSR2,
+            Signal::Child => libc::SIGCHLD,
+            Signal::TerminalInput => libc::SIGTTIN,
+            Signal::TerminalOutput => libc::SIGTTOU,
+            Signal::Kill => libc::SIGKILL,
+        }
+    }
+
+    /// The signal with a number.
+    pub fn from_number(number: i32) -> Option<Signal> {
+        Signal::ALL.into_iter().find(|signal| signal.number() == number)
+    }
+}
 
 fn set(number: i32, action: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: all bytes zero is a valid value of this plain structure: no flags, an empty mask.

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::address::RawAddress;
 use super::{attempt, check};
-use crate::net::Address;
+use crate::address::Address;
 
 /// Calls that an accepted, failed connection costs before the caller is told (it was reset in the backlog).
 const ACCEPT_ATTEMPTS: usize = 8;

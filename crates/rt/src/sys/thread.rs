@@ -3,11 +3,11 @@
 //! Nothing here may decide what a thread's place means.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::check;
-use crate::current;
 
 /// The calling thread's number.
 pub(crate) fn number() -> i32 {
@@ -48,6 +48,11 @@ pub(crate) const MOST_FRAMES: usize = 48;
 /// No worker, or none of its tasks, was running.
 pub(crate) const NO_TASK: u64 = u64::MAX;
 
+/// Returns the task that runs on the calling thread, and its tag. A signal handler calls it.
+pub(crate) type RunningTask = fn() -> Option<(u64, u64)>;
+
+static RUNNING_TASK: OnceLock<RunningTask> = OnceLock::new();
+
 /// What the handler found. One thread at a time is looked at.
 static TASK: AtomicU64 = AtomicU64::new(NO_TASK);
 static TAG: AtomicU64 = AtomicU64::new(0);
@@ -61,7 +66,7 @@ const SIGNAL: libc::c_int = libc::SIGURG;
 /// Runs on the thread that is looked at. Only atomics are written, and nothing is allocated: the return addresses are
 /// found with tables that the program was linked with.
 extern "C" fn look(_: libc::c_int) {
-    let (task, tag) = current::try_with(|worker| worker.running_task()).flatten().unwrap_or((NO_TASK, 0));
+    let (task, tag) = RUNNING_TASK.get().and_then(|running| running()).unwrap_or((NO_TASK, 0));
     TASK.store(task, Ordering::Relaxed);
     TAG.store(tag, Ordering::Relaxed);
     let mut frames = [0_usize; MOST_FRAMES];
@@ -85,8 +90,9 @@ fn return_addresses(_: &mut [usize; MOST_FRAMES]) -> usize {
     0
 }
 
-/// Makes threads answer when they are looked at.
-pub(crate) fn prepare_to_look() -> io::Result<()> {
+/// Makes threads answer when they are looked at. `running_task` must be safe to call in a signal handler.
+pub(crate) fn prepare_to_look(running_task: RunningTask) -> io::Result<()> {
+    let _ = RUNNING_TASK.set(running_task);
     // The first call may load a library, which no handler may do.
     let _ = return_addresses(&mut [0; MOST_FRAMES]);
     super::signal::set_handler(SIGNAL, look)

@@ -1,4 +1,4 @@
-//! Addresses of sockets, of all families that Weir speaks.
+//! Addresses of sockets, of all families that Weir speaks. Must never open a socket that lasts.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
