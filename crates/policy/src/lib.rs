@@ -3,6 +3,7 @@
 //! randomness: the moment and the random numbers are arguments.
 
 pub mod balance;
+mod base64;
 pub mod capture;
 pub mod catalogue;
 pub mod check;
@@ -12,7 +13,9 @@ pub mod convert;
 pub mod crypt;
 pub mod expression;
 pub mod fetch;
+mod fields;
 pub mod former;
+pub mod health;
 pub mod key;
 pub mod live;
 pub mod log_format;

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use base::moment::Moment;
-use policy::former::{Changes, FormerState, with_port};
+use policy::former::FormerState;
 use policy::live::counters::{Kept, Side};
 use policy::live::{Live, Transition};
+use policy::program::former::{Changes, with_port};
 use policy::program::{Program, Proxy, Server, ServerPlace};
 
 use super::transitions;

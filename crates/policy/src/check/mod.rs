@@ -4,20 +4,15 @@
 
 mod agent;
 mod expect;
-mod health;
 mod parse;
 mod protocol;
-mod status;
-mod symptom;
 
+pub use crate::health::{CheckStatus, Health, Operation, Pace, Report, Symptom, Verdict};
 pub use agent::{AgentAnswer, Word};
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
-pub use health::{Health, Operation, Pace, Report};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
 pub(crate) use protocol::script;
 pub use protocol::{Answer, Judgement};
-pub use status::{CheckStatus, Verdict};
-pub use symptom::Symptom;
 
 use crate::expression::Expression;
 use crate::log_format::LogFormat;

@@ -1,8 +1,9 @@
 //! Converters that encrypt and decrypt. Keys, nonces and what is authenticated besides are in base64, or in variables.
 
+use super::Converter;
 use super::aes::Cipher;
 use super::digest::{secret, to_secret};
-use super::{Converter, base64};
+use crate::base64;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
 use crate::sample::{Context, Type, Value};
 use crate::variable::Variable;
@@ -94,7 +95,7 @@ fn encrypt_gcm<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
     let extra = extra(context, arguments)?;
     let (coded, tag) = cipher.encrypt_gcm(context, nonce, value.bytes()?, extra)?;
     let mut text = context.text(24);
-    base64::put(&mut text, &tag);
+    base64::encode(&tag, |byte| text.push(byte));
     context.variables.set(arguments.variable(3)?, Value::Str(text.finish()?)).then_some(Value::Bin(coded))
 }
 

@@ -69,7 +69,7 @@ fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
 
 /// Bytes in base64url at a key of an object.
 fn bytes_of(json: &[u8], path: &str) -> Option<Vec<u8>> {
-    super::base64::decoded_url_vec(text_of(json, path)?)
+    crate::base64::decoded_url(text_of(json, path)?)
 }
 
 /// Reads a JSON Web Key (RFC 7517).

@@ -35,8 +35,6 @@ mod variable;
 mod waiting;
 mod when;
 
-pub(crate) use base64::{decoded as decoded_base64, decoded_vec as decoded_base64_vec};
-
 use crate::expression::{Arguments, Check, Signature};
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, Type, Value};

@@ -2,6 +2,7 @@
 
 use super::side::{REQUEST, head};
 use super::{Fetch, plain};
+use crate::base64;
 use crate::crypt::Hidden;
 use crate::expression::{Argument, Arguments, Kind, Signature};
 use crate::program::User;
@@ -83,7 +84,9 @@ fn basic<'a>(context: &Context<'a>) -> Option<(&'a [u8], &'a [u8])> {
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return None;
     }
-    let pair = crate::convert::decoded_base64(context, coded)?;
+    let mut text = context.text(coded.len() / 4 * 3);
+    base64::decode(coded, |bytes| text.extend(bytes))?;
+    let pair = text.finish()?;
     let colon = memchr::memchr(b':', pair)?;
     Some((&pair[..colon], &pair[colon + 1..]))
 }

@@ -2,11 +2,11 @@
 //! judge a cookie's value.
 
 use super::Fetch;
-use super::fields::{each_field, each_value};
 use super::header::NameList;
 use super::side::{EITHER, REQUEST, RESPONSE, head};
-use super::written::number;
 use crate::expression::{Arguments, Kind, Signature};
+use crate::fields::{each_field, each_value};
+use crate::sample::written::number;
 use crate::sample::{Context, Direction, Places, Type, Value};
 
 const NAME: Signature = Signature::new(0, &[Kind::Str]);

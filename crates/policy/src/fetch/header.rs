@@ -2,10 +2,10 @@
 //! all of them at once. Must never change a head.
 
 use super::Fetch;
-use super::fields::{each_field, each_value, occurrence};
 use super::side::{EITHER, REQUEST, RESPONSE, head};
-use super::written::{address, number};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
+use crate::fields::{each_field, each_value, occurrence};
+use crate::sample::written::{address, number};
 use crate::sample::{Context, Places, Text, Type, Value};
 
 const FIELD: Signature = Signature::new(0, &[Kind::Str, Kind::Int]);

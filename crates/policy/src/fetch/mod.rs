@@ -12,7 +12,6 @@ mod cost;
 mod current;
 mod distcc;
 mod ending;
-mod fields;
 mod header;
 mod hello;
 mod layers;
@@ -30,10 +29,8 @@ mod transaction;
 mod transport;
 mod trial;
 mod waiting;
-pub(crate) mod written;
 
 pub(crate) use constant::to_variable;
-pub(crate) use fields::{comma, each_value};
 pub use trial::{Trial, trials};
 pub(crate) use waiting::reason as waiting_reason;
 

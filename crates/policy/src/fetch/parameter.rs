@@ -4,8 +4,8 @@
 use super::Fetch;
 use super::body::payload;
 use super::side::{REQUEST, head};
-use super::written::number;
 use crate::expression::{Arguments, Kind, Signature};
+use crate::sample::written::number;
 use crate::sample::{Context, Places, Type, Value};
 
 const URL: Signature = Signature::new(0, &[Kind::Str, Kind::Str, Kind::Str]);

@@ -3,8 +3,8 @@
 
 use super::Fetch;
 use super::side::{REQUEST, head};
-use super::written::{ipv4, number};
 use crate::expression::{Arguments, Checking, Kind, Signature};
+use crate::sample::written::{ipv4, number};
 use crate::sample::{Context, Places, Type, Value};
 use base::hash::{avalanche, sdbm};
 use std::net::{IpAddr, Ipv4Addr};

@@ -31,7 +31,7 @@ pub struct Trial {
 
 /// What has to be found out about a request with that `Authorization`, for these lists: nothing that is known already.
 pub fn trials(program: &Program, live: &Live, lists: &[usize], field: &[u8]) -> Vec<Trial> {
-    let Some(credentials) = basic(field).and_then(crate::convert::decoded_base64_vec) else { return Vec::new() };
+    let Some(credentials) = basic(field).and_then(crate::base64::decoded) else { return Vec::new() };
     let Some((name, password)) = halves(&credentials) else { return Vec::new() };
     let users = lists.iter().filter_map(|list| program.userlists.get(*list)?.find(name));
     let trial = |user: &User| match user.password.as_ref()? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::file::{Entry, Field};
 use super::{FormerAdmin, FormerOperation, FormerState, FormerTargets};
-use crate::check::CheckStatus;
+use crate::health::CheckStatus;
 
 /// Longest name of a host.
 const LONGEST_NAME: usize = 255;

@@ -1,16 +1,14 @@
 //! What servers were before this process began: the text of "show servers state", kept in a file (management manual,
 //! section 9.3; configuration manual, "server-state-file"). Must never open a file, and never change a server.
 
-mod changes;
 mod entry;
 mod file;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::check::CheckStatus;
+use crate::health::CheckStatus;
 
-pub use changes::{Changes, Target, configured_targets, with_port};
 pub use file::{Entry, Flaw, entries};
 
 /// What a server did (`srv_op_state`).

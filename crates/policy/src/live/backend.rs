@@ -10,8 +10,8 @@ use super::{
     ServerStatus, Setting, Standing, Transition,
 };
 use crate::balance::Load;
-use crate::check::{Health, Operation, Pace, Report, Symptom};
 use crate::former::FormerState;
+use crate::health::{Health, Operation, Pace, Report, Symptom};
 use crate::program::{Proxy, Server};
 use base::moment::Moment;
 use std::ops::Deref;

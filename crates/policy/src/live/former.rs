@@ -3,8 +3,8 @@
 use super::server::ServerState;
 use super::servers::Servers;
 use super::{Admin, Transition};
-use crate::check::{CheckStatus, Health, Operation, Report};
 use crate::former::{FormerOperation, FormerState};
+use crate::health::{CheckStatus, Health, Operation, Report};
 use crate::program::Server;
 use base::moment::Moment;
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use super::server::ServerState;
 use super::servers::Servers;
 use super::{Admin, Inherited, Standing, Transition};
-use crate::check::{Health, Operation, Pace, Report};
+use crate::health::{Health, Operation, Pace, Report};
 use base::moment::Moment;
 use config::spec::OnError;
 use std::task::{Context, Poll, Waker};

@@ -4,7 +4,7 @@
 use super::queue::Queue;
 use super::warming::Warming;
 use super::{Admin, Inherited};
-use crate::check::{Health, Operation};
+use crate::health::{Health, Operation};
 use crate::program::{self, ServerAddress};
 use base::moment::Moment;
 use config::spec::InitialState;

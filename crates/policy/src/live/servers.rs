@@ -16,7 +16,7 @@ use super::server::ServerState;
 use super::warming;
 use super::{Admin, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
 use crate::balance::{self, Candidate, Change, Load, Loads, Pick, Row, State};
-use crate::check::Operation;
+use crate::health::Operation;
 use crate::program;
 use base::moment::Moment;
 use std::task::Waker;

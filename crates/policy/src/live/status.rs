@@ -3,7 +3,7 @@
 use super::outages::LastChange;
 
 use crate::balance::Load;
-use crate::check::Operation;
+use crate::health::Operation;
 
 impl ServerStatus {
     /// What it does.

@@ -7,6 +7,7 @@ mod address;
 mod connecting;
 mod errors;
 mod filter;
+pub mod former;
 mod global;
 mod http;
 mod limits;

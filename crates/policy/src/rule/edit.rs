@@ -4,7 +4,7 @@
 use super::binary::{Reader, Truncated};
 use super::normalize::{Malformed, Normalizer};
 use crate::expression::Expression;
-use crate::fetch::comma;
+use crate::fields::comma;
 use crate::log_format::LogFormat;
 use crate::pattern::{Method, Places, Regex, Search, Steps};
 use crate::sample::Exhausted;

@@ -1,8 +1,8 @@
 //! From one type of sample into another, as HAProxy does it without being asked. Must never lose a value in silence: what
 //! cannot be cast makes the sample fail.
 
+use super::written::ipv4;
 use super::{Context, Type, Value};
-use crate::fetch::written::ipv4;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -13,6 +13,7 @@ mod text;
 mod transaction;
 mod unread;
 mod value;
+pub(crate) mod written;
 
 pub use cast::{Cast, cast, embedded_ipv4};
 pub use connection_error::ConnectionError;

@@ -1,8 +1,8 @@
 //! Servers that go on where they were in another process.
 
 use super::*;
-use crate::check::{CheckStatus, Operation};
 use crate::former::entries;
+use crate::health::{CheckStatus, Operation};
 use std::time::Duration;
 
 /// A backend whose one server is made by `change`, resumed from a line with those fields.

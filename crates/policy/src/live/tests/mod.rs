@@ -13,8 +13,8 @@ mod states;
 mod threads;
 
 use super::*;
-use crate::check::Operation;
 use crate::compile::tests::{backend, bind, compiled, frontend, server, spec};
+use crate::health::Operation;
 use base::moment::Moment;
 use config::spec::{AddressSpec, BalanceSpec, BindSpec, ProxySpec, SocketKind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -107,7 +107,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
 fn targets(worker: &Worker, server: &Server) -> String {
     let orders = (worker.shared.probing.check(server.serial), worker.shared.probing.agent(server.serial));
     let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
-    let (check, agent) = policy::former::configured_targets(server);
+    let (check, agent) = policy::program::former::configured_targets(server);
     let check_port = orders.0.port.or(check.port).unwrap_or(0);
     let check_address = shown(orders.0.address.or(check.address));
     let agent_address = shown(orders.1.address.or(agent.address));

@@ -1,6 +1,6 @@
 //! Numbers and addresses as clients and servers write them, read as HAProxy reads them. Must never know where they stood.
 
-use crate::sample::Value;
+use super::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The number that a text begins with, in 32 bits: without digits it is 0, and what is too large wraps.

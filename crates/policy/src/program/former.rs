@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use super::FormerState;
-use crate::program::{Server, ServerAddress, ServerPort};
+use super::{Server, ServerAddress, ServerPort};
+use crate::former::FormerState;
 
 /// All that changes, and what could not be taken over, in HAProxy's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

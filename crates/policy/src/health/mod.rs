@@ -1,7 +1,12 @@
 //! The health of one server: what its checks add up to (configuration manual, section 5.2, `rise`, `fall`, `inter` and
 //! `init-state`). Plain data that is told of results; it must never run a check or know a clock.
 
-use super::{CheckStatus, Verdict};
+mod status;
+mod symptom;
+
+pub use status::{CheckStatus, Verdict};
+pub use symptom::Symptom;
+
 use config::spec::{InitialState, OnError};
 use std::time::Duration;
 
