@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::sockets::Sockets;
-use crate::worker::Shared;
+use crate::worker::Process;
 
 /// Whether a frontend accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Failed;
 
 /// A frontend's sockets that are open.
 fn each_socket(
-    shared: &Shared,
+    shared: &Process,
     proxy: usize,
     act: impl Fn(&rt::net::ListeningSocket) -> std::io::Result<()>,
 ) -> Result<(), Failed> {
@@ -64,7 +64,7 @@ fn each_socket(
 ///
 /// # Errors
 /// [`Failed`]: the frontend accepts nobody, but an address of it may not be free.
-pub fn pause(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
+pub fn pause(shared: &Arc<Process>, proxy: usize) -> Result<(), Failed> {
     shared.frontends.set(proxy, Opening::Paused);
     crate::wake_watchers(shared);
     if shared.is_paused() { Ok(()) } else { each_socket(shared, proxy, rt::net::ListeningSocket::pause) }
@@ -74,7 +74,7 @@ pub fn pause(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
 ///
 /// # Errors
 /// [`Failed`]: the frontend stays paused.
-pub fn resume(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
+pub fn resume(shared: &Arc<Process>, proxy: usize) -> Result<(), Failed> {
     if !shared.is_paused() {
         each_socket(shared, proxy, rt::net::ListeningSocket::resume)?;
     }
@@ -84,7 +84,7 @@ pub fn resume(shared: &Arc<Shared>, proxy: usize) -> Result<(), Failed> {
 }
 
 /// Closes a frontend's sockets for good. Who has connected by now is served.
-pub fn shut(shared: &Arc<Shared>, proxy: usize) {
+pub fn shut(shared: &Arc<Process>, proxy: usize) {
     shared.frontends.set(proxy, Opening::Shut);
     crate::wake_watchers(shared);
 }

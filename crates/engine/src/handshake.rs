@@ -100,7 +100,7 @@ struct Handshake<'a> {
 
 impl Handshake<'_> {
     async fn headers(&mut self, session: &Session, expected: ExpectedHeader) -> Result<(), Failure> {
-        let most = session.worker.shared.program.global.bufsize;
+        let most = session.generation().program.global.bufsize;
         if let Some(magic) = expected.netscaler {
             let found = self
                 .header(Kind::NetScaler, |input| {

@@ -4,6 +4,7 @@
 pub mod check;
 pub mod facts;
 pub mod frontends;
+pub mod generation;
 mod handshake;
 pub mod listener;
 pub mod orders;
@@ -24,8 +25,9 @@ use std::time::Duration;
 
 use frontends::Opening;
 use listener::Listening;
+use policy::program::Program;
 use sockets::Sockets;
-use worker::{Shared, Worker};
+use worker::{Process, Worker};
 
 /// Runs `job` on the worker of this thread. Mail may come before the worker has begun to serve, since the workers start
 /// one after the other: it then waits for the next turn, or a connection that was handed over would be lost.
@@ -92,7 +94,7 @@ pub(crate) async fn on_one_worker<T: Send + 'static>(
 
 /// Runs `job` on every worker and waits for what they answer, in their order.
 pub(crate) async fn on_every_worker<T: Send + 'static>(
-    shared: &Shared,
+    shared: &Process,
     job: impl Fn(&Rc<Worker>) -> T + Clone + Send + 'static,
 ) -> Vec<T> {
     gather((0..shared.workers()).map(|number| (number, job.clone())).collect()).await
@@ -127,12 +129,14 @@ where
 }
 
 /// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
-pub async fn serve(shared: Arc<Shared>, listening: Arc<[Listening]>) {
+pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
-    rt::net::limit_pipes(shared.program.global.maxpipes);
-    if shared.program.global.measure_tasks {
+    let generation = shared.generation();
+    rt::net::limit_pipes(generation.program.global.maxpipes);
+    if generation.program.global.measure_tasks {
         rt::measure_tasks();
     }
+    drop(generation);
     let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));
     let worker = Rc::new(Worker::new(id, shared, logger));
     rt::set_local(Rc::<Worker>::clone(&worker));
@@ -164,7 +168,7 @@ impl Drop for Accepting {
 }
 
 /// Asks for a soft stop: no new connections; sessions end when they can.
-pub fn stop(shared: &Arc<Shared>) {
+pub fn stop(shared: &Arc<Process>) {
     if shared.stop() {
         for worker in 0..shared.workers() {
             rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_sessions())));
@@ -174,7 +178,7 @@ pub fn stop(shared: &Arc<Shared>) {
 
 /// Stops accepting, and listening where that gives the address free, until [`resume`]: another process may bind then.
 /// Connections that are open go on. Returns the indices of the frontends whose sockets could not be paused.
-pub fn pause(shared: &Arc<Shared>) -> Vec<usize> {
+pub fn pause(shared: &Arc<Process>) -> Vec<usize> {
     if shared.is_stopping() || shared.is_paused() {
         return Vec::new();
     }
@@ -194,7 +198,7 @@ pub fn pause(shared: &Arc<Shared>) -> Vec<usize> {
 }
 
 /// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address somebody else has now.
-pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
+pub fn resume(shared: &Arc<Process>) -> Vec<usize> {
     if shared.is_stopping() || !shared.is_paused() {
         return Vec::new();
     }
@@ -214,11 +218,11 @@ pub fn resume(shared: &Arc<Shared>) -> Vec<usize> {
 }
 
 /// Whether a frontend is paused whatever the process is.
-fn is_paused_alone(shared: &Shared, frontend: Option<usize>) -> bool {
+fn is_paused_alone(shared: &Process, frontend: Option<usize>) -> bool {
     frontend.is_some_and(|frontend| shared.frontends.opening(frontend) != Opening::Open)
 }
 
-fn wake_watchers(shared: &Arc<Shared>) {
+fn wake_watchers(shared: &Arc<Process>) {
     for worker in 0..shared.workers() {
         rt::post(worker as rt::WorkerId, Box::new(|| on_worker(|worker| worker.wake_watchers())));
     }
@@ -254,21 +258,27 @@ const PURGE_LOOK: Duration = Duration::from_secs(5);
 
 /// Closes idle links that nobody needed for a while (`pool-purge-delay`).
 async fn purge(worker: Rc<Worker>) {
-    let program = Arc::clone(&worker.shared.program);
-    let servers = || program.proxies.iter().flat_map(|proxy| proxy.servers());
     // By serial number: servers may be added.
     let mut due: Vec<base::Moment> = Vec::new();
     loop {
-        for server in servers().filter(|server| server.serial >= due.len()).collect::<Vec<_>>() {
-            due.resize(server.serial + 1, rt::now() + server.pool_purge_delay);
-        }
-        let shortest = servers().map(|server| server.pool_purge_delay).min().unwrap_or(PURGE_LOOK);
+        let shortest = note_new(&worker.generation().program, &mut due);
         rt::sleep(shortest.max(Duration::from_millis(100))).await;
-        let now = rt::now();
-        for server in servers() {
+        let (now, generation) = (rt::now(), worker.generation());
+        for server in generation.program.proxies.iter().flat_map(|proxy| proxy.servers()) {
             let Some(due) = due.get_mut(server.serial).filter(|due| now >= **due) else { continue };
             worker.shared.pool.purge(server.serial, worker.id);
             *due = now + server.pool_purge_delay;
         }
     }
+}
+
+/// Notes when servers are due that were not there before. Returns the shortest delay of any server.
+fn note_new(program: &Program, due: &mut Vec<base::Moment>) -> Duration {
+    let servers = || program.proxies.iter().flat_map(|proxy| proxy.servers());
+    for server in servers() {
+        if server.serial >= due.len() {
+            due.resize(server.serial + 1, rt::now() + server.pool_purge_delay);
+        }
+    }
+    servers().map(|server| server.pool_purge_delay).min().unwrap_or(PURGE_LOOK)
 }

@@ -50,7 +50,7 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
 }
 
 async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
-    let mut batch = Batch::new(worker.shared.program.global.maxaccept.max(1));
+    let mut batch = Batch::new(worker.generation().program.global.maxaccept.max(1));
     // Told already that there are no descriptors, or no memory.
     let mut exhausted = false;
     loop {
@@ -163,7 +163,8 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
         Some(code) if code == rt::net::NO_DESCRIPTORS_OF_SYSTEM => ("system FD", "system tunables"),
         _ => ("system memory", "system tunables"),
     };
-    let (name, most) = (&worker.proxy(frontend).name, worker.shared.program.global.descriptors);
+    let generation = worker.generation();
+    let (name, most) = (&generation.proxy(frontend).name, generation.program.global.descriptors);
     let text = format!("Proxy {name} reached {what} limit (maxsock={most}). Please check {advice}.");
     worker.logger.message(Some(frontend), LogLevel::Emerg, &text);
 }
@@ -172,7 +173,7 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
 /// more, and newcomers without end do not hold the stop up.
 fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let live = &worker.shared.live;
-    let backlog = worker.proxy(place.frontend).frontend.as_ref().map_or(0, |frontend| frontend.backlog);
+    let backlog = worker.generation().proxy(place.frontend).frontend.as_ref().map_or(0, |frontend| frontend.backlog);
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();
     if listener.resume().is_err() {
@@ -260,11 +261,13 @@ fn is_privileged(client: &Address) -> bool {
 
 /// Gives the connection to this worker or to another one that has less to do.
 fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
-    if worker.shared.program.global.reject_privileged_ports && is_privileged(&accepted.1) {
+    let generation = worker.generation();
+    let global = &generation.program.global;
+    if global.reject_privileged_ports && is_privileged(&accepted.1) {
         return;
     }
     count(&worker.activity.accepted);
-    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), rt::random);
+    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
         session::start(worker, frontend, bind, accepted, slots);

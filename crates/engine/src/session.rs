@@ -24,11 +24,12 @@ use rt::net::{Address, OwnedSocket, SocketQuery};
 use wire::proxy_protocol::Header;
 
 use crate::facts::{Cause, Outcome, Phase};
+use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
 use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
-use crate::worker::{Desk, SharedFacts, Worker};
+use crate::worker::{SharedFacts, Worker};
 
 /// The place of a session that has none: a worker has fewer tasks.
 const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
@@ -62,8 +63,8 @@ struct Rare {
 pub struct Session {
     /// Its worker.
     pub worker: Rc<Worker>,
-    /// What is at hand of its frontend.
-    desk: Rc<Desk>,
+    /// What is at hand of its frontend, in the configuration that it began with.
+    handle: Rc<FrontendHandle>,
     /// Index of its `bind` line.
     bind: u32,
     /// The client's connection, for queries: its task owns it.
@@ -98,19 +99,29 @@ pub struct Session {
 }
 
 impl Session {
+    /// The configuration that it began with, and keeps to its end.
+    pub fn generation(&self) -> &Generation {
+        &self.handle.generation
+    }
+
+    /// The proxy with that index, in its own configuration.
+    pub fn proxy_at(&self, index: usize) -> &Proxy {
+        self.handle.generation.proxy(index)
+    }
+
     /// Its frontend.
     pub fn proxy(&self) -> &Proxy {
-        &self.desk.proxy
+        &self.handle.proxy
     }
 
     /// Whether its streams may have lines.
     pub fn is_logged(&self) -> bool {
-        self.desk.logs
+        self.handle.logs
     }
 
     /// What its worker counts of its frontend.
     pub fn tallies(&self) -> &ProxyTallies {
-        &self.desk.tallies
+        &self.handle.tallies
     }
 
     /// Whether its streams are requests of HTTP.
@@ -276,7 +287,7 @@ impl Session {
     /// that differs from session to session. `None`: it does not.
     pub fn departure(&self) -> Option<Moment> {
         let stopped = self.worker.shared.stopped_at()?;
-        match self.worker.shared.program.global.close_spread {
+        match self.generation().program.global.close_spread {
             CloseSpread::AtOnce => Some(stopped),
             CloseSpread::Over(window) => {
                 let number = self.key.get().to_bits() ^ self.accepted.as_nanos();
@@ -371,7 +382,7 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
     let stream = transport::accept(socket);
     let session = Counted::new(|| Session {
         worker: Rc::clone(worker),
-        desk: Rc::clone(worker.desk(frontend)),
+        handle: Rc::clone(worker.generation().frontend(frontend)),
         bind: bind as u32,
         socket: stream.socket(),
         frontend,

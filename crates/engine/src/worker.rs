@@ -1,11 +1,11 @@
 //! One worker: the generation it serves, its idle links, its open sessions, its log. Everything here belongs to one
-//! thread; what workers share is reached through the generation.
+//! thread; what workers share, and what outlives a configuration, is the process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use base::moment::{Moment, WallTime};
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
 use config::diagnostic::Severity;
-use config::spec::{LogLevel, MultiQueue, Spec};
+use config::spec::{LogLevel, MultiQueue};
 use conn::link::{Limits, Pool, WorkerLinks};
-use policy::live::counters::{Counters, ProxyTallies, WorkerTallies};
+use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Program, Proxy, Server};
@@ -25,6 +25,7 @@ use rt::Counted;
 
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
+use crate::generation::{Generation, WorkerGeneration};
 use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
@@ -37,10 +38,10 @@ use crate::service::runtime::Opened;
 use crate::session::Session;
 use crate::sockets::Sockets;
 
-/// What all workers share.
-pub struct Shared {
-    /// The configuration, compiled.
-    pub program: Arc<Program>,
+/// What all workers share, whatever configuration they serve.
+pub struct Process {
+    /// The configuration that new connections are served by.
+    newest: RwLock<Arc<Generation>>,
     /// Counts, queues, balancing.
     pub live: Arc<Live>,
     /// Threads for what takes time.
@@ -49,8 +50,6 @@ pub struct Shared {
     pub log_targets: Arc<Targets>,
     /// Idle links to servers.
     pub pool: Pool,
-    /// What the program was made of, for what is added to it; none where nothing can be.
-    written: Mutex<Option<Spec>>,
     /// What is counted, for statistics.
     pub counters: Counters,
     /// What connections to servers are made with.
@@ -111,7 +110,7 @@ struct Streams(AtomicU32);
 #[repr(align(128))]
 struct Load(AtomicUsize);
 
-impl Shared {
+impl Process {
     /// For a program with fresh counts.
     pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let mut limits = vec![Limits::default(); program.servers];
@@ -128,13 +127,12 @@ impl Shared {
             resolving: Resolving::new(&program),
             outbox: crate::service::mail::Outbox::default(),
             exchange: crate::service::peers::Exchange::new(&program, &live),
-            program,
+            newest: RwLock::new(Arc::new(Generation::new(program))),
             counters,
             live,
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
-            written: Mutex::new(None),
             services: Services::default(),
             host: Host::default(),
             stopping: AtomicBool::new(false),
@@ -150,14 +148,10 @@ impl Shared {
         }
     }
 
-    /// Remembers what the program was made of: servers and backends can be added to it then.
-    pub fn know_specification(&self, written: Spec) {
-        *self.written() = Some(written);
-    }
-
-    /// What the program was made of.
-    pub(crate) fn written(&self) -> MutexGuard<'_, Option<Spec>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The newest configuration, which new connections are served by. Locks: what a request passes asks its session
+    /// ([`Session::generation`]), or its worker.
+    pub fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether a soft stop was asked for.
@@ -204,7 +198,7 @@ impl Shared {
         let _ = self.sockets.set(Sockets::of(sockets, runtime, peers));
     }
 
-    /// The sockets that the process listens on; none before [`Shared::know_sockets`].
+    /// The sockets that the process listens on; none before [`Process::know_sockets`].
     pub fn sockets(&self) -> Option<&Sockets> {
         self.sockets.get()
     }
@@ -230,13 +224,20 @@ impl Shared {
     }
 
     /// The worker that gets a connection which `this` accepted: itself, or another one of `among` (`None`: of all). It is
-    /// counted at once, so that a batch does not all go the same way. `tune.listener.multi-queue` tells how to choose:
+    /// counted at once, so that a batch does not all go the same way. `choice`, which is
+    /// `tune.listener.multi-queue`, tells how to choose:
     /// the less loaded of this one and one that `random` names, one after the other, or always this one.
     #[inline]
-    pub fn reserve(&self, this: usize, among: Option<&[usize]>, random: impl FnOnce() -> u64) -> usize {
+    pub fn reserve(
+        &self,
+        this: usize,
+        among: Option<&[usize]>,
+        choice: MultiQueue,
+        random: impl FnOnce() -> u64,
+    ) -> usize {
         let workers = among.map_or(self.workers(), <[usize]>::len);
         let named = |place: usize| among.map_or(place, |among| among[place]);
-        let chosen = match self.program.global.multi_queue {
+        let chosen = match choice {
             _ if workers <= 1 => this,
             MultiQueue::Off => this,
             MultiQueue::Fair => named(self.turn.fetch_add(1, Ordering::Relaxed) % workers),
@@ -266,28 +267,18 @@ pub type SharedFacts = Rc<RefCell<Facts>>;
 /// A request's place at a server, held by a worker's own handle.
 pub type Slot = ServerSlot<Local>;
 
-/// What sessions of a proxy ask for all the time, without the way through what all workers share.
-pub struct Desk {
-    /// The proxy.
-    pub proxy: Arc<Proxy>,
-    /// What this worker counts of it.
-    pub tallies: Arc<ProxyTallies>,
-    /// Its streams may have lines.
-    pub logs: bool,
-}
-
 /// One worker.
 pub struct Worker {
     /// Its number.
     pub id: usize,
     /// What all workers share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<Process>,
     /// Its own handles to the proxies' state, by index.
     states: Roster<Local>,
     /// What it counts.
     tallies: Arc<WorkerTallies>,
-    /// What it has at hand of the proxies that were there from the start, by index.
-    desks: Box<[Rc<Desk>]>,
+    /// What it has at hand of the newest configuration.
+    newest: RefCell<Rc<WorkerGeneration>>,
     /// Its own handles to stick tables, by index.
     tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
@@ -322,21 +313,17 @@ const FACTS_KEPT: usize = 1024;
 
 impl Worker {
     /// Worker number `id`.
-    pub fn new(id: usize, shared: Arc<Shared>, logger: Logger) -> Self {
+    pub fn new(id: usize, shared: Arc<Process>, logger: Logger) -> Self {
         let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
         let tallies = Arc::clone(&shared.counters.workers[id]);
-        let desks = shared.program.proxies.iter().map(|proxy| {
-            let tallies = Arc::clone(&tallies.proxies[proxy.index]);
-            Rc::new(Desk { proxy: Arc::clone(proxy), tallies, logs: logger.is_wanted(proxy.index) })
-        });
-        let desks = desks.collect();
+        let newest = Rc::new(WorkerGeneration::new(shared.generation(), &tallies, |proxy| logger.is_wanted(proxy)));
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
             shared,
             states,
             tallies,
-            desks,
+            newest: RefCell::new(newest),
             tables,
             links: WorkerLinks::new(id),
             logger,
@@ -367,14 +354,10 @@ impl Worker {
         self.announce(proxy.index, LogLevel::Warning, &text);
     }
 
-    /// The proxy with that index.
-    pub fn proxy(&self, index: usize) -> &Proxy {
-        &self.shared.program.proxies[index]
-    }
-
-    /// What is at hand of the frontend with that index.
-    pub fn desk(&self, frontend: usize) -> &Rc<Desk> {
-        &self.desks[frontend]
+    /// The newest configuration: what accepts, and whatever begins by itself, begins with it. What serves a session asks
+    /// that for its own ([`Session::generation`]).
+    pub fn generation(&self) -> Rc<WorkerGeneration> {
+        Rc::clone(&self.newest.borrow())
     }
 
     /// The state of the proxy with that index, by this worker's own handle.

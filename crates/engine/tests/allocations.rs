@@ -13,7 +13,7 @@ use config::environment::Environment;
 use config::{InputFile, LoadOptions};
 use engine::listener::Listening;
 use engine::service::log::Targets;
-use engine::worker::Shared;
+use engine::worker::Process;
 use policy::live::Live;
 use policy::program::Program;
 use rt::net::{Address, BindOptions, ListeningSocket};
@@ -62,7 +62,7 @@ impl Engine {
         let address = socket.local_address().inet().unwrap();
         let live = Arc::new(Live::new(&program, 7));
         let (targets, _) = Targets::open(&program, &live, "haproxy");
-        let shared = Arc::new(Shared::new(program, live, Arc::new(targets), 1));
+        let shared = Arc::new(Process::new(program, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
             let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None }]);

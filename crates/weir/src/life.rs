@@ -5,7 +5,7 @@ use crate::messages::Messages;
 use crate::report;
 use crate::worker::Master;
 use config::spec::ProxyKind;
-use engine::worker::Shared;
+use engine::worker::Process;
 use policy::program::Proxy;
 use rt::process::StarterWaits;
 use rt::{Class, NO_TAG, Signal};
@@ -18,7 +18,7 @@ use std::task::Poll;
 
 /// What the handling of signals has to know, and what it finds out.
 pub struct Life {
-    shared: Arc<Shared>,
+    shared: Arc<Process>,
     handled: Vec<Signal>,
     quiet: bool,
     ends_gently: bool,
@@ -39,7 +39,7 @@ fn handled_signals(ends_gently: bool) -> Vec<Signal> {
 
 impl Life {
     /// The life of a process that serves `shared`.
-    pub fn new(shared: Arc<Shared>, quiet: bool, ends_gently: bool) -> Self {
+    pub fn new(shared: Arc<Process>, quiet: bool, ends_gently: bool) -> Self {
         Self { shared, handled: handled_signals(ends_gently), quiet, ends_gently, status: AtomicU8::new(0) }
     }
 
@@ -88,7 +88,7 @@ impl Life {
 }
 
 /// Begins the soft stop, unless it has begun.
-pub fn leave(shared: &Arc<Shared>, quiet: bool) {
+pub fn leave(shared: &Arc<Process>, quiet: bool) {
     if !shared.begin_to_leave() {
         // A successor may need the processors.
         rt::stop_spinning();
@@ -97,9 +97,10 @@ pub fn leave(shared: &Arc<Shared>, quiet: bool) {
 }
 
 /// The soft stop: `grace`, then no new connections, then the sessions that are open, for `hard-stop-after` at most.
-async fn leave_softly(shared: Arc<Shared>, quiet: bool) {
+async fn leave_softly(shared: Arc<Process>, quiet: bool) {
     let mut messages = Messages::while_serving(quiet);
-    let global = &shared.program.global;
+    let generation = shared.generation();
+    let global = &generation.program.global;
     if let Some(grace) = global.grace {
         rt::sleep(grace).await;
     }
@@ -132,12 +133,12 @@ fn listens(proxy: &Proxy) -> Option<String> {
     proxy.frontend.as_ref().filter(|_| !proxy.disabled).map(|_| format!("{kind} {}", proxy.name))
 }
 
-fn pause(shared: &Arc<Shared>, messages: &mut Messages) {
+fn pause(shared: &Arc<Process>, messages: &mut Messages) {
     if shared.is_stopping() || shared.is_paused() {
         return;
     }
     let failed = engine::pause(shared);
-    for proxy in &shared.program.proxies {
+    for proxy in &shared.generation().program.proxies {
         if let Some(name) = listens(proxy) {
             match failed.contains(&proxy.index) {
                 false => messages.warning(&format!("Paused {name}.")),
@@ -147,12 +148,12 @@ fn pause(shared: &Arc<Shared>, messages: &mut Messages) {
     }
 }
 
-fn resume(shared: &Arc<Shared>, messages: &mut Messages) {
+fn resume(shared: &Arc<Process>, messages: &mut Messages) {
     if shared.is_stopping() || !shared.is_paused() {
         return;
     }
     let failed = engine::resume(shared);
-    for proxy in &shared.program.proxies {
+    for proxy in &shared.generation().program.proxies {
         if let Some(name) = listens(proxy) {
             match failed.contains(&proxy.index) {
                 false => messages.warning(&format!("Resumed {name}.")),

@@ -4,12 +4,12 @@
 use crate::messages::Messages;
 use config::spec::LogLevel;
 use engine::frontends::Opening;
-use engine::worker::{Shared, Worker};
+use engine::worker::{Process, Worker};
 use policy::program::Proxy;
 use std::sync::Arc;
 
 /// Connections of a proxy since the start: as a frontend, and as a backend.
-fn totals(shared: &Shared, proxy: usize) -> (u64, u64) {
+fn totals(shared: &Process, proxy: usize) -> (u64, u64) {
     let tallies = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
     let front = tallies().map(|tally| tally.front.connections.get()).sum();
     (front, tallies().map(|tally| tally.back.sessions.get()).sum())
@@ -23,19 +23,19 @@ fn log(proxy: usize, level: LogLevel, text: &str) {
 }
 
 /// Says that the proxies have stopped, on standard error and in their logs.
-pub fn stopped(shared: &Shared) {
+pub fn stopped(shared: &Process) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let shut = |index| shared.frontends.opening(index) == Opening::Shut;
-    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled && !shut(proxy.index)) {
+    for proxy in shared.generation().program.proxies.iter().filter(|proxy| !proxy.disabled && !shut(proxy.index)) {
         let (front, back) = totals(shared, proxy.index);
         worker.stopped(proxy, front, back);
     }
 }
 
 /// What SIGHUP asks for: who is there and how busy. Said on standard error and in the logs of the proxies.
-pub fn servers(shared: &Shared, messages: &mut Messages) {
+pub fn servers(shared: &Process, messages: &mut Messages) {
     messages.warning("SIGHUP received, dumping servers states.");
-    for proxy in shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+    for proxy in shared.generation().program.proxies.iter().filter(|proxy| !proxy.disabled) {
         for sentence in sentences(shared, proxy) {
             messages.warning(&sentence);
             log(proxy.index, LogLevel::Notice, &sentence);
@@ -43,7 +43,7 @@ pub fn servers(shared: &Shared, messages: &mut Messages) {
     }
 }
 
-fn sentences(shared: &Shared, proxy: &Proxy) -> Vec<String> {
+fn sentences(shared: &Process, proxy: &Proxy) -> Vec<String> {
     let Some(state) = shared.live.proxies.get(proxy.index) else { return Vec::new() };
     let (mut said, mut active, mut backup, mut waiting) = (Vec::new(), 0, 0, 0);
     for server in proxy.servers() {
@@ -82,7 +82,7 @@ fn sentences(shared: &Shared, proxy: &Proxy) -> Vec<String> {
 }
 
 /// What SIGQUIT asks for: where the memory is.
-pub fn memory(shared: &Arc<Shared>, messages: &mut Messages) {
+pub fn memory(shared: &Arc<Process>, messages: &mut Messages) {
     let resident = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = resident.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
     messages.warning("SIGQUIT received, dumping the use of memory.");

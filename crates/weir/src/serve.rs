@@ -13,7 +13,7 @@ use engine::service::former::Former;
 use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
-use engine::worker::Shared;
+use engine::worker::Process;
 use policy::live::Live;
 use policy::live::counters::Kept;
 use policy::program::Program;
@@ -115,11 +115,11 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
             }
         }
     }
-    let mut shared = Shared::new(program, live, Arc::new(targets), workers);
+    let mut shared = Process::new(program, live, Arc::new(targets), workers);
     shared.host = host;
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
-    shared.know_specification(written);
+    shared.generation().know_specification(written);
     former.iter().for_each(|former| engine::service::former::direct(&shared, former));
     engine::service::former::preset(&shared, &counts, rt::clock::moment());
     let shared = Arc::new(shared);

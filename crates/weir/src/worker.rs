@@ -4,7 +4,7 @@
 use crate::life;
 use crate::master::link::{CONNECTION, FromWorker};
 use crate::version;
-use engine::worker::Shared;
+use engine::worker::Process;
 use rt::net::{Channel, OwnedSocket, send_descriptors};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ impl Master {
     }
 
     /// Tells that the process serves, then does what the master wants. When the master has gone, so does the process.
-    pub async fn obey(self, shared: Arc<Shared>, quiet: bool) {
+    pub async fn obey(self, shared: Arc<Process>, quiet: bool) {
         let Ok(mut channel) = Channel::adopt(self.0) else { return };
         let _ = channel.send(&FromWorker::Serves(version::of_runtime()).encode(), &[]);
         let mut place = [0; 64];

@@ -5,7 +5,6 @@ use conn::transport::{self, Transport};
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,7 +26,8 @@ const LONGEST: usize = 4_096;
 /// Starts to ask the agents that are this worker's to ask.
 pub(super) fn start(worker: &Rc<Worker>) {
     let workers = worker.shared.workers();
-    for proxy in worker.shared.program.proxies.iter().filter(|proxy| !proxy.disabled) {
+    let generation = worker.generation();
+    for proxy in generation.program.proxies.iter().filter(|proxy| !proxy.disabled) {
         let asked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.agent.as_ref()?))).collect();
         for (place, (server, agent)) in asked.iter().enumerate() {
             if server.serial % workers != worker.id {
@@ -35,40 +35,48 @@ pub(super) fn start(worker: &Rc<Worker>) {
             }
             // So that they are not all asked at once.
             let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
-            let (worker, proxy, server) = (Rc::clone(worker), Arc::clone(proxy), server.index);
+            let (worker, proxy, server) = (Rc::clone(worker), proxy.index, server.index);
             rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, proxy, server, offset));
         }
     }
 }
 
 /// Begins to ask the agent of a server that was added.
-pub(super) fn add(worker: &Rc<Worker>, proxy: &Arc<Proxy>, server: usize) {
-    let task = watch(Rc::clone(worker), Arc::clone(proxy), server, Duration::ZERO);
+pub(super) fn add(worker: &Rc<Worker>, proxy: usize, server: usize) {
+    let task = watch(Rc::clone(worker), proxy, server, Duration::ZERO);
     rt::spawn(rt::Class::Background, rt::NO_TAG, task);
 }
 
 /// Asks the agent of a server until the process stops, or the server is removed.
-async fn watch(worker: Rc<Worker>, proxy: Arc<Proxy>, server: usize, offset: Duration) {
+async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
     rt::sleep(offset).await;
-    let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
-    let Some(agent) = &server.agent else { return };
-    let state = &worker.shared.live.proxies[proxy.index];
-    while !worker.shared.is_stopping() && state.health(server.index, Checker::Agent).is_some() {
-        let begun = rt::now();
-        if state.begin_check(server.index, Checker::Agent) {
-            let running = worker.activity.begin_check();
-            // It needs no place between two questions.
-            let answer = Box::pin(Question::new(&worker, &proxy, server, agent, begun).ask()).await;
-            drop(running);
-            let took = rt::now().saturating_since(begun);
-            let report = match answer {
-                Ok(line) => obey(&worker, &proxy, server, &line, took),
-                Err((status, info)) => Report { status, code: None, took, info },
-            };
-            super::conclude(&worker, &proxy, server, Checker::Agent, report);
-        }
-        rt::sleep_until(super::next_after(&worker, begun, agent.interval)).await;
+    let state = &worker.shared.live.proxies[proxy];
+    while !worker.shared.is_stopping() && state.health(server, Checker::Agent).is_some() {
+        let Some(next) = ask_once(&worker, (proxy, server)).await else { return };
+        rt::sleep_until(next).await;
     }
+}
+
+/// Asks as the configuration says now. Returns when to ask again; `None`: the server has no agent any more.
+async fn ask_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<Moment> {
+    let generation = worker.generation();
+    let proxy = generation.proxy(proxy);
+    let server = proxy.server(server)?;
+    let agent = server.agent.as_ref()?;
+    let begun = rt::now();
+    if worker.shared.live.proxies[proxy.index].begin_check(server.index, Checker::Agent) {
+        let running = worker.activity.begin_check();
+        // It needs no place between two questions.
+        let answer = Box::pin(Question::new(worker, proxy, server, agent, begun).ask()).await;
+        drop(running);
+        let took = rt::now().saturating_since(begun);
+        let report = match answer {
+            Ok(line) => obey(worker, proxy, server, &line, took),
+            Err((status, info)) => Report { status, code: None, took, info },
+        };
+        super::conclude(worker, proxy, server, Checker::Agent, report);
+    }
+    Some(super::next_after(worker, begun, agent.interval))
 }
 
 /// Does what an answer says, except for what it says of the server's health: that is in the report.

@@ -12,7 +12,7 @@ impl Course<'_> {
         let written = match self.server.connecting.header.as_ref().filter(|header| header.binary) {
             None => encode_v1(self.ends(), &mut buffer),
             Some(header) => {
-                let global = &self.worker.shared.program.global;
+                let global = &self.generation.program.global;
                 let mut encoder = EncoderV2::begin(self.ends().filter(|_| global.checks_are_proxied), &mut buffer);
                 let mut value = Vec::new();
                 for field in &header.fields {

@@ -105,7 +105,7 @@ impl<'a> Course<'a> {
              qcur={}",
             self.proxy.name,
             self.server.name,
-            shared.program.global.node.as_deref().unwrap_or_else(|| self.worker.logger.hostname()),
+            self.generation.program.global.node.as_deref().unwrap_or_else(|| self.worker.logger.hostname()),
             status.effective_weight,
             status.load.served,
             status.load.queued,
@@ -145,7 +145,7 @@ impl<'a> Course<'a> {
 
     /// Reads the head of an answer; interim ones are passed over.
     async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
-        let global = &self.worker.shared.program.global;
+        let global = &self.generation.program.global;
         let limits = Limits {
             max_fields: global.maxhdr,
             max_head: global.bufsize,
@@ -186,7 +186,7 @@ impl<'a> Course<'a> {
 
     /// Looks for something in an answer's body, as much of it as a buffer holds.
     async fn expect_body(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
-        let most = self.worker.shared.program.global.bufsize;
+        let most = self.generation.program.global.bufsize;
         let mut framing = self.head.as_ref().map_or(Framing::None, |head| head.framing);
         let mut body = Vec::new();
         let mut decoder = ChunkDecoder::new();

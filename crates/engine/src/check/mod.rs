@@ -26,14 +26,15 @@ use policy::program::{Proxy, Server};
 
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, warm_up};
-use crate::worker::{Shared, Worker};
+use crate::worker::{Process, Worker};
 pub use external::Programs;
 pub use targets::{Orders, Targets};
 
 /// Starts the checks of the servers that are this worker's to check. The first ones of all servers of the process are spread
 /// evenly over the shortest interval of any of them, so that they never come all at once.
 pub fn start(worker: &Rc<Worker>) {
-    let program = &worker.shared.program;
+    let generation = worker.generation();
+    let program = &generation.program;
     let workers = worker.shared.workers();
     let proxies = || program.proxies.iter().filter(|proxy| !proxy.disabled);
     for proxy in proxies().filter(|proxy| proxy.index % workers == worker.id) {
@@ -59,7 +60,7 @@ pub fn start(worker: &Rc<Worker>) {
 }
 
 /// Has a server that was added checked by the worker whose turn it is, once somebody enables that.
-pub(crate) fn add(shared: &Shared, proxy: usize, server: &Server) {
+pub(crate) fn add(shared: &Process, proxy: usize, server: &Server) {
     let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
     if !has_check && !has_agent {
         return;
@@ -70,7 +71,7 @@ pub(crate) fn add(shared: &Shared, proxy: usize, server: &Server) {
             rt::spawn(rt::Class::Background, rt::NO_TAG, task);
         }
         if has_agent {
-            agent::add(worker, &worker.shared.program.proxies[proxy], place);
+            agent::add(worker, proxy, place);
         }
     };
     rt::post((server.serial % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
@@ -79,31 +80,34 @@ pub(crate) fn add(shared: &Shared, proxy: usize, server: &Server) {
 /// Checks a server until the process stops, or the server is removed.
 async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
     rt::sleep(offset).await;
-    let proxy = std::sync::Arc::clone(&worker.shared.program.proxies[proxy]);
-    let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) else { return };
-    let Some(check) = &server.check else { return };
-    let state = &worker.shared.live.proxies[proxy.index];
-    let interval = || state.interval(server.index, Checker::Health, &check.pace);
     while !worker.shared.is_stopping() {
-        // However soon the next check is to come.
-        let (begun, bound) = (rt::now(), check.pace.steady);
-        if state.begin_check(server.index, Checker::Health) {
-            let running = worker.activity.begin_check();
-            let report = match script(&proxy, server).and_then(|script| script.program.as_deref()) {
-                Some(program) => Box::pin(external::check(&worker, (&proxy, server), program, bound)).await,
-                None => match run::check(&worker, &proxy, server, bound) {
-                    Some(check) => check.await,
-                    None => return,
-                },
-            };
-            drop(running);
-            conclude(&worker, &proxy, server, Checker::Health, report);
-        }
-        // What the result says of the pace counts at once.
-        let Some(pause) = interval() else { return };
-        let next = next_after(&worker, begun, pause);
-        pause_until(&worker, (&proxy, server), next, check.pace.fast).await;
+        let Some((next, hurried)) = check_once(&worker, (proxy, server)).await else { return };
+        pause_until(&worker, (proxy, server), next, hurried).await;
     }
+}
+
+/// Checks a server with what the configuration says now. Returns when the next check is to begin, and how soon it does
+/// once traffic makes the server suspect, where that counts. `None`: the server is not checked any more.
+async fn check_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<(Moment, Option<Duration>)> {
+    let generation = worker.generation();
+    let proxy = generation.proxy(proxy);
+    let server = proxy.server(server)?;
+    let check = server.check.as_ref()?;
+    let state = &worker.shared.live.proxies[proxy.index];
+    // However soon the next check is to come.
+    let (begun, bound) = (rt::now(), check.pace.steady);
+    if state.begin_check(server.index, Checker::Health) {
+        let running = worker.activity.begin_check();
+        let report = match script(proxy, server).and_then(|script| script.program.as_deref()) {
+            Some(program) => Box::pin(external::check(worker, (proxy, server), program, bound)).await,
+            None => run::check((worker, &generation), proxy, server, bound)?.await,
+        };
+        drop(running);
+        conclude(worker, proxy, server, Checker::Health, report);
+    }
+    // What the result says of the pace counts at once.
+    let pause = state.interval(server.index, Checker::Health, &check.pace)?;
+    Some((next_after(worker, begun, pause), check.observed.is_some().then_some(check.pace.fast)))
 }
 
 /// What a server is checked with.
@@ -113,14 +117,12 @@ fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
 }
 
 /// Waits for the next check, whose time is `regular`; once traffic makes the server suspect, it is `fast` from then.
-async fn pause_until(worker: &Worker, (proxy, server): (&Proxy, &Server), regular: Moment, fast: Duration) {
-    if server.check.as_ref().is_none_or(|check| check.observed.is_none()) {
-        return rt::sleep_until(regular).await;
-    }
-    let state = &worker.shared.live.proxies[proxy.index];
+async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: Moment, fast: Option<Duration>) {
+    let Some(fast) = fast else { return rt::sleep_until(regular).await };
+    let state = &worker.shared.live.proxies[proxy];
     let mut timer = rt::Timer::new();
     timer.arm(Some(regular));
-    let hurried = poll_fn(|cx| match state.poll_hurry(server.index, cx) {
+    let hurried = poll_fn(|cx| match state.poll_hurry(server, cx) {
         Poll::Ready(()) => Poll::Ready(true),
         Poll::Pending => timer.poll_expired(cx).map(|()| false),
     });
@@ -136,7 +138,7 @@ fn next_after(worker: &Worker, begun: Moment, interval: Duration) -> Moment {
 
 /// `spread-checks`: some per cent more or less.
 fn spread(worker: &Worker, interval: Duration) -> Duration {
-    let most = worker.shared.program.global.spread_checks;
+    let most = worker.generation().program.global.spread_checks;
     if most == 0 {
         return interval;
     }

@@ -138,8 +138,8 @@ impl Course<'_> {
         let answers = answers.saturating_add(1);
         // As with requests: where first ones may not take every idle connection, they leave one behind at most.
         let crowded = self.reuse() != HttpReuse::Always && answers == 1 && shared.pool.idle_of(serial, worker.id) > 0;
-        let too_high =
-            u64::try_from(stream.number()).is_ok_and(|number| number >= shared.program.global.pool_low_descriptors);
+        let too_high = u64::try_from(stream.number())
+            .is_ok_and(|number| number >= self.generation.program.global.pool_low_descriptors);
         if crowded || too_high || self.server.max_reuse.is_some_and(|most| answers > most) {
             return Some(stream);
         }

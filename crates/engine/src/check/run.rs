@@ -26,12 +26,15 @@ use super::opening::Unproven;
 use super::outcome::Outcome;
 use super::pooling::Pooling;
 use super::words;
+use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
 
 /// One check under way.
 pub(super) struct Course<'a> {
     pub(super) worker: &'a Worker,
+    /// The configuration that it began with.
+    pub(super) generation: &'a Generation,
     pub(super) proxy: &'a Proxy,
     pub(super) server: &'a Server,
     pub(super) check: &'a Check,
@@ -97,19 +100,24 @@ pub(super) enum Waited<T> {
 /// check needs while it runs is several times what its server needs between two of them, and few run at a time: it has a
 /// place of its own, and leaves it to the next one.
 pub(super) fn check<'a>(
-    worker: &'a Worker,
+    (worker, generation): (&'a Worker, &'a Generation),
     proxy: &'a Proxy,
     server: &'a Server,
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
-    let course = Course::new(worker, proxy, server, interval)?;
+    let course = Course::new((worker, generation), proxy, server, interval)?;
     // A check is a session of its own, as in HAProxy.
     worker.tallies().process.connections.increment();
     Some(Box::pin(course.run()))
 }
 
 impl<'a> Course<'a> {
-    fn new(worker: &'a Worker, proxy: &'a Proxy, server: &'a Server, interval: Duration) -> Option<Self> {
+    fn new(
+        (worker, generation): (&'a Worker, &'a Generation),
+        proxy: &'a Proxy,
+        server: &'a Server,
+        interval: Duration,
+    ) -> Option<Self> {
         let own = server.check.as_ref()?;
         let check = super::script(proxy, server)?;
         let begun = rt::now();
@@ -117,6 +125,7 @@ impl<'a> Course<'a> {
         let bound = if check.timeout.is_some() { bound } else { interval };
         Some(Self {
             worker,
+            generation,
             proxy,
             server,
             check,
@@ -253,7 +262,7 @@ impl<'a> Course<'a> {
     async fn expect(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
-            let full = self.input.len() >= self.worker.shared.program.global.bufsize;
+            let full = self.input.len() >= self.generation.program.global.bufsize;
             if !self.input.is_empty() {
                 if matches!(&expect.wanted, Wanted::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
                 {
@@ -286,7 +295,7 @@ impl<'a> Course<'a> {
     async fn expect_protocol(&mut self, expect: &'a Expect, answer: Answer) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
-            let complete = self.ended || self.input.len() >= self.worker.shared.program.global.bufsize;
+            let complete = self.ended || self.input.len() >= self.generation.program.global.bufsize;
             match answer.judge(self.input.data(), complete) {
                 Judgement::Wait => {}
                 Judgement::Passed { code, info } => {
@@ -424,14 +433,14 @@ impl<'a> Course<'a> {
 
     /// Lends what the expressions of a check may see.
     pub(super) fn lend<T>(&self, data: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
-        let shared = &self.worker.shared;
+        let (shared, program) = (&self.worker.shared, &self.generation.program);
         let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };
         self.worker.with_arena(|arena| {
             with(&Context {
-                program: Some(&shared.program),
+                program: Some(program),
                 live: Some(&shared.live),
                 arena,
-                limit: shared.program.global.bufsize,
+                limit: program.global.bufsize,
                 now: rt::now(),
                 probes: &ProcessProbes { worker: self.worker, names, identify: Some(&|| self.unique_id()) },
                 direction: Direction::Response,

@@ -26,7 +26,7 @@ pub(super) struct At {
 
 impl At {
     pub(super) fn new(worker: &Worker, (proxy, index): Member) -> Option<Self> {
-        let proxy = Arc::clone(worker.shared.program.proxies.get(proxy)?);
+        let proxy = Arc::clone(worker.generation().program.proxies.get(proxy)?);
         proxy.backend.as_ref()?.servers.get(index)?;
         Some(Self { proxy, index })
     }

@@ -87,10 +87,11 @@ pub fn service(server: &Server) -> Option<&str> {
 
 /// Begins to follow what is this worker's to follow.
 pub fn start(worker: &Rc<Worker>) {
-    let program = &worker.shared.program;
+    let generation = worker.generation();
+    let program = &generation.program;
     let workers = worker.shared.workers();
     for index in (0..program.resolvers.len()).filter(|index| index % workers == worker.id) {
-        let section = Rc::new(Section::new(worker, index));
+        let section = Rc::new(Section::new(worker, index, &program.resolvers[index]));
         worker.sections.borrow_mut().insert(index, Rc::clone(&section));
         for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
@@ -108,7 +109,8 @@ pub fn start(worker: &Rc<Worker>) {
 
 /// The name of a server is another one from now on. For the worker that serves its section. False: it was that already.
 pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
-    let program = std::sync::Arc::clone(&worker.shared.program);
+    let generation = worker.generation();
+    let program = &generation.program;
     let Some(server) = program.proxies[proxy].backend.as_ref().and_then(|backend| backend.servers.get(server)) else {
         return false;
     };

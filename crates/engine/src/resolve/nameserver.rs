@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::buffer::Buffer;
-use policy::program::{Nameserver, Program, Resolvers};
+use policy::program::{Nameserver, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use wire::dns::{Fault, Found, ResponseCode, find, question, read};
 use super::counters::Counts;
 use super::round::Round;
 use super::stream;
-use crate::worker::Shared;
+use crate::worker::Process;
 
 /// Questions that one name server may owe answers to.
 const MOST_OPEN: usize = 4_096;
@@ -28,7 +28,9 @@ const IN_A_ROW: usize = 64;
 
 /// A name server as its section asks it.
 pub(super) struct Line {
-    shared: Arc<Shared>,
+    shared: Arc<Process>,
+    /// The section, as it is written.
+    written: Rc<Resolvers>,
     section: usize,
     pub(super) index: usize,
     /// What was asked, by the number that goes with it.
@@ -40,9 +42,10 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(shared: Arc<Shared>, section: usize, index: usize) -> Self {
+    pub(super) fn new(shared: Arc<Process>, written: Rc<Resolvers>, section: usize, index: usize) -> Self {
         Self {
             shared,
+            written,
             section,
             index,
             open: RefCell::default(),
@@ -52,12 +55,8 @@ impl Line {
         }
     }
 
-    fn program(&self) -> &Program {
-        &self.shared.program
-    }
-
     pub(super) fn section(&self) -> &Resolvers {
-        &self.program().resolvers[self.section]
+        &self.written
     }
 
     pub(super) fn nameserver(&self) -> &Nameserver {

@@ -18,7 +18,7 @@ use super::followed::{Followed, Follower, Member, Question};
 use super::nameserver::Line;
 use super::round::Round;
 use super::{apply, services};
-use crate::worker::{Shared, Worker};
+use crate::worker::Worker;
 
 /// Names that requests may ask a section for at once, those that are remembered included.
 const MOST_NAMES: usize = 4_096;
@@ -29,8 +29,8 @@ const FAR: &str = "[2001:db8::1]:53";
 
 /// A section.
 pub(crate) struct Section {
-    pub(super) shared: Arc<Shared>,
-    pub(super) index: usize,
+    /// A copy: it goes on from configuration to configuration.
+    written: Rc<Resolvers>,
     lines: Vec<Rc<Line>>,
     names: RefCell<BTreeMap<Question, Rc<Followed>>>,
     routes_ipv6: Cell<Option<(bool, Moment)>>,
@@ -38,15 +38,15 @@ pub(crate) struct Section {
 
 impl Section {
     /// Nothing is followed yet.
-    pub(super) fn new(worker: &Worker, index: usize) -> Self {
-        let shared = Arc::clone(&worker.shared);
-        let nameservers = 0..shared.program.resolvers[index].nameservers.len();
-        let lines = nameservers.map(|number| Rc::new(Line::new(Arc::clone(&shared), index, number))).collect();
-        Self { shared, index, lines, names: RefCell::default(), routes_ipv6: Cell::default() }
+    pub(super) fn new(worker: &Worker, index: usize, written: &Resolvers) -> Self {
+        let (shared, written) = (&worker.shared, Rc::new(written.clone()));
+        let line = |number| Rc::new(Line::new(Arc::clone(shared), Rc::clone(&written), index, number));
+        let lines = (0..written.nameservers.len()).map(line).collect();
+        Self { written, lines, names: RefCell::default(), routes_ipv6: Cell::default() }
     }
 
     pub(super) fn written(&self) -> &Resolvers {
-        &self.shared.program.resolvers[self.index]
+        &self.written
     }
 
     pub(super) fn line(&self, nameserver: usize) -> &Line {

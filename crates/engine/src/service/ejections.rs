@@ -79,7 +79,8 @@ async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     if !state.end_ejection(server, ejection.until, rt::now()) {
         return;
     }
-    let named = worker.proxy(proxy);
+    let generation = worker.generation();
+    let named = generation.proxy(proxy);
     if let Some(server) = named.server(server) {
         let text = format!("Server {}/{} is back: its ejection is over.", named.name, server.name);
         worker.announce(proxy, LogLevel::Notice, &text);

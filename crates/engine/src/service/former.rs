@@ -11,7 +11,7 @@ use policy::program::former::{Changes, with_port};
 use policy::program::{Program, Proxy, Server, ServerPlace};
 
 use super::transitions;
-use crate::worker::Shared;
+use crate::worker::Process;
 
 /// What a server was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +67,9 @@ fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
 }
 
 /// Names, ports and checks lead where they led.
-pub fn direct(shared: &Shared, former: &Former) {
-    let Some((_, server)) = found(&shared.program, former.place) else { return };
+pub fn direct(shared: &Process, former: &Former) {
+    let generation = shared.generation();
+    let Some((_, server)) = found(&generation.program, former.place) else { return };
     let changes = &former.changes;
     if let Some(port) = changes.port {
         let now = shared.outgoing.address(server).into_owned();
@@ -150,8 +151,9 @@ impl<'p> Owners<'p> {
 }
 
 /// Counts begin where they were. The first worker's cells take them, which nobody writes to yet.
-pub fn preset(shared: &Shared, kept: &[Kept], now: Moment) {
-    let owners = Owners::of(&shared.program);
+pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
+    let generation = shared.generation();
+    let owners = Owners::of(&generation.program);
     let Some(first) = shared.counters.workers.first() else { return };
     for kept in kept {
         let Some(owner) = owners.find(kept.side, &kept.guid) else { continue };

@@ -14,7 +14,7 @@ use config::spec::LogLevel;
 use policy::program::{MailAlert, Proxy};
 use wire::date::Date;
 
-use crate::worker::{Shared, Worker};
+use crate::worker::{Process, Worker};
 
 /// Mails that wait for one server at most. Servers that fail all at once make many; whoever gets a hundred reads one.
 const WAITING: usize = 100;
@@ -93,7 +93,7 @@ pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
 }
 
 /// Sends what waits for a server. What cannot be sent is told and gone: the log has the same.
-async fn deliver(worker: usize, shared: Arc<Shared>, to: SocketAddr) {
+async fn deliver(worker: usize, shared: Arc<Process>, to: SocketAddr) {
     while let Some(mail) = shared.outbox.next(to) {
         let Err(reason) = dialogue::send(to, &mail).await else { continue };
         let text = format!("A mail to {} could not be sent by {to}: {reason}.", mail.to);

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use crate::facts::Cause;
 use crate::session::Session;
-use crate::worker::{Shared, Worker};
+use crate::worker::{Process, Worker};
 
 /// Sessions that a worker looks at before others get their turn.
 const BATCH: usize = 100;
 
 /// Ends the sessions that have to do with server `at.1` of proxy `at.0`.
-pub async fn shut_sessions(shared: &Shared, at: (usize, usize), why: Cause) {
+pub async fn shut_sessions(shared: &Process, at: (usize, usize), why: Cause) {
     for number in 0..shared.workers() {
         let mut from = None;
         loop {

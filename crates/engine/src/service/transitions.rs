@@ -100,13 +100,14 @@ pub fn settle(
     if !server.tracking.has_followers() {
         return;
     }
-    let program = &worker.shared.program;
-    program.followers(server, |leader, follower| follow(worker, leader, follower).unwrap_or(false));
+    let generation = worker.generation();
+    generation.program.followers(server, |leader, follower| follow(worker, leader, follower).unwrap_or(false));
 }
 
 /// A server stands as the one does that it tracks. Whether it has not done so before.
 fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option<bool> {
-    let (program, live) = (&worker.shared.program, &worker.shared.live);
+    let generation = worker.generation();
+    let (program, live) = (&generation.program, &worker.shared.live);
     let (proxy, server) = (program.proxies.get(follower.0)?, program.server_at(follower)?);
     let name = format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name);
     let online = Online::of(proxy, &live.proxies[proxy.index]);
@@ -152,7 +153,7 @@ fn settle_one(
 ) {
     let state = &worker.shared.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
-    let leader = name_of_leader(&worker.shared.program, server);
+    let leader = name_of_leader(&worker.generation().program, server);
     let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
     let name = full_name(proxy, server);
     for Sentence { level, text, mailed } in scene.sentences() {

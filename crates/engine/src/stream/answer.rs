@@ -116,7 +116,7 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
 
 /// Bytes of the longest text that may be put together.
 fn limit(view: View<'_>) -> usize {
-    view.session.worker.shared.program.global.bufsize
+    view.session.generation().program.global.bufsize
 }
 
 /// The status and the text of an answer. In the place of one that was put together and fits in no buffer comes the proxy's

@@ -354,7 +354,7 @@ impl Request<'_> {
             opened => opened,
         };
         let connecting = opened.map_err(Missing::of)?;
-        if connecting.number() >= worker.shared.program.global.pool_high_descriptors {
+        if connecting.number() >= self.session.generation().program.global.pool_high_descriptors {
             worker.links.evict_any(pool);
         }
         Ok(connecting)
@@ -364,7 +364,7 @@ impl Request<'_> {
     fn report(&self, missing: Missing) -> Attempt {
         self.note_error(missing.error());
         let name = &self.proxy.name;
-        let limit = self.session.worker.shared.program.global.descriptors;
+        let limit = self.session.generation().program.global.descriptors;
         let reached = |what: &str, hint: &str| format!("Proxy {name} reached {what} (maxsock={limit}). {hint}");
         let (level, text) = match missing {
             Missing::Server(_) => return Attempt::Refused,

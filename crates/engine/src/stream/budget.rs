@@ -18,12 +18,11 @@ impl Spent {
     }
 
     /// Charges what the current worker has done since it looked at the clock last in the same call of its task. `long`: a
-    /// step follows that may take long. False: the budget is used up.
+    /// step follows that may take long. False: `budget`, the stream's whole, is used up.
     ///
     /// Only processor time counts in full, so that a machine that stood still ends no request. To read it is a system call,
     /// which is left out for short steps while little was spent; their time counts up to a part of the budget each.
-    pub fn charge(&self, worker: &Worker, long: bool) -> bool {
-        let budget = worker.shared.program.global.evaluation_time;
+    pub fn charge(&self, worker: &Worker, budget: Duration, long: bool) -> bool {
         let part = budget / 8;
         let since = rt::measure();
         let before = worker.processor_time.take().filter(|(call, _)| *call == rt::calls()).map(|(_, time)| time);

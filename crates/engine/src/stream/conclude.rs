@@ -186,7 +186,7 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
 pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Record<'_>)) {
     let worker = &session.worker;
     let proxy = session.proxy();
-    let backend = facts.backend.map(|index| worker.proxy(index));
+    let backend = facts.backend.map(|index| session.proxy_at(index));
     // A denied request has no server, nor one that its client left unfinished; what is shown is the one that its cookie
     // leads to.
     let unfinished = facts.outcome.cause == Cause::Client && facts.outcome.phase == Phase::Request;

@@ -62,7 +62,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     if facts.borrow().exhausted.get() {
         return rt::boxed(ruling::exhausted(session, client, facts, body)).await;
     }
-    let target = target.map(|index| session.worker.proxy(index));
+    let target = target.map(|index| session.proxy_at(index));
     let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
         facts.borrow_mut().timings.request = None;
         let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
@@ -405,11 +405,11 @@ fn keep_link(
         // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
         // their share of all descriptors.
         if u64::try_from(link.stream.number())
-            .is_ok_and(|number| number >= worker.shared.program.global.pool_low_descriptors)
+            .is_ok_and(|number| number >= session.generation().program.global.pool_low_descriptors)
         {
             return;
         }
-        if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(worker, server, &link) {
+        if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(session, server, &link) {
             return;
         }
         worker.links.put(&worker.shared.pool, server.serial, link);
@@ -427,12 +427,13 @@ fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &L
 /// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
 /// only. Connections that any request may take never are more than that; those that differ would grow to one for each
 /// kind of request.
-fn exceeds_need(worker: &Worker, server: &Server, link: &Link) -> bool {
+fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
     if link.particulars.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
         return false;
     }
+    let worker = &session.worker;
     let shared = &worker.shared;
-    let idle = if shared.program.global.idle_pool_shared {
+    let idle = if session.generation().program.global.idle_pool_shared {
         shared.pool.idle(server.serial)
     } else {
         shared.pool.idle_of(server.serial, worker.id)
@@ -488,7 +489,7 @@ fn terms(
         limits: Limits {
             accept_unsafe: backend_proxy.http.accept_unsafe_response,
             keep_proxy_connection: proxy.http.asks_as_proxy(request),
-            ..head_limits(&session.worker.shared.program.global)
+            ..head_limits(&session.generation().program.global)
         },
     }
 }

@@ -120,7 +120,7 @@ impl<'a> View<'a> {
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
         let (shared, facts) = (&worker.shared, self.facts);
-        let program = &shared.program;
+        let program = &self.session.generation().program;
         worker.with_arena(|arena| {
             let (probes, unread) = (StreamProbes(self), Unread::default());
             let context = Context {
@@ -272,7 +272,8 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn account(&self, long: bool) -> bool {
-        self.0.spent().charge(&self.0.session.worker, long)
+        let session = self.0.session;
+        self.0.spent().charge(&session.worker, session.generation().program.global.evaluation_time, long)
     }
 
     fn process(&self) -> ProcessFacts<'_> {
@@ -340,7 +341,7 @@ impl StreamProbes<'_, '_> {
     fn server_address(&self) -> Option<SocketAddr> {
         let (session, facts) = (self.0.session, self.0.facts);
         facts.timings.connected?;
-        let backend = session.worker.proxy(facts.backend?).backend.as_ref()?;
+        let backend = session.proxy_at(facts.backend?).backend.as_ref()?;
         match &*session.worker.shared.outgoing.address(backend.servers.get(facts.server?)?) {
             ServerAddress::Inet { ip, port } => {
                 let offered = self.destination().map_or(0, |address| address.port());

@@ -181,7 +181,7 @@ pub struct Won {
 
 /// What became of a second attempt that did not win, for those who watch servers.
 pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standing) {
-    let proxy = session.worker.proxy(backend);
+    let proxy = session.proxy_at(backend);
     let Some(server) = proxy.server(rival.slot.server()) else { return };
     if !rival.was_idle {
         let sign = if rival.connected.is_some() { Sign::Connected } else { Sign::Ill(Symptom::Connection) };

@@ -34,7 +34,7 @@ pub(super) fn end(session: &Session, facts: &Facts) {
 
 fn sign(session: &Session, facts: &Facts, sign: Sign) {
     let (Some(proxy), Some(server)) = (facts.backend, facts.server) else { return };
-    let proxy = session.worker.proxy(proxy);
+    let proxy = session.proxy_at(proxy);
     if let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) {
         observe(&session.worker, proxy, server, sign);
     }

@@ -43,7 +43,7 @@ pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: b
 /// The page for a status: the backend's own, else the frontend's, else that of every proxy. The session is that of the
 /// view.
 pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
-    let backend = view.facts.backend.map(|index| session.worker.proxy(index));
+    let backend = view.facts.backend.map(|index| session.proxy_at(index));
     let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
     match own {
         None => ErrorPages::standard(status).lend(),
@@ -57,7 +57,7 @@ pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
             view.facts.exhausted.set(false);
             match text(View { direction, response: None, ..view }, answer) {
                 _ if view.facts.exhausted.get() => ErrorPages::standard(500).lend(),
-                Some(reply) if reply.text.len() <= session.worker.shared.program.global.bufsize => reply,
+                Some(reply) if reply.text.len() <= session.generation().program.global.bufsize => reply,
                 // It fits in no buffer.
                 _ => ErrorPages::standard(500).lend(),
             }

@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::sticking;
-use crate::worker::{Shared, SharedFacts};
+use crate::worker::{Process, SharedFacts};
 
 /// What binds a request to a server. Servers do not see what is meant for the proxy alone.
 pub fn bind_request(
@@ -63,7 +63,7 @@ pub fn bind_request(
 /// A rule of the backend denies a request: its log line shows the cookie that the client sent and the server that it leads
 /// to, as HAProxy's does.
 pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
-    let proxy = session.worker.proxy(facts.borrow().backend.unwrap_or(session.frontend));
+    let proxy = session.proxy_at(facts.borrow().backend.unwrap_or(session.frontend));
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
@@ -171,7 +171,7 @@ pub fn answer_in_place(session: &Session, facts: &mut Facts) {
 }
 
 fn plan_of<'s>(session: &'s Session, facts: &Facts) -> Option<(&'s Proxy, &'s PersistencePlan)> {
-    let proxy = session.worker.proxy(facts.backend?);
+    let proxy = session.proxy_at(facts.backend?);
     proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
 }
 
@@ -187,14 +187,14 @@ pub fn answer(session: &Session, facts: &mut Facts, head: &mut Head) {
 }
 
 /// A server has another address: dynamic cookies follow it.
-pub fn follow_address(shared: &Shared, proxy: &Proxy) {
+pub fn follow_address(shared: &Process, proxy: &Proxy) {
     if shared.live.proxies[proxy.index].cookies.is_dynamic() {
         change_cookies(shared, proxy, CookieChange::Servers);
     }
 }
 
 /// Changes what cookies are worth: after a change of servers, or by order.
-pub fn change_cookies(shared: &Shared, proxy: &Proxy, change: CookieChange<'_>) {
+pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>) {
     let servers = proxy.servers().map(|server| Placed {
         server: server.index,
         own: server.cookie.as_deref(),

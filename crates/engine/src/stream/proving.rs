@@ -26,7 +26,7 @@ pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Res
     let unknown = {
         let facts = facts.borrow();
         let Some(field) = session.proxy().http.credentials(&facts.request) else { return Ok(()) };
-        trials(&shared.program, &shared.live, &proxy.slow_userlists, field)
+        trials(&session.generation().program, &shared.live, &proxy.slow_userlists, field)
     };
     for Trial { hidden, password, proof } in unknown {
         let hidden = Arc::clone(&hidden);

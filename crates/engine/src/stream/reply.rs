@@ -236,7 +236,7 @@ fn prepare<'t>(
     let may_go_on = may_end && !facts.opens_tunnel(status);
     let keep =
         may_go_on && !is_of_client(facts) && (status != 400 || text.is_some()) && keeps_client(session, &facts.request);
-    let proxy = facts.backend.map_or(session.proxy(), |backend| session.worker.proxy(backend));
+    let proxy = facts.backend.map_or(session.proxy(), |backend| session.proxy_at(backend));
     let target = if i32::from(status) == REDIRECT { server(proxy, facts) } else { None };
     let redirect = target.and_then(|server| redirect::page(server, &facts.request));
     let reply = match (redirect, text) {

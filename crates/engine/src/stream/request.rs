@@ -119,7 +119,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
     let limits = Limits {
         accept_unsafe: http.accept_unsafe_request,
         keep_proxy_connection: http.use_proxy_header,
-        ..head_limits(&session.worker.shared.program.global)
+        ..head_limits(&session.generation().program.global)
     };
     let mut scan = Scan::default();
     let timeouts = &session.proxy().timeouts;

@@ -171,7 +171,7 @@ impl<'s, 'r> Course<'s, 'r> {
     fn resume(session: &'s Session, rules: &'r [Rule], progress: Progress) -> Self {
         let mut course = Self::new(session, rules);
         course.progress = progress;
-        course.left = Some(session.worker.shared.program.global.max_rules_at_once);
+        course.left = Some(session.generation().program.global.max_rules_at_once);
         course
     }
 
@@ -268,12 +268,12 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// What a head may measure once it was changed.
     fn room(&self) -> usize {
-        self.session.worker.shared.program.global.bufsize
+        self.session.generation().program.global.bufsize
     }
 
     /// What has come of the body leaves a head less room.
     fn share(&self, head: &mut Head, behind: &[u8]) {
-        let global = &self.session.worker.shared.program.global;
+        let global = &self.session.generation().program.global;
         head.share(behind.len(), global.bufsize, global.maxrewrite);
     }
 
@@ -514,7 +514,7 @@ fn finish_response<'r>(course: &mut Course<'_, 'r>, facts: &Facts, (head, behind
 
 /// Whether there are rules on whatever goes to the client.
 pub fn has_rules_after(session: &Session, facts: &Facts) -> bool {
-    let backend = facts.backend.map(|index| session.worker.proxy(index));
+    let backend = facts.backend.map(|index| session.proxy_at(index));
     backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
 }
 
@@ -522,7 +522,7 @@ pub fn has_rules_after(session: &Session, facts: &Facts) -> bool {
 /// takes its place.
 pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Option<&'s Final> {
     let frontend = session.proxy();
-    let backend = facts.backend.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.index != frontend.index);
+    let backend = facts.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
     backend.into_iter().chain([frontend]).find_map(|proxy| {
         let rules = &proxy.rules.http_after_response;
         if rules.is_empty() {

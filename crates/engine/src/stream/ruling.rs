@@ -118,7 +118,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
         Manner::Prompt => {}
         Manner::Late => {
             let backend = facts.borrow().backend;
-            let proxy = backend.map_or(session.proxy(), |index| session.worker.proxy(index));
+            let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
             rt::boxed(waiting::tarpit(client, &facts, proxy)).await;
         }
         Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, facts, number, body)).await,

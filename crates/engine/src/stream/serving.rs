@@ -96,6 +96,6 @@ fn terms(session: &Session, facts: &SharedFacts, ruled: bool) -> Terms {
         hedge_at: None,
         backend: proxy.index,
         ruled,
-        limits: head_limits(&session.worker.shared.program.global),
+        limits: head_limits(&session.generation().program.global),
     }
 }

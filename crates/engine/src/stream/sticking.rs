@@ -84,7 +84,7 @@ pub fn remember(session: &Session, facts: &Facts) {
 
 #[cold]
 fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
-    let backend = facts.backend.and_then(|index| session.worker.proxy(index).backend.as_ref());
+    let backend = facts.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
     let server = backend.zip(facts.server).and_then(|(backend, index)| backend.servers.get(index));
     let Some(server) = server.filter(|server| !server.non_stick) else { return };
     let known = known(session, server);
@@ -109,7 +109,7 @@ pub fn answer_bytes(session: &Session, facts: &Facts, data: &[u8]) {
 }
 
 fn backend_of<'s>(session: &'s Session, facts: &Facts) -> Option<&'s Backend> {
-    session.worker.proxy(facts.backend?).backend.as_ref()
+    session.proxy_at(facts.backend?).backend.as_ref()
 }
 
 fn note_answer(view: View<'_>) {

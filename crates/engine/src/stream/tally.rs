@@ -210,7 +210,8 @@ impl<'a> Parties<'a> {
         let worker = &session.worker;
         let (tallies, proxy) = (worker.tallies(), session.tallies());
         let server = facts.backend.zip(facts.server).and_then(|(backend, server)| {
-            worker.proxy(backend).backend.as_ref()?.servers.get(server).map(|server| &tallies.servers[server.serial])
+            let backend = session.proxy_at(backend).backend.as_ref()?;
+            backend.servers.get(server).map(|server| &tallies.servers[server.serial])
         });
         Self {
             front: &proxy.front,

@@ -199,7 +199,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     let frontend = session.proxy();
     let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.conn.received()));
     exhaustion(facts)?;
-    let Some(backend) = target.map(|index| session.worker.proxy(index)).filter(|proxy| proxy.backend.is_some()) else {
+    let Some(backend) = target.map(|index| session.proxy_at(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
     facts.borrow_mut().backend = Some(backend.index);

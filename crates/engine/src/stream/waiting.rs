@@ -37,7 +37,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
         }
         Wait::Body(BodyWait { limit, least, large }) => {
             let deadline = Some(rt::now() + *limit);
-            let large = session.worker.shared.program.global.large_bufsize.filter(|_| *large);
+            let large = session.generation().program.global.large_bufsize.filter(|_| *large);
             buffering::wait_until(session, client, facts, deadline, (*least, large)).await
         }
         Wait::Lookup(lookup) => {
@@ -57,7 +57,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                     .lend(|context| format.render_in(context, &mut value));
                 prepared::early_hint(name, &value)
             };
-            if hint.len() > session.worker.shared.program.global.bufsize {
+            if hint.len() > session.generation().program.global.bufsize {
                 let outcome = Outcome::new(Cause::Internal, Phase::Request);
                 return Err(Failure { outcome, status: 500, page: true });
             }

@@ -36,7 +36,8 @@ async fn remove(name: &str) {
 
 /// Places that servers ever had, and those of them that are there.
 fn places(world: &World) -> (usize, usize) {
-    let servers = &world.shared().program.proxies[0].backend.as_ref().unwrap().servers;
+    let generation = world.shared().generation();
+    let servers = &generation.program.proxies[0].backend.as_ref().unwrap().servers;
     (servers.places(), servers.len())
 }
 
@@ -54,7 +55,8 @@ fn a_place_that_has_rested_serves_again() {
                 let told = ask("show servers conn l").await;
                 assert!(told.contains(&format!("l/{name} 2/1 ")), "{told}");
                 let shared = world.shared();
-                let server = &shared.program.proxies[0].backend.as_ref().unwrap().servers[0];
+                let generation = shared.generation();
+                let server = &generation.program.proxies[0].backend.as_ref().unwrap().servers[0];
                 let sessions =
                     shared.counters.of(|worker| &worker.servers[server.serial]).count(|tally| &tally.sessions);
                 assert_eq!((&*server.name, sessions), (&*name, 1), "what the one before did is forgotten");

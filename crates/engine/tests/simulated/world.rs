@@ -20,7 +20,7 @@ use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::registry::{Factory, Services};
 use engine::service::runtime::Opened;
 use engine::session::Session;
-use engine::worker::Shared;
+use engine::worker::Process;
 use policy::live::Live;
 use policy::live::table::Cursor;
 use policy::program::{BindAddress, Program};
@@ -212,10 +212,10 @@ impl Worlds {
             resume(program, &live, &self.former);
             let (targets, problems) = Targets::open(program, &live, "haproxy");
             assert!(problems.is_empty());
-            let mut shared = Shared::new(Arc::clone(program), live, Arc::new(targets), workers);
+            let mut shared = Process::new(Arc::clone(program), live, Arc::new(targets), workers);
             shared.host.tell = self.tell;
             shared.services = self.services();
-            shared.know_specification(written.clone());
+            shared.generation().know_specification(written.clone());
             let shared = Arc::new(shared);
             (shared, (open(program), open_runtime(program), open_peers(program)))
         });
@@ -334,7 +334,7 @@ impl Drop for Told {
 /// What the script sees of the process under test. Clones see the same one.
 #[derive(Clone)]
 pub struct World {
-    shared: Arc<Shared>,
+    shared: Arc<Process>,
     /// Tasks of the script; they end with it.
     pub scope: Rc<Scope>,
     journal: Journal,
@@ -351,7 +351,7 @@ pub struct Holdings {
 
 impl World {
     /// What the workers share.
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub fn shared(&self) -> &Arc<Process> {
         &self.shared
     }
 
@@ -362,7 +362,7 @@ impl World {
 
     /// Idle links to all servers.
     pub fn idle_links(&self) -> usize {
-        (0..self.shared.program.servers).map(|server| self.shared.pool.idle(server)).sum()
+        (0..self.shared.generation().program.servers).map(|server| self.shared.pool.idle(server)).sum()
     }
 
     /// What each worker holds now.
@@ -482,7 +482,7 @@ impl World {
                 cursor = table.page(from, 1_000, rt::now(), |_, entry| note("trackers", entry.trackers as usize));
             }
         }
-        for (proxy, state) in self.shared.program.proxies.iter().zip(&live.proxies) {
+        for (proxy, state) in self.shared.generation().program.proxies.iter().zip(&live.proxies) {
             note("places in a frontend", state.feconn() as usize);
             note("requests in a backend", state.counts(None).beconn as usize);
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {

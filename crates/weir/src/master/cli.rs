@@ -118,6 +118,10 @@ async fn reload(call: &mut Call<'_, Counter>, farewell: Farewell) -> Result<(), 
 }
 
 impl Served for Counter {
+    type Generation = ();
+
+    fn generation(&self) {}
+
     fn version(&self) -> &str {
         version::runtime()
     }

@@ -95,7 +95,7 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
             continue;
         }
         let succeeds = shared.exchange.succeeds.load(Ordering::Relaxed);
-        let (limit, pid) = (shared.program.global.bufsize.saturating_sub(FRAME), std::process::id());
+        let (limit, pid) = (worker.generation().program.global.bufsize.saturating_sub(FRAME), std::process::id());
         let Some(setting) = party.plan.setting(limit, pid) else { continue };
         *party.lock() = Some(Section::new(setting, rt::now(), succeeds));
         let own;

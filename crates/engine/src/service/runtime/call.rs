@@ -1,5 +1,6 @@
 //! One call of a command: its words, its payload, who calls, and where the answer goes. Must never know a command.
 
+use super::command::Served;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -90,9 +91,11 @@ impl Severity {
 }
 
 /// One call.
-pub struct Call<'a, S> {
+pub struct Call<'a, S: Served> {
     /// What the commands of its table work on.
     pub state: &'a S,
+    /// The configuration that it speaks of, from its beginning to its end.
+    pub generation: &'a S::Generation,
     /// Every word, those of the command's name included.
     pub words: &'a [String],
     /// What stood behind `<<`.
@@ -103,7 +106,7 @@ pub struct Call<'a, S> {
     pub answer: &'a mut Answer,
 }
 
-impl<S> Call<'_, S> {
+impl<S: Served> Call<'_, S> {
     /// A word; empty where there is none.
     pub fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)

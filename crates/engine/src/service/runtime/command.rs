@@ -26,7 +26,7 @@ pub enum Mode {
 pub type Pending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
 
 /// What a command does.
-pub enum Run<S: 'static> {
+pub enum Run<S: Served> {
     /// Answers at once, with an answer of bounded size.
     Now(fn(&mut Call<'_, S>)),
     /// Answers in pieces, or waits.
@@ -34,7 +34,7 @@ pub enum Run<S: 'static> {
 }
 
 /// One row.
-pub struct Command<S: 'static> {
+pub struct Command<S: Served> {
     /// The words that call it.
     pub name: &'static str,
     /// How it is used; empty for one that help does not show.
@@ -49,7 +49,7 @@ pub struct Command<S: 'static> {
     pub run: Run<S>,
 }
 
-impl<S: 'static> Command<S> {
+impl<S: Served> Command<S> {
     /// A row that everybody may call.
     pub const fn new(name: &'static str, usage: &'static str, doc: &'static str, run: Run<S>) -> Self {
         Self { name, usage, doc, level: RuntimeLevel::User, mode: Mode::Normal, run }
@@ -88,14 +88,14 @@ impl<S: 'static> Command<S> {
 }
 
 /// Where commands are taken: tables, and what their commands work on.
-pub struct Desk<S: 'static> {
+pub struct Desk<S: Served> {
     /// What the commands work on.
     pub state: Rc<S>,
     /// Every table but the one of the protocol itself, which each desk has.
     pub tables: &'static [&'static [Command<S>]],
 }
 
-impl<S> Clone for Desk<S> {
+impl<S: Served> Clone for Desk<S> {
     fn clone(&self) -> Self {
         Self { state: Rc::clone(&self.state), tables: self.tables }
     }
@@ -130,6 +130,12 @@ pub fn basic<S: Served>() -> &'static [Command<S>] {
 
 /// What the protocol itself wants to know of the state.
 pub trait Served: Sized + 'static {
+    /// What holds the configuration that a command speaks of.
+    type Generation: 'static;
+
+    /// The configuration that a command which begins now speaks of.
+    fn generation(&self) -> Self::Generation;
+
     /// What `show version` answers.
     fn version(&self) -> &str;
 

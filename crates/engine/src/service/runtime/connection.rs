@@ -172,8 +172,10 @@ impl<S: Served> Connection<S> {
                 continue;
             }
             let words = line::words(self.desk.state.addressed(command));
+            let generation = self.desk.state.generation();
             let mut call = Call {
                 state: &*self.desk.state,
+                generation: &generation,
                 words: words.as_deref().unwrap_or_default(),
                 payload: payload.map(|(payload, _)| payload),
                 conversation: &mut self.conversation,
@@ -225,7 +227,7 @@ async fn dispatch<S: Served>(desk: &Desk<S>, call: &mut Call<'_, S>) -> Result<(
     }
 }
 
-fn missing_mode<S>(row: &Command<S>, conversation: &Conversation) -> Option<&'static str> {
+fn missing_mode<S: Served>(row: &Command<S>, conversation: &Conversation) -> Option<&'static str> {
     match row.mode {
         Mode::Expert if !conversation.expert => Some("This command is restricted to expert mode only."),
         Mode::Experimental if !conversation.experimental => {

@@ -16,7 +16,7 @@ const ALWAYS: [&str; 3] = ["help", "prompt", "quit"];
 const WIDTH: usize = 40;
 
 /// Called by the connection, which knows the desk; the row is there so that help shows it.
-pub(super) fn help<S>(_: &mut Call<'_, S>) {}
+pub(super) fn help<S: Served>(_: &mut Call<'_, S>) {}
 
 /// The answer to `help <words>`.
 pub(super) fn matching<S: Served>(desk: &Desk<S>, words: &[String], conversation: &Conversation) -> String {
@@ -43,7 +43,7 @@ fn list<S: Served>(desk: &Desk<S>, words: &[String], conversation: &Conversation
     }
 }
 
-fn is_shown<S>(row: &Command<S>, conversation: &Conversation) -> bool {
+fn is_shown<S: Served>(row: &Command<S>, conversation: &Conversation) -> bool {
     let allowed = match row.mode {
         Mode::Normal => true,
         Mode::Expert => conversation.expert,
@@ -54,7 +54,7 @@ fn is_shown<S>(row: &Command<S>, conversation: &Conversation) -> bool {
 
 /// The rows whose first words are those that were typed, as far as any row agrees with them; of these the ones that are
 /// most like the rest of what was typed.
-fn nearest<'a, S>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Command<S>> {
+fn nearest<'a, S: Served>(mut rows: Vec<&'a Command<S>>, words: &[String]) -> Vec<&'a Command<S>> {
     for (at, word) in words.iter().enumerate() {
         let agrees = |row: &&Command<S>| row.words().nth(at) == Some(word.as_str());
         if rows.iter().any(agrees) {

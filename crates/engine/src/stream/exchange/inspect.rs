@@ -17,7 +17,7 @@ impl Exchange<'_> {
     /// Runs the rules of the backend. False: something that they ask for may still come.
     pub(super) fn inspect(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let session = self.session;
-        let backend = self.facts.borrow().backend.map(|index| session.worker.proxy(index));
+        let backend = self.facts.borrow().backend.map(|index| session.proxy_at(index));
         let Some(rules) = backend.map(|proxy| &proxy.rules).filter(|rules| !rules.response_content.is_empty()) else {
             return Ok(true);
         };

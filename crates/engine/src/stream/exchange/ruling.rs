@@ -63,7 +63,7 @@ impl Exchange<'_> {
     pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
         let session = self.session;
         let frontend = session.proxy();
-        let backend = self.facts.borrow().backend.map(|index| session.worker.proxy(index));
+        let backend = self.facts.borrow().backend.map(|index| session.proxy_at(index));
         let backend = backend.filter(|proxy| proxy.index != frontend.index);
         if !self.terms.ruled {
             return self.rule_last();
@@ -115,7 +115,7 @@ impl Exchange<'_> {
     fn expose(&self) -> Option<Box<Ending<'static>>> {
         let facts = &mut *self.facts.borrow_mut();
         let worker = &self.session.worker;
-        let proxy = worker.proxy(facts.backend?);
+        let proxy = self.session.proxy_at(facts.backend?);
         if !proxy.http.check_cache || !exposes_cookie(&facts.request, &facts.response) {
             return None;
         }
@@ -207,7 +207,7 @@ impl Exchange<'_> {
                 if coming.take(self.down.received()).is_err() || coming.is_over() {
                     return Held::Over;
                 }
-                let large = self.session.worker.shared.program.global.large_bufsize.filter(|_| body.large);
+                let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
             // Of requests.

@@ -27,7 +27,7 @@ impl Place {
     /// `None`: the relay has as many connections as it may.
     fn take(worker: &Rc<Worker>, relay: usize) -> Option<Self> {
         let open = &worker.shared.log_targets.relays.get(relay)?.open;
-        let most = worker.shared.program.log_forwards.get(relay)?.maxconn;
+        let most = worker.generation().program.log_forwards.get(relay)?.maxconn;
         let more = |count: u32| (count < most).then_some(count + 1);
         open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         worker.enter_relay();
@@ -91,7 +91,8 @@ impl Connection {
     /// then is lost.
     async fn serve(mut self) {
         let worker = Rc::clone(&self.place.worker);
-        let Some(relay) = worker.shared.program.log_forwards.get(self.place.relay) else { return };
+        let generation = worker.generation();
+        let Some(relay) = generation.program.log_forwards.get(self.place.relay) else { return };
         let mut silence = rt::Timer::new();
         loop {
             silence.arm(relay.timeout.map(|timeout| rt::now() + timeout));

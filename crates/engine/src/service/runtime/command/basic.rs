@@ -60,12 +60,12 @@ impl<S: Served> Basic<S> {
     ];
 }
 
-fn echo<S>(call: &mut Call<'_, S>) {
+fn echo<S: Served>(call: &mut Call<'_, S>) {
     let text = call.words[1..].join(" ");
     call.inform(&text);
 }
 
-fn switch<S>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &mut bool) {
+fn switch<S: Served>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &mut bool) {
     if call.words.len() < 2 {
         let state = if *of(call.conversation) { "ON" } else { "OFF" };
         call.inform(&format!("{name} is {state}"));
@@ -74,27 +74,27 @@ fn switch<S>(call: &mut Call<'_, S>, name: &str, of: fn(&mut Conversation) -> &m
     }
 }
 
-fn experimental_mode<S>(call: &mut Call<'_, S>) {
+fn experimental_mode<S: Served>(call: &mut Call<'_, S>) {
     switch(call, "experimental-mode", |conversation| &mut conversation.experimental);
 }
 
-fn expert_mode<S>(call: &mut Call<'_, S>) {
+fn expert_mode<S: Served>(call: &mut Call<'_, S>) {
     switch(call, "expert-mode", |conversation| &mut conversation.expert);
 }
 
-fn lower<S>(call: &mut Call<'_, S>, level: RuntimeLevel) {
+fn lower<S: Served>(call: &mut Call<'_, S>, level: RuntimeLevel) {
     call.conversation.level = call.conversation.level.min(level);
 }
 
-fn operator<S>(call: &mut Call<'_, S>) {
+fn operator<S: Served>(call: &mut Call<'_, S>) {
     lower(call, RuntimeLevel::Operator);
 }
 
-fn user<S>(call: &mut Call<'_, S>) {
+fn user<S: Served>(call: &mut Call<'_, S>) {
     lower(call, RuntimeLevel::User);
 }
 
-fn quit<S>(call: &mut Call<'_, S>) {
+fn quit<S: Served>(call: &mut Call<'_, S>) {
     call.conversation.leaving = true;
 }
 
@@ -108,7 +108,7 @@ Changes the default prompt and interactive mode. Available options:
 Without any argument, toggles between n/i->p, p->n.
 ";
 
-fn prompt<S>(call: &mut Call<'_, S>) {
+fn prompt<S: Served>(call: &mut Call<'_, S>) {
     if call.words.len() < 2 {
         let shown = call.conversation.prompt == Prompt::Shown;
         call.conversation.prompt = if shown { Prompt::Single } else { Prompt::Shown };
@@ -130,7 +130,7 @@ fn prompt<S>(call: &mut Call<'_, S>) {
     }
 }
 
-fn set_severity_output<S>(call: &mut Call<'_, S>) {
+fn set_severity_output<S: Served>(call: &mut Call<'_, S>) {
     match SeverityOutput::from_name(call.word(2)) {
         Some(output) => call.conversation.severity_output = output,
         None => call.refuse("one of 'none', 'number', 'string' is a required argument"),
@@ -140,7 +140,7 @@ fn set_severity_output<S>(call: &mut Call<'_, S>) {
 /// HAProxy's times are signed numbers of milliseconds in 32 bits.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-fn set_timeout<S>(call: &mut Call<'_, S>) {
+fn set_timeout<S: Served>(call: &mut Call<'_, S>) {
     if call.word(2) != "cli" {
         call.refuse("'set timeout' only supports 'cli'.");
         return;
@@ -156,7 +156,7 @@ fn set_timeout<S>(call: &mut Call<'_, S>) {
     }
 }
 
-fn show_cli_level<S>(call: &mut Call<'_, S>) {
+fn show_cli_level<S: Served>(call: &mut Call<'_, S>) {
     call.inform(call.conversation.level.name());
 }
 

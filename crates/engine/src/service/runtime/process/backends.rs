@@ -11,7 +11,8 @@ use policy::program::{Program, Proxy};
 use super::super::command::Condition;
 use super::super::{Call, Command, Run};
 use super::servers::find_backend;
-use crate::worker::{Shared, Worker};
+use crate::generation::Generation;
+use crate::worker::{Process, Worker};
 
 pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("add backend", "add backend <backend>", "add a new backend", Run::Now(add)).at(RuntimeLevel::Admin),
@@ -42,10 +43,10 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 /// The names of a backend's `default-server`s, or of all.
 fn show_default_servers(call: &mut Call<'_, Worker>) {
     let wanted = call.word(2).to_owned();
-    if !wanted.is_empty() && find_backend(&call.state.shared.program, &wanted).is_err() {
+    if !wanted.is_empty() && find_backend(&call.generation.program, &wanted).is_err() {
         return call.refuse("Can't find backend.");
     }
-    let written = call.state.shared.written();
+    let written = call.generation.written();
     let proxies = written.iter().flat_map(|written| &written.proxies);
     for proxy in proxies.filter(|proxy| wanted.is_empty() || proxy.name.value == wanted) {
         let backend = &proxy.name.value;
@@ -64,7 +65,7 @@ const FULL: &str = "Too many backends were added to this process: reload it.";
 
 fn publish(call: &mut Call<'_, Worker>, published: bool) {
     let shared = &call.state.shared;
-    match find_backend(&shared.program, call.word(2)) {
+    match find_backend(&call.generation.program, call.word(2)) {
         Ok(proxy) if proxy.disabled => call.refuse("No effect on a disabled backend."),
         Ok(proxy) => {
             shared.live.proxies[proxy.index].publish(published);
@@ -75,7 +76,7 @@ fn publish(call: &mut Call<'_, Worker>, published: bool) {
 }
 
 fn show_defaults(call: &mut Call<'_, Worker>) {
-    let written = call.state.shared.written();
+    let written = call.generation.written();
     let mut told: Vec<&str> = Vec::new();
     for section in written.iter().flat_map(|written| &written.defaults).filter(|section| !section.purged) {
         if !told.contains(&section.name.as_str()) {
@@ -143,22 +144,22 @@ impl<'a> Wanted<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = Wanted::read(words).and_then(|wanted| register(&call.state.shared, &wanted));
+    let added = Wanted::read(words).and_then(|wanted| register((&call.state.shared, call.generation), &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register(shared: &Shared, wanted: &Wanted<'_>) -> Result<(), String> {
-    let mut written = shared.written();
+fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) -> Result<(), String> {
+    let mut written = generation.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
     let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);
     let missing = || format!("Cannot find default proxy '{}'.", wanted.defaults);
     let place = place.ok_or_else(missing)?;
     let mode = wanted.mode_from(&written.defaults[place])?;
     let failed = |why: String| format!("Error during backend creation : {why}");
-    if let Some(other) = shared.program.proxies.iter().find(|proxy| *proxy.name == *wanted.name) {
+    if let Some(other) = generation.program.proxies.iter().find(|proxy| *proxy.name == *wanted.name) {
         return Err(failed(format!("name is already used by other proxy '{} {}'.", noun(other), other.name)));
     }
     if let Some(refusal) = &written.defaults[place].refusal {
@@ -166,37 +167,37 @@ fn register(shared: &Shared, wanted: &Wanted<'_>) -> Result<(), String> {
     }
     if let Some(guid) = wanted.guid {
         let fault = guid_fault(guid).or_else(|| {
-            compile::guid_owner(written, &shared.program, guid).map(|owner| format!("duplicate entry with {owner}"))
+            compile::guid_owner(written, &generation.program, guid).map(|owner| format!("duplicate entry with {owner}"))
         });
         fault.map_or(Ok(()), |fault| Err(failed(format!("GUID insertion : {fault}."))))?;
     }
-    let index = shared.program.proxies.places();
+    let index = generation.program.proxies.places();
     if written.proxies.len() != index {
         return Err(FULL.to_owned());
     }
     let mut own = written.defaults[place].of(mode).clone();
     own.name.value = wanted.name.to_owned();
     own.guid = wanted.guid.map(|guid| config::span::Spanned::new(guid.to_owned(), own.span));
-    own.id = free_number(&shared.program, index);
+    own.id = free_number(&generation.program, index);
     own.unpublished = true;
     own.logs = Vec::new();
     written.proxies.push(own);
-    let entered = enter(shared, written, place);
+    let entered = enter((shared, generation), written, place);
     if entered.is_err() {
-        written.proxies.truncate(shared.program.proxies.places());
+        written.proxies.truncate(generation.program.proxies.places());
     }
     entered.map_err(failed)
 }
 
 /// Makes room for the backend wherever one is counted or kept; those who look for its name find it last.
-fn enter(shared: &Shared, written: &Spec, defaults: usize) -> Result<(), String> {
-    let (proxy, known) = compile::add_backend((written, &shared.program), defaults)?;
+fn enter((shared, generation): (&Process, &Generation), written: &Spec, defaults: usize) -> Result<(), String> {
+    let (proxy, known) = compile::add_backend((written, &generation.program), defaults)?;
     if !shared.log_targets.add(&proxy) || !shared.counters.add_backend(proxy.index) {
         return Err(FULL.to_owned());
     }
     shared.live.names.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(known);
-    let place = shared.program.proxies.push(|_| proxy.into()).map_err(|_| FULL)?;
-    let entered = shared.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(proxy));
+    let place = generation.program.proxies.push(|_| proxy.into()).map_err(|_| FULL)?;
+    let entered = generation.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(proxy));
     if entered { Ok(()) } else { Err(FULL.to_owned()) }
 }
 
@@ -227,8 +228,8 @@ const IN_USE: &str = "Backend still has attached streams on it.";
 const REFERENCED: &str = "This proxy cannot be removed at runtime due to other configuration elements pointing to it.";
 
 /// A backend that may be removed now.
-fn removable<'a>(shared: &'a Shared, name: &str) -> Result<&'a Proxy, Obstacle> {
-    let proxy = find_backend(&shared.program, name).map_err(Obstacle::Lasting)?;
+fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -> Result<&'a Proxy, Obstacle> {
+    let proxy = find_backend(&generation.program, name).map_err(Obstacle::Lasting)?;
     let state = &shared.live.proxies[proxy.index];
     let lasting = |sentence| Err(Obstacle::Lasting(sentence));
     if proxy.kind == ProxyKind::Listen {
@@ -240,7 +241,7 @@ fn removable<'a>(shared: &'a Shared, name: &str) -> Result<&'a Proxy, Obstacle> 
     if proxy.fixed {
         return lasting(REFERENCED);
     }
-    if shared.program.tables.iter().any(|table| *table.name == *proxy.name) {
+    if generation.program.tables.iter().any(|table| *table.name == *proxy.name) {
         return lasting("Cannot remove a backend with stick-table.");
     }
     if state.is_published() {
@@ -254,14 +255,14 @@ fn removable<'a>(shared: &'a Shared, name: &str) -> Result<&'a Proxy, Obstacle> 
 
 fn delete(call: &mut Call<'_, Worker>) {
     let shared = &call.state.shared;
-    let proxy = match removable(shared, call.word(2)) {
+    let proxy = match removable((shared, call.generation), call.word(2)) {
         Ok(proxy) => proxy,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
     };
     shared.live.remove_backend(proxy);
-    shared.program.proxies.strike(proxy.index);
-    if let Some(written) = shared.written().as_mut().and_then(|written| written.proxies.get_mut(proxy.index)) {
+    call.generation.program.proxies.strike(proxy.index);
+    if let Some(written) = call.generation.written().as_mut().and_then(|written| written.proxies.get_mut(proxy.index)) {
         // Nothing is to be found under its names any more.
         written.name.value.clear();
         written.guid = None;
@@ -270,11 +271,11 @@ fn delete(call: &mut Call<'_, Worker>) {
 }
 
 /// How things stand with `wait <delay> be-removable <backend>`.
-pub(super) fn wait(shared: &Shared, name: &str) -> Condition {
+pub(super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing backend name.".to_owned());
     }
-    match removable(shared, name) {
+    match removable((shared, generation), name) {
         Ok(_) => Condition::Met,
         Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
         Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),

@@ -5,18 +5,19 @@ use std::cell::Cell;
 use policy::sample::{Bytes, Context, Direction, Meter, Transaction};
 use policy::variable::Variables;
 
+use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
 
 /// Lends a context in which only the process is known.
-pub(super) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
+pub(super) fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
     let shared = &worker.shared;
     worker.with_arena(|arena| {
         with(&Context {
-            program: Some(&shared.program),
+            program: Some(&generation.program),
             live: Some(&shared.live),
             arena,
-            limit: shared.program.global.bufsize,
+            limit: generation.program.global.bufsize,
             now: rt::now(),
             probes: &ProcessProbes { worker, names: Names { frontend: "CLI", ..Names::default() }, identify: None },
             direction: Direction::Request,

@@ -29,7 +29,7 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
         call.refuse("A frontend name is expected.");
         return None;
     }
-    let mut proxies = worker.shared.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
+    let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
     let Some(proxy) = proxies.find(|proxy| *proxy.name == *name) else {
         call.refuse("No such frontend.");
         return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use policy::live::ProcessState;
 use policy::live::counters::Counters;
-use policy::program::Global;
+use policy::program::{Global, Program};
 
 use super::super::{Call, Command, Pending, Run};
 use super::Host;
@@ -84,9 +84,8 @@ impl Totals {
 }
 
 impl<'a> Facts<'a> {
-    fn gather(worker: &'a Worker, here: &[(u64, u64)], fractions: bool) -> Self {
+    fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.shared;
-        let program = &shared.program;
         let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|one| one.binds.len());
         Self {
             host: &shared.host,
@@ -161,7 +160,7 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
         (_, true) => Form::Typed,
         _ => Form::Plain,
     };
-    let facts = Facts::gather(call.state, here, fractions);
+    let facts = Facts::gather((call.state, &call.generation.program), here, fractions);
     let rows = ROWS.iter().enumerate().map(|(at, row)| (at, row, (row.value)(&facts)));
     let mut first = true;
     for (at, row, value) in rows.filter(|(_, _, value)| *value != Value::None) {

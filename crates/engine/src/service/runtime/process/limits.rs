@@ -45,7 +45,7 @@ fn frontend(call: &mut Call<'_, Worker>) {
         return;
     }
     let shared = &call.state.shared;
-    let mut proxies = shared.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
+    let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
     let Some(proxy) = proxies.find(|proxy| *proxy.name == *call.word(3)) else {
         call.refuse("No such frontend.");
         return;
@@ -88,7 +88,7 @@ fn rate_limit(call: &mut Call<'_, Worker>) {
 fn global(call: &mut Call<'_, Worker>) {
     let shared = &call.state.shared;
     match read_limit(call.word(3), "Expects an integer value.") {
-        Ok(most) if most <= shared.program.global.maxconn => shared.live.process.gate().set_bound(most),
+        Ok(most) if most <= call.generation.program.global.maxconn => shared.live.process.gate().set_bound(most),
         Ok(_) => call.refuse("Value out of range."),
         Err(sentence) => call.refuse(sentence),
     }

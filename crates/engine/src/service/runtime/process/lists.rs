@@ -9,8 +9,10 @@ use policy::sample::{Context, Value};
 
 use super::super::call::Severity;
 use super::super::{Call, Command, Pending, Run};
+use crate::generation::Generation;
 use crate::service::bare;
 use crate::worker::Worker;
+use policy::program::Program;
 
 /// Entries that are looked at while a list is held.
 const PAGE: usize = 256;
@@ -62,8 +64,8 @@ struct Named<'a> {
     state: &'a ListState,
 }
 
-fn find<'a>(worker: &'a Worker, name: &str, kind: Kind) -> Option<Named<'a>> {
-    let lists = &worker.shared.program.lists;
+fn find<'a>(worker: &'a Worker, generation: &'a Generation, name: &str, kind: Kind) -> Option<Named<'a>> {
+    let lists = &generation.program.lists;
     let at = match name.strip_prefix('#') {
         Some(id) => {
             let id = id.parse::<i64>().ok()? as u32;
@@ -77,7 +79,7 @@ fn find<'a>(worker: &'a Worker, name: &str, kind: Kind) -> Option<Named<'a>> {
 
 /// The same, or says that there is none.
 fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
-    let found = find(call.state, call.word(at), kind);
+    let found = find(call.state, call.generation, call.word(at), kind);
     if found.is_none() {
         call.refuse(&format!("Unknown {} identifier. Please use #<id> or <file>.\n", kind.name));
     }
@@ -141,7 +143,7 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
     let shared = &call.state.shared;
     call.answer.push("# id (file) description\n");
     let mut lists: Vec<(usize, &List)> =
-        shared.program.lists.all.iter().enumerate().filter(|(_, list)| kind.has(list)).collect();
+        call.generation.program.lists.all.iter().enumerate().filter(|(_, list)| kind.has(list)).collect();
     lists.sort_by_key(|(_, list)| list.id);
     for (at, list) in lists {
         let Some(state) = shared.live.lists.get(at) else { continue };
@@ -158,9 +160,9 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
     Ok(())
 }
 
-fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
+fn lend<T>((worker, program): (&Worker, &Program), with: impl FnOnce(&Context<'_>) -> T) -> T {
     let shared = &worker.shared;
-    worker.with_arena(|arena| bare::lend(&shared.program, &shared.live, arena, with))
+    worker.with_arena(|arena| bare::lend(program, &shared.live, arena, with))
 }
 
 fn get(call: &mut Call<'_, Worker>, kind: Kind) {
@@ -173,7 +175,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
         let lookup = Lookup::new(0, view, base.clone(), list.entries.clone());
-        lend(call.state, |context| get_in(context, &lookup, state, &text, kind, &mut out));
+        lend((call.state, &call.generation.program), |context| get_in(context, &lookup, state, &text, kind, &mut out));
     }
     call.answer.push(out);
 }

@@ -37,6 +37,7 @@ use rt::net::{ListeningSocket, OwnedSocket};
 use super::call::Conversation;
 use super::command::{Command, Condition, Desk, Mode, Served};
 use super::listener::{Crowd, accept};
+use crate::generation::WorkerGeneration;
 use crate::service::activity::count;
 use crate::worker::Worker;
 
@@ -82,12 +83,18 @@ pub fn reference() -> String {
 }
 
 impl Served for Worker {
+    type Generation = Rc<WorkerGeneration>;
+
+    fn generation(&self) -> Rc<WorkerGeneration> {
+        Worker::generation(self)
+    }
+
     fn version(&self) -> &str {
         &self.shared.host.version
     }
 
     fn max_payload(&self) -> usize {
-        self.shared.program.runtime.max_payload
+        Worker::generation(self).program.runtime.max_payload
     }
 
     fn uptime(&self) -> u64 {
@@ -117,8 +124,8 @@ impl Served for Worker {
 
     fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
         match name {
-            "srv-removable" => Some(servers::removed::wait(&self.shared, argument)),
-            "be-removable" => Some(backends::wait(&self.shared, argument)),
+            "srv-removable" => Some(servers::removed::wait((&self.shared, &Worker::generation(self)), argument)),
+            "be-removable" => Some(backends::wait((&self.shared, &Worker::generation(self)), argument)),
             _ => None,
         }
     }
@@ -202,7 +209,8 @@ pub fn start(sockets: Vec<Opened>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let worker = &worker;
     worker.shared.host.started();
-    let runtime = &worker.shared.program.runtime;
+    let generation = worker.generation();
+    let runtime = &generation.program.runtime;
     let crowd = Crowd::new(runtime.maxconn);
     for opened in sockets {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
@@ -219,7 +227,8 @@ pub fn start(sockets: Vec<Opened>) {
 /// Serves one connection that came by other means than a socket of its own, with every right.
 pub fn serve(connection: OwnedSocket) {
     let Some(worker) = rt::local::<Worker>() else { return };
-    let runtime = &worker.shared.program.runtime;
+    let generation = worker.generation();
+    let runtime = &generation.program.runtime;
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
     let desk = Desk { state: worker, tables: TABLES };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(desk, transport::accept(connection), first));

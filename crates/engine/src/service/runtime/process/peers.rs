@@ -26,7 +26,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let with_names = call.word(2) == "dict";
         let wanted = call.word(if with_names || call.word(2) == "-" { 3 } else { 2 }).to_owned();
         let shared = &call.state.shared;
-        let sections = shared.program.peers.iter().rev().filter(|section| section.is_active());
+        let sections = call.generation.program.peers.iter().rev().filter(|section| section.is_active());
         let mut is_first = true;
         for section in sections.filter(|section| wanted.is_empty() || *section.name == *wanted) {
             let Some(status) = shared.exchange.status(section.index) else { continue };

@@ -6,6 +6,7 @@ use policy::program::{Nameserver, Resolvers};
 
 use super::super::{Answer, Call, Command, Gone, Pending, Run};
 use super::field::{Field, Form, Value, describe, json_without_process};
+use crate::generation::Generation;
 use crate::resolve::Counts;
 use crate::worker::Worker;
 
@@ -36,8 +37,12 @@ const DESCRIPTIONS: [&str; 15] = [
 ];
 
 /// Every name server of a section with its counts.
-fn nameservers(worker: &Worker, section: usize) -> impl Iterator<Item = (&Resolvers, &Nameserver, &Counts)> {
-    let written = worker.shared.program.resolvers.get(section);
+fn nameservers<'a>(
+    worker: &'a Worker,
+    generation: &'a Generation,
+    section: usize,
+) -> impl Iterator<Item = (&'a Resolvers, &'a Nameserver, &'a Counts)> {
+    let written = generation.program.resolvers.get(section);
     let counts = worker.shared.resolving.counts.get(section);
     written.zip(counts).into_iter().flat_map(|(written, counts)| {
         written.nameservers.iter().zip(counts).map(move |(nameserver, counts)| (written, nameserver, counts))
@@ -47,7 +52,7 @@ fn nameservers(worker: &Worker, section: usize) -> impl Iterator<Item = (&Resolv
 fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let wanted = call.word(2).to_owned();
-        let sections = &call.state.shared.program.resolvers;
+        let sections = &call.generation.program.resolvers;
         if !wanted.is_empty() && !sections.iter().any(|section| *section.name == *wanted) {
             call.refuse("Can't find that resolvers section");
             return Ok(());
@@ -57,7 +62,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 continue;
             }
             let _ = writeln!(call.answer, "Resolvers section {}", section.name);
-            for (_, nameserver, counts) in nameservers(call.state, index) {
+            for (_, nameserver, counts) in nameservers(call.state, call.generation, index) {
                 let _ = writeln!(call.answer, " nameserver {}:", nameserver.name);
                 for (_, name, count) in counts.rows() {
                     let _ = writeln!(call.answer, "  {:<13}{}", format!("{name}:"), count.value());
@@ -70,7 +75,12 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 }
 
 /// `show stat domain resolvers`.
-pub(super) async fn statistics(worker: &Worker, answer: &mut Answer, form: Form, desc: bool) -> Result<(), Gone> {
+pub(super) async fn statistics(
+    (worker, generation): (&Worker, &Generation),
+    answer: &mut Answer,
+    form: Form,
+    desc: bool,
+) -> Result<(), Gone> {
     match form {
         Form::Plain => {
             answer.push("# id,pid,");
@@ -83,8 +93,8 @@ pub(super) async fn statistics(worker: &Worker, answer: &mut Answer, form: Form,
         Form::Json => answer.push("["),
         Form::Typed => {}
     }
-    for section in 0..worker.shared.program.resolvers.len() {
-        for (written, nameserver, counts) in nameservers(worker, section) {
+    for section in 0..generation.program.resolvers.len() {
+        for (written, nameserver, counts) in nameservers(worker, generation, section) {
             line(answer, (written, nameserver, counts), form, desc);
             answer.relieve().await?;
         }

@@ -158,7 +158,7 @@ fn live<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
 
 fn show_backend(call: &mut Call<'_, Worker>) {
     call.answer.push("# name\n");
-    for proxy in call.state.shared.program.proxies.iter().filter(|proxy| proxy.backend.is_some()) {
+    for proxy in call.generation.program.proxies.iter().filter(|proxy| proxy.backend.is_some()) {
         let _ = writeln!(call.answer, "{}", proxy.name);
     }
 }
@@ -169,7 +169,7 @@ async fn each_server(
     header: &str,
     write: fn(&mut Answer, &Worker, Found<'_>),
 ) -> Result<(), super::super::Gone> {
-    let found = match backends(&call.state.shared.program, call.word(3)) {
+    let found = match backends(&call.generation.program, call.word(3)) {
         Ok(found) => found,
         Err(sentence) => {
             call.refuse(sentence);
@@ -241,7 +241,7 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
 
 /// What `hedge-requests` came to, a line for each backend that has it.
 fn show_hedges(call: &mut Call<'_, Worker>) {
-    let found = match backends(&call.state.shared.program, call.word(2)) {
+    let found = match backends(&call.generation.program, call.word(2)) {
         Ok(found) => found,
         Err(sentence) => return call.refuse(sentence),
     };
@@ -257,8 +257,7 @@ fn show_hedges(call: &mut Call<'_, Worker>) {
 
 /// Runs `action` with the server that a word names, or says why there is none.
 fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mut Call<'_, Worker>, Found<'_>)) {
-    let worker = call.state;
-    match find(&worker.shared.program, call.word(word)) {
+    match find(&call.generation.program, call.word(word)) {
         Ok(found) => action(call, found),
         Err(sentence) => call.refuse(sentence),
     }

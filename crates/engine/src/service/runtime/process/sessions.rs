@@ -114,7 +114,7 @@ impl Wish {
 
 fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let wish = match Wish::read(&call.state.shared.program, &call.words[2..]) {
+        let wish = match Wish::read(&call.generation.program, &call.words[2..]) {
             Ok(wish) => wish,
             Err(sentence) => {
                 call.refuse(&sentence);
@@ -194,7 +194,7 @@ fn shut_one<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let (backend, server) = match super::servers::find(&call.state.shared.program, call.word(3)) {
+        let (backend, server) = match super::servers::find(&call.generation.program, call.word(3)) {
             Ok((proxy, server)) => (proxy.index, server.index),
             Err(sentence) => {
                 call.refuse(sentence);
@@ -218,7 +218,7 @@ fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {
     let Some(facts) = session.current() else { return };
     let Ok(facts) = facts.try_borrow() else { return };
     let id = id_of(worker.id, key);
-    let backend = facts.backend.map(|index| worker.proxy(index));
+    let backend = facts.backend.map(|index| session.proxy_at(index));
     let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.server);
     let server = server.and_then(|(backend, server)| backend.servers.get(server));
     let age = rt::now().millis_since(facts.timings.start);

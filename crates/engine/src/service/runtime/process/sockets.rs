@@ -8,7 +8,7 @@ pub(super) const TABLE: &[Command<Worker>] =
 
 fn show_cli_sockets(call: &mut Call<'_, Worker>) {
     call.answer.push("# socket lvl processes\n");
-    for socket in &call.state.shared.program.runtime.sockets {
+    for socket in &call.generation.program.runtime.sockets {
         let address = super::address(&socket.bind.address);
         call.answer.push(format!("{address} {} all\n", socket.level.name()));
     }

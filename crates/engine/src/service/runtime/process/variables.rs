@@ -12,6 +12,7 @@ use policy::variable::{Scope, Variable};
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};
 use super::evaluation::lend;
+use crate::generation::Generation;
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -77,7 +78,7 @@ fn get(call: &mut Call<'_, Worker>) {
     }
     let variable = Variable::parse(&name).ok().filter(|variable| variable.scope == Scope::Process);
     let line = variable.and_then(|variable| {
-        lend(call.state, |context| {
+        lend((call.state, call.generation), |context| {
             let value = context.variables.get(context, &variable)?;
             let mut line = format!("{name}: type={} value=<", value.kind()).into_bytes();
             line.extend(context.as_text(value).unwrap_or_default());
@@ -107,22 +108,22 @@ fn set(call: &mut Call<'_, Worker>) {
             return call.refuse(&format!("'set var': arg type must be either 'expr' or 'fmt' but got '{other}'.\n"));
         }
     };
-    if let Err(why) = assign(call.state, &name, text, is_format) {
+    if let Err(why) = assign((call.state, call.generation), &name, text, is_format) {
         call.refuse(&format!("{why}\n"));
     }
 }
 
-fn assign(worker: &Worker, name: &str, text: &str, is_format: bool) -> Result<(), String> {
+fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, is_format: bool) -> Result<(), String> {
     let variable = Variable::parse(name)?;
     if variable.scope != Scope::Process {
         return Err(format!("'set var': cannot set variable '{name}', only scope 'proc' is permitted here."));
     }
     let live = &worker.shared.live;
-    let names = Running(&worker.shared.program);
+    let names = Running(&generation.program);
     let assigned = Assigned::parse(&variable, text, is_format, Place::Runtime, &names).map_err(|(why, _)| why)?;
     if let Ok(mut known) = live.names.write() {
         known.add(&variable);
     }
-    lend(worker, |context| assigned.set(&variable, context));
+    lend((worker, generation), |context| assigned.set(&variable, context));
     Ok(())
 }

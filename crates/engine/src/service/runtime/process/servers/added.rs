@@ -11,8 +11,9 @@ use policy::live::CookieChange;
 use policy::program::{Backend, Proxy, Server, ServerPlace};
 
 use super::super::super::Call;
+use crate::generation::Generation;
 use crate::stream::persistence::change_cookies;
-use crate::worker::{Shared, Worker, idle_limits};
+use crate::worker::{Process, Worker, idle_limits};
 
 /// How long a removed server's place stays empty at least.
 const REST: Duration = Duration::from_secs(60);
@@ -31,19 +32,19 @@ pub(super) fn add(call: &mut Call<'_, Worker>) {
         call.inform(&text);
         return;
     }
-    match register(&call.state.shared, call.word(2), call.words.get(3..).unwrap_or_default()) {
+    match register((&call.state.shared, call.generation), call.word(2), call.words.get(3..).unwrap_or_default()) {
         Ok(()) => call.inform("New server registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String> {
+fn register((shared, generation): (&Process, &Generation), name: &str, words: &[String]) -> Result<(), String> {
     let (backend, server) = super::split(name)?;
-    let proxy = super::find_backend(&shared.program, backend)?;
-    if let Some(sentence) = compile::refuses_servers(&shared.program, proxy.index) {
+    let proxy = super::find_backend(&generation.program, backend)?;
+    if let Some(sentence) = compile::refuses_servers(&generation.program, proxy.index) {
         return Err(sentence);
     }
-    let mut written = shared.written();
+    let mut written = generation.written();
     let written = written.as_mut().ok_or("Servers cannot be added to this process.")?;
     let defaults = written.proxies.get(proxy.index).into_iter().flat_map(|own| &own.default_servers);
     let mut defaults = defaults.filter(|known| !server.is_empty() && known.name.value == server);
@@ -51,7 +52,7 @@ fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String>
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
     let read = read_added_server(written, &proxy.name, server, words)?;
-    enter(shared, (written, proxy), read.clone())?;
+    enter((shared, generation), (written, proxy), read.clone())?;
     if let Some(own) = written.proxies.get_mut(proxy.index) {
         own.added.push(read);
     }
@@ -59,35 +60,39 @@ fn register(shared: &Shared, name: &str, words: &[String]) -> Result<(), String>
 }
 
 /// Lets a server begin, at the place of one that is gone or at a new one.
-fn enter(shared: &Shared, (written, proxy): (&Spec, &Proxy), read: ServerSpec) -> Result<(), String> {
+fn enter(
+    (shared, generation): (&Process, &Generation),
+    (written, proxy): (&Spec, &Proxy),
+    read: ServerSpec,
+) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // What is wrong is found with any number.
-    let mut server = compile::add_server((written, &shared.program), proxy.index, read, 0)?;
+    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0)?;
     if take_over(shared, (proxy, backend), &server) {
         return Ok(());
     }
     server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
-    if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &shared.program.global) {
+    if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &generation.program.global) {
         return Err(FULL.to_owned());
     }
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
     let state = &shared.live.proxies[proxy.index];
     let server = backend.servers.get(place).filter(|server| state.add_server(server, rt::now())).ok_or(FULL)?;
     if let Some(leader) = server.tracking.leader {
-        follow(shared, leader, (proxy.index, place))?;
+        follow((shared, generation), leader, (proxy.index, place))?;
     }
     begin(shared, proxy, server);
     Ok(())
 }
 
-fn begin(shared: &Shared, proxy: &Proxy, server: &Server) {
+fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
     change_cookies(shared, proxy, CookieChange::Servers);
     crate::check::add(shared, proxy.index, server);
 }
 
 /// A server is never freed, since nobody counts who looks at it; what differs from one that was removed long ago in its
 /// name and its address alone becomes that one instead, with its place and its number. False: there is no such one.
-fn take_over(shared: &Shared, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
+fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
     let (now, state) = (rt::now(), &shared.live.proxies[proxy.index]);
     let has_rested =
         |old: &&Server| state.removed(old.index).is_some_and(|since| now.saturating_since(since) >= rest(old));
@@ -120,8 +125,12 @@ fn rest(server: &Server) -> Duration {
 }
 
 /// It shares the state of another one from now on.
-fn follow(shared: &Shared, leader: ServerPlace, follower: ServerPlace) -> Result<(), String> {
-    let known = shared.program.server_at(leader).ok_or(FULL)?;
+fn follow(
+    (shared, generation): (&Process, &Generation),
+    leader: ServerPlace,
+    follower: ServerPlace,
+) -> Result<(), String> {
+    let known = generation.program.server_at(leader).ok_or(FULL)?;
     known.tracking.added.push(|_| follower).map_err(|_| FULL)?;
     let _ = shared.live.follow(leader, follower, rt::now());
     Ok(())

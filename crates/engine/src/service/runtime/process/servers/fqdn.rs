@@ -11,7 +11,7 @@ pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         const BY: &str = "by 'stats socket command'";
         let shared = std::sync::Arc::clone(&call.state.shared);
-        let (proxy, server) = match super::find(&shared.program, call.word(2)) {
+        let (proxy, server) = match super::find(&call.generation.program, call.word(2)) {
             Ok(found) => found,
             Err(sentence) => {
                 call.refuse(sentence);

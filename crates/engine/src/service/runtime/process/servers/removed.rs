@@ -6,8 +6,9 @@ use policy::program::Program;
 
 use super::super::super::Call;
 use super::super::super::command::Condition;
+use crate::generation::Generation;
 use crate::stream::persistence::change_cookies;
-use crate::worker::{Shared, Worker};
+use crate::worker::{Process, Worker};
 
 /// Why a server cannot be removed.
 enum Obstacle {
@@ -22,8 +23,8 @@ const REFERENCED: &str = "This server cannot be removed at runtime due to other 
 const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.";
 
 /// The index of the backend and of a server in it that may be removed now.
-fn removable(shared: &Shared, name: &str) -> Result<(usize, usize), Obstacle> {
-    let found = super::find(&shared.program, name);
+fn removable((shared, generation): (&Process, &Generation), name: &str) -> Result<(usize, usize), Obstacle> {
+    let found = super::find(&generation.program, name);
     let (proxy, server) = found.map_err(Obstacle::Lasting)?;
     if server.fixed || server.tracking.has_followers() {
         return Err(Obstacle::Lasting(REFERENCED));
@@ -44,8 +45,8 @@ fn removable(shared: &Shared, name: &str) -> Result<(usize, usize), Obstacle> {
 
 /// `del server <backend>/<server>`.
 pub(super) fn delete(call: &mut Call<'_, Worker>) {
-    let shared = &call.state.shared;
-    let (proxy, server) = match removable(shared, call.word(2)) {
+    let (shared, generation) = (&call.state.shared, call.generation);
+    let (proxy, server) = match removable((shared, call.generation), call.word(2)) {
         Ok(found) => found,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
@@ -54,22 +55,22 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
         return call.refuse(IN_USE);
     }
-    strike(&shared.program, proxy, server);
-    forget(shared, (proxy, server));
-    change_cookies(shared, &shared.program.proxies[proxy], CookieChange::Servers);
+    strike(&generation.program, proxy, server);
+    forget(generation, (proxy, server));
+    change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);
     let place = (proxy, server);
-    if let Some(server) = shared.program.server_at(place) {
+    if let Some(server) = generation.program.server_at(place) {
         shared.pool.forget(server.serial);
-        let leader = server.tracking.leader.and_then(|leader| shared.program.server_at(leader));
+        let leader = server.tracking.leader.and_then(|leader| generation.program.server_at(leader));
         leader.into_iter().for_each(|leader| leader.tracking.lose(place));
     }
     call.inform("Server deleted.");
 }
 
 /// No server starts from it any more.
-fn forget(shared: &Shared, place: (usize, usize)) {
-    let Some(server) = shared.program.server_at(place) else { return };
-    if let Some(written) = shared.written().as_mut().and_then(|written| written.proxies.get_mut(place.0)) {
+fn forget(generation: &Generation, place: (usize, usize)) {
+    let Some(server) = generation.program.server_at(place) else { return };
+    if let Some(written) = generation.written().as_mut().and_then(|written| written.proxies.get_mut(place.0)) {
         written.added.retain(|added| *added.name.value != *server.name);
     }
 }
@@ -81,14 +82,14 @@ fn strike(program: &Program, proxy: usize, server: usize) {
 }
 
 /// How things stand with `wait <delay> srv-removable <backend>/<server>`.
-pub(in super::super) fn wait(shared: &Shared, name: &str) -> Condition {
+pub(in super::super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing server name (<backend>/<server>).".to_owned());
     }
     if let Err(sentence) = super::split(name) {
         return Condition::Refused(sentence.to_owned());
     }
-    match removable(shared, name) {
+    match removable((shared, generation), name) {
         Ok(_) => Condition::Met,
         Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
         Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),

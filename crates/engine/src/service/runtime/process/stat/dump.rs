@@ -30,12 +30,12 @@ async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(
         call.answer.push(",");
     }
     call.answer.push("\n");
-    for proxy in &call.state.shared.program.proxies {
+    for proxy in &call.generation.program.proxies {
         for kind in super::kinds(proxy, kinds) {
             let Some(guid) = guid(proxy, kind) else { continue };
             call.answer.push(guid);
             call.answer.push(",");
-            let object = Object::new(call.state, proxy, kind, false);
+            let object = Object::new(call, proxy, kind, false);
             for column in columns(kinds) {
                 let _ = write!(call.answer, "{},", number(&column.of(&object)));
             }

@@ -112,7 +112,7 @@ impl Wish {
 
 fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let program = &call.state.shared.program;
+        let program = &call.generation.program;
         let wish = match Wish::read(&call.words[2..], program) {
             Ok(wish) => wish,
             Err(sentence) => {
@@ -121,13 +121,14 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             }
         };
         if wish.of_resolvers {
-            return super::resolvers::statistics(call.state, call.answer, wish.form, wish.desc).await;
+            return super::resolvers::statistics((call.state, call.generation), call.answer, wish.form, wish.desc)
+                .await;
         }
         begin(call.answer, wish.form);
         let mut first = true;
         for proxy in program.proxies.iter().filter(|proxy| wish.proxy.is_none_or(|id| id == proxy.id)) {
             for kind in kinds(proxy, wish.kinds) {
-                let object = Object::new(call.state, proxy, kind, wish.up || wish.no_maint);
+                let object = Object::new(call, proxy, kind, wish.up || wish.no_maint);
                 if wish.wants(&object) {
                     line(call.answer, &object, &wish, first);
                     first = false;
@@ -260,6 +261,6 @@ fn find_server(call: &Call<'_, Worker>) -> Result<((usize, usize), usize), &'sta
     if call.conversation.level < RuntimeLevel::Admin {
         return Err("Permission denied");
     }
-    super::servers::find(&call.state.shared.program, call.word(3))
+    super::servers::find(&call.generation.program, call.word(3))
         .map(|(proxy, server)| ((proxy.index, server.index), server.serial))
 }

@@ -8,8 +8,9 @@ use config::spec::{BalanceSpec, Mode};
 use policy::check::{Health, Operation};
 use policy::live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
 use policy::live::{Admin, Checker, ServerStatus};
-use policy::program::{Bind, Proxy, Server, ServerAddress, ServerPort};
+use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
 
+use super::super::super::Call;
 use super::super::field::{Field, Value};
 use crate::frontends::Opening;
 use crate::worker::Worker;
@@ -120,6 +121,7 @@ impl Column {
 /// One line.
 pub(super) struct Object<'a> {
     pub(super) worker: &'a Worker,
+    program: &'a Program,
     pub(super) proxy: &'a Proxy,
     pub(super) kind: Kind<'a>,
     pub(super) now: Moment,
@@ -129,15 +131,15 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn new(worker: &'a Worker, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
-        let index = proxy.index;
+    pub(super) fn new(call: &Call<'a, Worker>, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
+        let (worker, program, index) = (call.state, &*call.generation.program, proxy.index);
         let sum = worker.shared.counters.of(|tallies| match kind {
             Kind::Frontend => &tallies.proxies[index].front,
             Kind::Backend => &tallies.proxies[index].back,
             Kind::Listener(bind) => &tallies.proxies[index].binds[bind.index],
             Kind::Server(server) => &tallies.servers[server.serial],
         });
-        Self { worker, proxy, kind, now: rt::now(), counts_servers, sum }
+        Self { worker, program, proxy, kind, now: rt::now(), counts_servers, sum }
     }
 
     pub(super) fn is_http(&self) -> bool {
@@ -237,7 +239,7 @@ impl<'a> Object<'a> {
 
     /// `stats calculate-max-counters`.
     fn counts_maxima(&self) -> bool {
-        self.worker.shared.program.runtime.counts_maxima
+        self.program.runtime.counts_maxima
     }
 
     pub(super) fn average(&self, which: usize) -> Value {
@@ -353,7 +355,7 @@ impl<'a> Object<'a> {
     /// The server whose checks tell the state of a server: the one at the end of what it tracks, or itself.
     fn checked(&self, server: &'a Server) -> &'a Server {
         let mut checked = server;
-        while let Some(leader) = checked.tracking.leader.and_then(|at| self.worker.shared.program.server_at(at)) {
+        while let Some(leader) = checked.tracking.leader.and_then(|at| self.program.server_at(at)) {
             checked = leader;
         }
         checked
@@ -365,7 +367,7 @@ impl<'a> Object<'a> {
     }
 
     fn leader(&self, server: &Server) -> Option<String> {
-        let (program, leader) = (&self.worker.shared.program, server.tracking.leader?);
+        let (program, leader) = (self.program, server.tracking.leader?);
         Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
     }
 
