@@ -237,9 +237,18 @@ impl Flow {
         }
         let length = self.body.len();
         if length > 0 {
-            self.admit()?;
+            self.admit().inspect_err(|_| self.drop_unframed())?;
         }
         Ok(length - self.surplus())
+    }
+
+    /// The source has failed: what was read of it last, and not understood, must not go out, whatever else still does.
+    fn drop_unframed(&mut self) {
+        self.body = Buffer::empty();
+        self.rest = Buffer::empty();
+        if let Some(sieve) = &mut self.sieve {
+            sieve.drop_held();
+        }
     }
 
     /// Bytes that were read behind the end of the body.
@@ -312,9 +321,12 @@ impl Flow {
         let mut step = match self.poll_rounds(cx, source, sink, moved) {
             Ok(step) => step,
             Err(error) => {
-                // What came before a source's failure is whole, as far as the sink takes it now.
-                if self.splicing.open && !matches!(error, FlowError::Write(_)) {
-                    let _ = self.poll_flush(cx, sink, moved);
+                if !matches!(error, FlowError::Write(_)) {
+                    self.drop_unframed();
+                    // What came before a source's failure is whole, as far as the sink takes it now.
+                    if self.splicing.open {
+                        let _ = self.poll_flush(cx, sink, moved);
+                    }
                 }
                 return Err(error);
             }

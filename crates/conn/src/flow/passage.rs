@@ -96,6 +96,11 @@ impl Sieve {
         self.held.is_empty() && !self.busy
     }
 
+    /// See [`Flow::drop_unframed`].
+    pub(super) fn drop_held(&mut self) {
+        self.held = Buffer::empty();
+    }
+
     /// Another turn begins: what was held back is shown again.
     pub(super) fn begin(&mut self) {
         self.until = None;
