@@ -14,10 +14,12 @@ use policy::rule::StickStore;
 use policy::sample::{LinkFacts, RulePlace};
 use policy::variable::Store;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wire::http::{Head, Method};
 
 use crate::orders::Orders;
+use crate::session::Session;
 
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -164,6 +166,8 @@ pub struct Facts {
     pub server: Option<usize>,
     /// The service that answers it, as log lines name it.
     pub service: Option<Arc<str>>,
+    /// The ends of the client's connection that rules of the stream have set in the place of the session's.
+    pub ends: Cell<Option<Box<Ends>>>,
     /// What binds it to a server.
     pub persistence: Persistence,
     /// What is to be remembered of it once its server is known.
@@ -251,7 +255,50 @@ impl Flow {
     }
 }
 
+/// Ends of a client's connection that rules have set (`set-src`, `set-dst` and their kin).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ends {
+    /// The client.
+    pub client: Option<SocketAddr>,
+    /// Where it connected to.
+    pub destination: Option<SocketAddr>,
+}
+
 impl Facts {
+    fn set_ends(&self) -> Ends {
+        let ends = self.ends.take();
+        let known = ends.as_deref().copied().unwrap_or_default();
+        self.ends.set(ends);
+        known
+    }
+
+    /// A rule of the stream says who the client is, or where it connected to: that counts until the stream has ended.
+    pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
+        let known = self.set_ends();
+        let ends = Ends { client: client.or(known.client), destination: destination.or(known.destination) };
+        self.ends.set(Some(Box::new(ends)));
+    }
+
+    /// The client, as rules see it now; `None` on a UNIX socket.
+    pub fn client(&self, session: &Session) -> Option<SocketAddr> {
+        self.set_ends().client.or_else(|| session.client())
+    }
+
+    /// The client's address.
+    pub fn source(&self, session: &Session) -> Option<IpAddr> {
+        self.client(session).map(|client| client.ip())
+    }
+
+    /// The address that the client connected to, as rules see it now. A system call the first time.
+    pub fn destination(&self, session: &Session) -> Option<SocketAddr> {
+        self.set_ends().destination.or_else(|| session.destination())
+    }
+
+    /// As [`Facts::destination`], if it was asked for before.
+    pub fn known_destination(&self, session: &Session) -> Option<SocketAddr> {
+        self.set_ends().destination.or_else(|| session.known_destination())
+    }
+
     /// The bytes so far.
     #[inline]
     pub fn flow(&self) -> Flow {
@@ -312,6 +359,7 @@ impl Facts {
         self.last_rule.set(None);
         self.waiting_rule.set(None);
         self.tracking.get_mut().clear();
+        self.ends.take();
         self.spent.clear();
         self.spent_on_log.clear();
     }
@@ -344,6 +392,7 @@ impl Facts {
             backend,
             server,
             service,
+            ends,
             persistence,
             stores,
             backend_source,
@@ -394,6 +443,7 @@ impl Facts {
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server, *backend_source) = (None, None, Endpoint::default());
+        ends.take();
         (*service, *persistence) = (None, Persistence::default());
         stores.clear();
         (*hedged, *hedge_won) = (false, false);

@@ -2,7 +2,7 @@
 //! session holds no buffer. Must never look into a message.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
@@ -37,10 +37,8 @@ const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
 /// What is known of the ends of a client's connection beside the client's address.
 #[derive(Clone, Copy, Default)]
 struct Ends {
-    /// Where it connected to, as rules see it now; inside `None`: nobody knows. `None`: nobody has asked.
+    /// Where it connected to, as rules of the session see it now; inside `None`: nobody knows. `None`: nobody has asked.
     destination: Option<Option<SocketAddr>>,
-    /// Client and destination before a rule of the stream changed them.
-    original: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
     /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
     /// `None`: nobody has asked the connection.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
@@ -71,7 +69,7 @@ pub struct Session {
     socket: SocketQuery,
     /// Index of its frontend.
     pub frontend: usize,
-    /// The client, as rules see it now; `None` on a UNIX socket.
+    /// The client, as rules of the session see it now; `None` on a UNIX socket.
     client: Cell<Option<SocketAddr>>,
     /// When it was accepted.
     pub accepted: Moment,
@@ -149,11 +147,6 @@ impl Session {
         self.client.get()
     }
 
-    /// The client's address.
-    pub fn source(&self) -> Option<IpAddr> {
-        self.client().map(|client| client.ip())
-    }
-
     /// A balancer in front has told who the client is and where it connected to: that counts from now on.
     pub fn replace_addresses(&self, client: SocketAddr, destination: SocketAddr) {
         let before = self.client.replace(Some(client));
@@ -176,17 +169,11 @@ impl Session {
         self.ends.set(Some(ends));
     }
 
-    /// A rule says who the client is, or where it connected to: that counts from now on, and with `stream` until the
-    /// stream has ended.
-    pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>, stream: bool) {
-        let before = self.client();
-        self.change(|ends| {
-            if stream {
-                ends.original.get_or_insert((before, ends.destination));
-            }
-            ends.destination = destination.map(Some).or(ends.destination);
-        });
-        self.client.set(client.or(before));
+    /// A rule of the session says who the client is, or where it connected to: that counts from now on. A rule of a stream
+    /// changes [`crate::facts::Facts::ends`] instead.
+    pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
+        self.change(|ends| ends.destination = destination.map(Some).or(ends.destination));
+        self.client.set(client.or(self.client()));
     }
 
     /// Rules of the session may change what its connection's ends are from here on.
@@ -197,24 +184,17 @@ impl Session {
         });
     }
 
-    /// The client, whatever rules of the session and of the stream have said.
+    /// The client, whatever a balancer in front and rules of the session have said.
     pub fn original_client(&self) -> Option<SocketAddr> {
-        let ends = self.ends();
-        let of_connection = ends.connection.map(|(client, _)| client);
-        of_connection.or(ends.original.map(|(client, _)| client)).unwrap_or(self.client())
+        self.ends().connection.map_or(self.client(), |(client, _)| client)
     }
 
-    /// Where it connected to, whatever a balancer in front and rules of the session and of the stream have said.
+    /// Where it connected to, whatever a balancer in front and rules of the session have said.
     pub fn original_destination(&self) -> Option<SocketAddr> {
-        let ends = self.ends();
-        match ends.connection {
+        match self.ends().connection {
             Some((_, Some(destination))) => destination,
             Some((_, None)) => self.socket_destination(),
-            None => match ends.original {
-                Some((_, Some(destination))) => destination,
-                Some((_, None)) => self.socket_destination(),
-                None => self.destination(),
-            },
+            None => self.destination(),
         }
     }
 
@@ -330,13 +310,6 @@ impl Session {
                 stream::filter::end(&filters);
             }
             stream::tracking::end(known.tracking.get_mut());
-        }
-        if let Some(mut ends) = self.ends.take() {
-            if let Some((client, destination)) = ends.original.take() {
-                self.client.set(client);
-                ends.destination = destination;
-            }
-            self.ends.set(Some(ends));
         }
         self.worker.keep_facts(facts);
     }

@@ -151,7 +151,7 @@ impl Request<'_> {
         if !ip.is_unspecified() && matches!(port, ServerPort::Exact(_)) {
             return None;
         }
-        let destination = self.session.destination();
+        let destination = self.facts.borrow().destination(self.session);
         let ip = if ip.is_unspecified() { destination.map_or(*ip, |client| client.ip()) } else { *ip };
         let port = match *port {
             ServerPort::Exact(port) => port,
@@ -177,8 +177,10 @@ impl Request<'_> {
     /// The address that `usesrc` shows; none where the client or its request has none.
     fn presented(&self, source: &Source) -> Option<SocketAddr> {
         match source.presented.as_ref()? {
-            Presented::Client => self.session.client(),
-            Presented::ClientIp => self.session.client().map(|client| SocketAddr::new(client.ip(), 0)),
+            Presented::Client => self.facts.borrow().client(self.session),
+            Presented::ClientIp => {
+                self.facts.borrow().client(self.session).map(|client| SocketAddr::new(client.ip(), 0))
+            }
             Presented::Address(address) => Some(*address),
             Presented::Header { name, occurrence } => {
                 let ip = nth_address(&self.facts.borrow().request, name, *occurrence)?;
@@ -188,7 +190,7 @@ impl Request<'_> {
     }
 
     fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
-        let ends: Ends = self.session.client().zip(self.session.destination());
+        let ends: Ends = self.facts.borrow().client(self.session).zip(self.facts.borrow().destination(self.session));
         if !header.binary {
             return encode_v1(ends, out).map_err(|_| HeaderTooLong);
         }

@@ -197,7 +197,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
     let counts = counts.unwrap_or_default();
     let client =
-        session.client().map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
+        facts.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
     let captures = facts.captures.borrow();
     // What was no request has none.
     let shows_captures = facts.has_request || proxy.mode != Mode::Http;
@@ -213,10 +213,10 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let [presented, returned] = persistence::letters(backend.or_else(own), &facts.persistence);
     let record = Record {
         client,
-        destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
+        destination: facts.known_destination(session).map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &proxy.name,
         backend_source: facts.backend_source,
-        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, server)),
+        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, facts, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
         server: server.map_or(facts.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
         request_date: request_date(facts),
@@ -254,10 +254,10 @@ fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) 
 }
 
 /// Where the server is.
-fn server_address(session: &Session, server: &Server) -> Endpoint {
+fn server_address(session: &Session, facts: &Facts, server: &Server) -> Endpoint {
     match &*session.worker.shared.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => {
-            let destination = session.known_destination().map_or(0, |address| address.port());
+            let destination = facts.known_destination(session).map_or(0, |address| address.port());
             Endpoint::Inet((*ip, port.resolve(destination)).into())
         }
         ServerAddress::Unix(_)

@@ -17,7 +17,7 @@ use policy::rule::Bound;
 use policy::sample::Direction;
 use wire::http::{Framing, Head, Version};
 
-use crate::facts::{Cause, Outcome, Phase};
+use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
@@ -114,7 +114,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
     facts.borrow().exhausted.set(false);
     let hash = match &backend.hash_key {
-        None => recognise(session, backend, &facts.borrow().request, client.conn.received()),
+        None => recognise(session, backend, &facts.borrow(), client.conn.received()),
         Some(key) => {
             let known = facts.borrow();
             let view = View::request(session, &known).behind(client.conn.received());
@@ -282,10 +282,11 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
 }
 
 /// The hash that the balance chooses a server by. `input` is what came behind the head.
-fn recognise(session: &Session, backend: &Backend, request: &Head, input: &[u8]) -> Option<u32> {
+fn recognise(session: &Session, backend: &Backend, facts: &Facts, input: &[u8]) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
+    let request = &facts.request;
     let bytes = h1::first_payload(request.framing, input);
-    recogniser.hash(&Subject { source: session.source(), request: Some(request), bytes })
+    recogniser.hash(&Subject { source: facts.source(session), request: Some(request), bytes })
 }
 
 /// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that

@@ -173,11 +173,11 @@ struct StreamProbes<'v, 'a>(&'v View<'a>);
 
 impl Probes for StreamProbes<'_, '_> {
     fn source(&self) -> Option<SocketAddr> {
-        self.0.session.client()
+        self.0.facts.client(self.0.session)
     }
 
     fn destination(&self) -> Option<SocketAddr> {
-        self.0.session.destination()
+        self.0.facts.destination(self.0.session)
     }
 
     fn wall(&self) -> WallTime {

@@ -23,21 +23,22 @@ pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
         facts.request.append(name, &named);
     }
     if let Some(parameters) = &back.forwarded {
-        let destination = if parameters.by { session.destination() } else { None };
+        let destination = if parameters.by { facts.borrow().destination(session) } else { None };
         let own = if back.forwarded_expressions.is_empty() {
             Own::default()
         } else {
             let facts = facts.borrow();
             View::request(session, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
         };
-        add_forwarded(parameters, (session.client(), destination), &own, &mut facts.borrow_mut().request);
+        let client = facts.borrow().client(session);
+        add_forwarded(parameters, (client, destination), &own, &mut facts.borrow_mut().request);
     }
     if front.forwardfor.is_some() || back.forwardfor.is_some() {
-        let source = session.source();
+        let source = facts.borrow().source(session);
         add_address(front.forwardfor.as_ref(), back.forwardfor.as_ref(), source, &mut facts.borrow_mut().request);
     }
     if front.originalto.is_some() || back.originalto.is_some() {
-        let destination = session.destination().map(|address| address.ip());
+        let destination = facts.borrow().destination(session).map(|address| address.ip());
         add_address(front.originalto.as_ref(), back.originalto.as_ref(), destination, &mut facts.borrow_mut().request);
     }
 }

@@ -131,8 +131,14 @@ fn perform(view: &View<'_>, effect: Effect, of_stream: bool) {
         }
         Effect::LogLevel(level) => facts.order(|orders| orders.log_level = Some(level)),
         Effect::Log(step, profile) => conclude::log_now(*view, step, profile),
-        Effect::Ends(end, address) if end.is_source() => session.change_ends(Some(address), None, of_stream),
-        Effect::Ends(_, address) => session.change_ends(None, Some(address), of_stream),
+        Effect::Ends(end, address) => {
+            let (client, destination) = if end.is_source() { (Some(address), None) } else { (None, Some(address)) };
+            if of_stream {
+                facts.change_ends(client, destination);
+            } else {
+                session.change_ends(client, destination);
+            }
+        }
     }
 }
 

@@ -163,7 +163,7 @@ fn inspect<'a>(
 
 /// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
 /// is waited for.
-fn recognise(session: &Session, backend: &Proxy, client: &mut Client) -> Option<u32> {
+fn recognise(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Client) -> Option<u32> {
     let (client, early) = client.conn.bytes();
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
@@ -175,7 +175,7 @@ fn recognise(session: &Session, backend: &Proxy, client: &mut Client) -> Option<
         let _ = client.try_read(early);
     }
     let recogniser = backend.recogniser.as_ref()?;
-    recogniser.hash(&Subject { source: session.source(), request: None, bytes: early.data() })
+    recogniser.hash(&Subject { source: facts.borrow().source(session), request: None, bytes: early.data() })
 }
 
 /// The proxy that the switching rules send a session to, or the one where no rule does.
@@ -215,7 +215,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         inspect(session, client, facts, backend).await?;
     }
     let hash = match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
-        None => recognise(session, backend, client),
+        None => recognise(session, facts, backend, client),
         Some((own, key)) => {
             let known = facts.borrow();
             let bytes = Bytes { data: client.conn.received(), complete: true, announced: None };

@@ -40,7 +40,9 @@ pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: b
 
 /// The same where the key is the client's address as the table has it, which needs no evaluation. False: it is not.
 pub fn begin_of_client(view: &View<'_>, track: &Track, of_stream: bool) -> bool {
-    let Some(SocketAddr::V4(client)) = view.session.client().filter(|_| track.of_client) else { return false };
+    let Some(SocketAddr::V4(client)) = view.facts.client(view.session).filter(|_| track.of_client) else {
+        return false;
+    };
     let Some(table) = view.session.worker.tables().get(track.table) else { return false };
     if table.plan.key != TableKeySpec::Ipv4 {
         return false;

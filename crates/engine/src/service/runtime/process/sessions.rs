@@ -235,7 +235,7 @@ fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {
     {
         return;
     }
-    let (protocol, source) = match session.client() {
+    let (protocol, source) = match facts.client(session) {
         Some(client) if client.is_ipv6() => ("tcpv6", client.to_string()),
         Some(client) => ("tcpv4", client.to_string()),
         None => ("unix_stream", format!("unix:{}", session.bind().map_or(0, |bind| bind.id))),
