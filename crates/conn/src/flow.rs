@@ -1,6 +1,7 @@
 //! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
 //! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
 
+mod buffers;
 mod bulk;
 mod chunks;
 mod ends;
@@ -14,6 +15,8 @@ use base::buffer::Buffer;
 use wire::h1;
 use wire::http::Framing;
 
+use buffers::split_off;
+pub use buffers::{body_buffer, expand, large_body_buffer, shrink};
 use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
@@ -39,21 +42,6 @@ enum Source {
     UntilClose,
     /// It has ended.
     Ended,
-}
-
-/// An empty buffer with the room that framing needs around what is read into it: whoever reads a body before it flows
-/// reads into this.
-pub fn body_buffer() -> Buffer {
-    let mut buffer = rt::buffer();
-    buffer.reserve_around(HEADROOM, TAILROOM);
-    buffer
-}
-
-/// The same for a body that is to have `size` bytes of room; its memory comes from no pool.
-pub fn large_body_buffer(size: usize) -> Buffer {
-    let mut buffer = Buffer::with_capacity(HEADROOM + size + TAILROOM);
-    buffer.reserve_around(HEADROOM, TAILROOM);
-    buffer
 }
 
 /// What went wrong on the way.
@@ -569,42 +557,4 @@ impl Flow {
             Source::Unknown | Source::Ended => Ok(()),
         }
     }
-}
-
-/// Gets a buffer that can be read into: with storage, with room behind its data where compacting can make some, and of the
-/// usual size again after [`shrink`].
-pub fn expand(buffer: &mut Buffer) {
-    if buffer.capacity() < rt::buffer_size() {
-        let mut whole = rt::buffer();
-        if whole.push(buffer.data()) {
-            *buffer = whole;
-        }
-    } else if buffer.room() == 0 {
-        buffer.compact();
-    }
-}
-
-/// What lies in a pooled buffer that it fills to a quarter at most gets a buffer of its size; [`expand`] takes it back.
-pub fn shrink(buffer: &mut Buffer) {
-    let length = buffer.len();
-    if buffer.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
-        let mut small = if length > 0 { Buffer::with_capacity(length) } else { Buffer::empty() };
-        let whole = small.push(buffer.data());
-        debug_assert!(whole, "it was made for that");
-        *buffer = small;
-    }
-}
-
-/// Cuts `buffer` at `keep` and returns a buffer with what was behind; nothing there means an empty one.
-fn split_off(buffer: &mut Buffer, keep: usize) -> Buffer {
-    if buffer.len() <= keep {
-        return Buffer::empty();
-    }
-    let behind = &buffer.data()[keep..];
-    // More than a buffer follows the body only where that was read into a large buffer before it flowed.
-    let mut rest = if behind.len() <= rt::buffer_size() { rt::buffer() } else { Buffer::with_capacity(behind.len()) };
-    let whole = rest.push(behind);
-    debug_assert!(whole, "there is room for all of it");
-    buffer.truncate(keep);
-    rest
 }
