@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
         4 => Value::Str(input),
         _ => Value::Bin(input),
     };
-    let text = if arguments.is_empty() { row.name.to_owned() } else { format!("{}({arguments})", row.name) };
+    let text = if arguments.is_empty() { row.name.to_string() } else { format!("{}({arguments})", row.name) };
     let Ok(conversion) = Conversion::parse(&text, value.kind(), Place::FrontRequestHead, &FewNames) else { return };
     with_context(b"GET /a?b=c HTTP/1.1\r\nhost: d\r\n\r\n", |context| {
         let Some(result) = conversion.convert(context, value) else { return };

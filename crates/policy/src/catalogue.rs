@@ -2,6 +2,7 @@
 //! never say what the tables do not say.
 
 use crate::expression::Signature;
+use crate::rows::Row;
 use crate::sample::{Place, Type};
 use crate::{condition, convert, fetch, log_format};
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ pub fn dump_fetches(out: &mut String) {
     }
     out.push_str(&format!("# {} \n# {}\n", "/ ".repeat(places), "| ".repeat(places)));
     let mut rows: Vec<_> = fetch::ROWS.all().collect();
-    rows.sort_by_key(|row| row.name);
+    rows.sort_by_key(|row| row.name());
     for row in rows {
         let columns: String = row.places.columns().map(|has| if has { "Y " } else { ". " }).collect();
         let _ = writeln!(out, "[ {columns}] {}{}: {}", row.name, row.signature, row.output);
@@ -30,7 +31,7 @@ pub fn dump_fetches(out: &mut String) {
 pub fn dump_converters(out: &mut String) {
     out.push_str("# List of registered sample converter functions:\n");
     let mut rows: Vec<_> = convert::ROWS.all().collect();
-    rows.sort_by_key(|row| row.name);
+    rows.sort_by_key(|row| row.name());
     for row in rows {
         let _ = writeln!(out, "{}{}: {} => {}", row.name, row.signature, output(row.output), row.input);
     }
@@ -57,10 +58,10 @@ pub fn fetches_page() -> String {
          uses one of them is refused.\n\n| Fetch | Type | Available from | Value |\n|---|---|---|---|\n",
     );
     let mut rows: Vec<_> = fetch::ROWS.all().collect();
-    rows.sort_by_key(|row| row.name);
+    rows.sort_by_key(|row| row.name());
     for row in rows {
         let first = Place::ALL.into_iter().find(|place| row.places.has(*place)).map_or("", Place::name);
-        let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(row.signature), row.output, row.doc);
+        let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(&row.signature), row.output, row.doc);
     }
     waiting(&mut page, fetch::ROWS.waiting());
     page
@@ -105,9 +106,9 @@ pub fn converters_page() -> String {
          Converter | Input | Output | Result |\n|---|---|---|---|\n",
     );
     let mut rows: Vec<_> = convert::ROWS.all().collect();
-    rows.sort_by_key(|row| row.name);
+    rows.sort_by_key(|row| row.name());
     for row in rows {
-        let (name, signature) = (row.name, shown(row.signature));
+        let (name, signature) = (&row.name, shown(&row.signature));
         let _ = writeln!(page, "| `{name}{signature}` | {} | {} | {} |", row.input, output(row.output), row.doc);
     }
     waiting(&mut page, convert::ROWS.waiting());
@@ -130,7 +131,7 @@ pub fn acls_page() -> String {
     page
 }
 
-fn shown(signature: Signature) -> String {
+fn shown(signature: &Signature) -> String {
     cell(&signature.to_string())
 }
 

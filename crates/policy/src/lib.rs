@@ -23,6 +23,7 @@ pub mod pattern;
 pub mod persistence;
 pub mod processors;
 pub mod program;
+pub mod registry;
 pub mod resolve;
 pub mod rows;
 pub mod rule;

@@ -18,7 +18,7 @@ pub struct ServiceRow {
 }
 
 /// The services of the process, registered before a configuration is compiled.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Services {
     rows: Vec<ServiceRow>,
 }

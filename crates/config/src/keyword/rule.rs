@@ -536,21 +536,38 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
         context.draft.spec.rules.rules.push(RuleSpec { set, line });
         return;
     }
-    if action.is_some() || word.starts_with("lua.") {
-        let name = word.split('(').next().unwrap_or(word);
+    let name = word.split('(').next().unwrap_or(word);
+    if action.is_none() && set & EVALUATED != 0 && may_be_registered(name) {
+        // Which actions are registered is known when the rules are compiled.
+        let line = context.around.rule_line(line, at);
+        context.draft.spec.rules.rules.push(RuleSpec { set, line });
+        return;
+    }
+    if action.is_some() {
         context.report.not_yet(line.span(0), &format!("{rules} {name}"), &place);
         return;
     }
-    let names = || TABLE.iter().filter(|action| action.extra & set != 0).map(|action| action.name);
-    let known = suggest::nearest(word, names());
-    let message = expects(set, word, context.name(), known);
+    let (message, hint) = unknown(set, word, context.name());
     let mut diagnostic = Diagnostic::alert(line.span(at), message);
-    diagnostic.hint = None.or_else(|| {
-        let (other, _) = TABLE.iter().find(|action| is(action, word)).map(|action| (action.extra, action.name))?;
-        let sets: Vec<&str> = RULE_SETS.iter().filter(|row| row.0 & other != 0).map(|row| row.1).collect();
-        Some(format!("'{word}' is an action of {}", sets.join(", ")))
-    });
+    diagnostic.hint = hint;
     context.report.push(diagnostic);
+}
+
+/// Whether an action of that name may be registered: the names of the language's own actions have no dot.
+pub fn may_be_registered(name: &str) -> bool {
+    name.contains('.')
+}
+
+/// HAProxy's sentence about a word that is no action of a rule set, in a proxy of that name, and a hint.
+pub fn unknown(set: RuleSets, word: &str, proxy: &str) -> (String, Option<String>) {
+    let names = TABLE.iter().filter(|action| action.extra & set != 0).map(|action| action.name);
+    let message = expects(set, word, proxy, suggest::nearest(word, names));
+    let other = TABLE.iter().find(|action| is(action, word)).map(|action| action.extra);
+    let hint = other.map(|other| {
+        let sets: Vec<&str> = RULE_SETS.iter().filter(|row| row.0 & other != 0).map(|row| row.1).collect();
+        format!("'{word}' is an action of {}", sets.join(", "))
+    });
+    (message, hint)
 }
 
 /// HAProxy's sentence about an action that a rule set does not know.

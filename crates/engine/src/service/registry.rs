@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conn::service::Service;
+use policy::registry::Registry;
 
 use crate::session::Session;
 
@@ -12,20 +13,25 @@ pub type Factory = Arc<dyn Fn(&Session) -> Box<dyn Service> + Send + Sync>;
 /// The services of the process. They are registered before the configuration is compiled, which refers to them by number.
 #[derive(Default)]
 pub struct Services {
-    names: policy::services::Services,
+    registry: Registry,
     factories: Vec<Factory>,
 }
 
 impl Services {
     /// Registers one more. With `ruled`, `http-response` rules and filters see its answers, as they see a server's.
     pub fn register(&mut self, name: &str, ruled: bool, factory: Factory) {
-        self.names.register(name, ruled);
+        self.registry.services.register(name, ruled);
         self.factories.push(factory);
     }
 
-    /// Their names, for the compiler.
+    /// Their names.
     pub fn names(&self) -> &policy::services::Services {
-        &self.names
+        &self.registry.services
+    }
+
+    /// What the compiler may refer to: the services, and no rows.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// The service of that number for one request.

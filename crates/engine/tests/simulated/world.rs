@@ -312,8 +312,8 @@ impl policy::Resolver for NoNames {
         Err(format!("{host} cannot be resolved in a simulation"))
     }
 
-    fn services(&self) -> &policy::services::Services {
-        self.0.names()
+    fn registry(&self) -> &policy::registry::Registry {
+        self.0.registry()
     }
 }
 

@@ -4,23 +4,28 @@
 use super::{Compiler, ReadFile, Resolver, http};
 use crate::balance;
 use crate::key::Keys;
-use crate::pattern::Registry;
+use crate::pattern;
 use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPlace, ServerPort, Tracking, Userlist};
+use crate::registry::Registry;
 use crate::variable::Known;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
 use std::net::IpAddr;
 
 /// Looks nothing up.
-struct Nobody;
+struct Nobody<'p>(&'p Program);
 
-impl Resolver for Nobody {
+impl Resolver for Nobody<'_> {
     fn resolve(&mut self, _: &str, _: Family) -> Result<IpAddr, String> {
         Err("nothing is looked up at run time".to_owned())
     }
 
     fn file_reader(&self) -> ReadFile {
         |_| Err(std::io::Error::other("reading a file at run time is not supported yet by Weir"))
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.0.registry
     }
 }
 
@@ -62,7 +67,7 @@ pub fn add_server(
         let owner = guid_owner(spec, program, guid);
         owner.map_or(Ok(()), |owner| Err(format!("'guid': duplicate entry with {owner}.")))?;
     }
-    let (mut nobody, mut found) = (Nobody, Vec::new());
+    let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
@@ -110,11 +115,11 @@ pub fn predecessors<'a>(backend: &'a Backend, fresh: &'a Server) -> impl Iterato
 pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Result<(Proxy, Known), String> {
     let index = program.proxies.places();
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
-    let (mut nobody, mut found) = (Nobody, Vec::new());
+    let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.tables(spec);
     // Patterns that stand in the rules are no lists of the program: the runtime API does not show them.
-    compiler.shared.lists.replace(Registry::apart());
+    compiler.shared.lists.replace(pattern::Registry::apart());
     let spelling = http::spelling(&spec.global);
     let mut proxy = compiler.proxy(spec, index, written, &program.global, spelling.as_ref());
     let shared = compiler.shared.clone();

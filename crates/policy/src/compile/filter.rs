@@ -70,7 +70,11 @@ impl Compiler<'_> {
         let names = self.names(spec, Some(index));
         names.begin(&shared.key);
         let first = shared.key.words.first().map_or(shared.key.span, |word| word.span);
-        let read = Expression::parse_all(&expression_text(&shared.key.words), Place::FrontRequestContent, &names);
+        let read = Expression::parse_all(
+            &expression_text(&shared.key.words, names.registry()),
+            Place::FrontRequestContent,
+            &names,
+        );
         let name = shared.table.as_ref().map_or(own, |table| &table.value);
         let place = shared.table.as_ref().map_or(first, |table| table.span);
         let plan = names.table(name).and_then(|table| Some((table, names.table_plan(table)?)));

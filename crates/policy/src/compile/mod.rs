@@ -34,8 +34,8 @@ pub use limits::Limits;
 use names::SpecNames;
 
 use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, TokenLimits};
+use crate::registry::Registry;
 use crate::sample::{Probes, Transport, Value};
-use crate::services::Services;
 use crate::variable::VariableSizes;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -87,9 +87,9 @@ pub trait Resolver {
         Vec::new()
     }
 
-    /// The services that rules may name.
-    fn services(&self) -> &Services {
-        const NONE: &Services = &Services::none();
+    /// The rows and services that are registered beside the built-in tables.
+    fn registry(&self) -> &Registry {
+        const NONE: &Registry = &Registry::none();
         NONE
     }
 
@@ -158,34 +158,13 @@ pub fn compile(
     let variables = compiler.variables(spec, global.bufsize);
     let spelling = http::spelling(&spec.global);
     compiler.tables(spec);
-    let mut servers = 0;
     let mut proxies: Vec<Proxy> = spec
         .proxies
         .iter()
         .enumerate()
         .map(|(index, proxy)| compiler.proxy(spec, index, proxy, &global, spelling.as_ref()))
         .collect();
-    let pins = compiler.shared.pins.take();
-    for proxy in &mut proxies {
-        proxy.fixed = proxy.frontend.is_some() || pins.proxies.contains(&proxy.index);
-        let Some(backend) = &mut proxy.backend else { continue };
-        for place in 0..backend.servers.places() {
-            if let Some(server) = backend.servers.get_mut(place) {
-                server.serial = servers;
-                server.fixed = pins.servers.contains(&(proxy.index, server.index));
-                servers += 1;
-            }
-        }
-    }
-    backend::fill_in_fullconn(spec, &mut proxies);
-    compiler.link_tracking(spec, &mut proxies);
-    for backend in proxies.iter_mut().filter_map(|proxy| proxy.backend.as_mut()) {
-        for place in 0..backend.servers.places() {
-            if let Some(server) = backend.servers.get_mut(place) {
-                server.fixed |= server.tracking.has_followers();
-            }
-        }
-    }
+    let servers = compiler.link(spec, &mut proxies);
     compiler.unused_checks(spec);
     compiler.tell_of_shared_addresses(spec);
     let log_forwards = compiler.log_forwards(spec, global.nbthread);
@@ -204,12 +183,7 @@ pub fn compile(
     compiler.missing_addresses();
     compiler.unused_mailers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
-    for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
-        let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
-        let message =
-            format!("regex '{pattern}' cannot be matched in linear time: PCRE2 matches it, with a limit on its steps.");
-        out.push(Diagnostic::new(Severity::Diag, span, message));
-    }
+    diagnose_backtracking(&shared, out);
     let lists = shared.lists.take().finish();
     let keys = shared.keys.take();
     let program = Program {
@@ -229,11 +203,22 @@ pub fn compile(
         files: shared.files.iter().map(|name| name.as_str().into()).collect(),
         lists,
         keys,
+        registry: Registry::clone(&shared.registry),
         event_descriptors: shared.sinks.take().descriptors.into_iter().collect(),
         tables: shared.tables.take(),
         spare_logs,
     };
     (!failed).then_some(program)
+}
+
+/// Names the patterns that PCRE2 decides.
+fn diagnose_backtracking(shared: &names::Shared, out: &mut Vec<Diagnostic>) {
+    for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {
+        let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
+        let message =
+            format!("regex '{pattern}' cannot be matched in linear time: PCRE2 matches it, with a limit on its steps.");
+        out.push(Diagnostic::new(Severity::Diag, span, message));
+    }
 }
 
 /// Tells what is wrong with the expressions, rules and formats of a specification that cannot be served: it is known to
@@ -276,8 +261,8 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn new(spec: &Spec, resolver: &'a mut dyn Resolver, out: &'a mut Vec<Diagnostic>) -> Self {
-        let (files, services) = (resolver.file_names().into(), Rc::new(resolver.services().clone()));
-        let shared = names::Shared { files, services, ..names::Shared::default() };
+        let (files, registry) = (resolver.file_names().into(), Rc::new(resolver.registry().clone()));
+        let shared = names::Shared { files, registry, ..names::Shared::default() };
         let guids = listening::Guids::written(spec);
         Self {
             resolver,
@@ -289,6 +274,33 @@ impl<'a> Compiler<'a> {
             shared,
             doubts: Rc::default(),
         }
+    }
+
+    /// Connects the proxies with each other, and returns how many servers they have.
+    fn link(&mut self, spec: &Spec, proxies: &mut [Proxy]) -> usize {
+        let pins = self.shared.pins.take();
+        let mut servers = 0;
+        for proxy in &mut *proxies {
+            proxy.fixed = proxy.frontend.is_some() || pins.proxies.contains(&proxy.index);
+            let Some(backend) = &mut proxy.backend else { continue };
+            for place in 0..backend.servers.places() {
+                if let Some(server) = backend.servers.get_mut(place) {
+                    server.serial = servers;
+                    server.fixed = pins.servers.contains(&(proxy.index, server.index));
+                    servers += 1;
+                }
+            }
+        }
+        backend::fill_in_fullconn(spec, proxies);
+        self.link_tracking(spec, proxies);
+        for backend in proxies.iter_mut().filter_map(|proxy| proxy.backend.as_mut()) {
+            for place in 0..backend.servers.places() {
+                if let Some(server) = backend.servers.get_mut(place) {
+                    server.fixed |= server.tracking.has_followers();
+                }
+            }
+        }
+        servers
     }
 
     /// Reports an error, unless one was reported about the same words before.

@@ -4,11 +4,11 @@ use super::{FindHost, ReadFile};
 use crate::condition::{Acl, AclScope, Acls, LinePosition, predefined};
 use crate::expression::Names;
 use crate::key::Keys;
-use crate::pattern::{self, Registry};
+use crate::pattern;
 use crate::program::EVENTS;
 use crate::program::StickTable;
+use crate::registry::Registry;
 use crate::sample::Sink;
-use crate::services::{ServiceRow, Services};
 use crate::variable::{Known, Variable};
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
@@ -45,7 +45,7 @@ pub(super) struct SpecNames<'a> {
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     /// The lists of patterns so far.
-    pub(super) lists: Rc<RefCell<Registry>>,
+    pub(super) lists: Rc<RefCell<pattern::Registry>>,
     /// The names of the configuration's files.
     pub(super) files: Rc<[String]>,
     /// Public keys so far.
@@ -62,8 +62,8 @@ pub(super) struct Shared {
     pub(super) pins: Rc<RefCell<Pins>>,
     /// The stick tables.
     pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
-    /// The services of the process.
-    pub(super) services: Rc<Services>,
+    /// What is registered beside the built-in tables.
+    pub(super) registry: Rc<Registry>,
 }
 
 /// The event sinks that expressions name.
@@ -172,8 +172,8 @@ impl Names for SpecNames<'_> {
         list.groups.iter().any(|known| known.0 == group)
     }
 
-    fn service(&self, name: &str) -> Option<ServiceRow> {
-        self.shared.services.find(name).cloned()
+    fn registry(&self) -> &Registry {
+        &self.shared.registry
     }
 
     fn sink(&self, name: &str) -> Option<Sink> {
@@ -261,7 +261,7 @@ impl Names for SpecNames<'_> {
         self.shared.known.borrow_mut().add(variable);
     }
 
-    fn lists(&self) -> Rc<RefCell<Registry>> {
+    fn lists(&self) -> Rc<RefCell<pattern::Registry>> {
         Rc::clone(&self.shared.lists)
     }
 

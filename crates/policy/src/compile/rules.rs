@@ -7,7 +7,7 @@ use crate::expression::Names;
 use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
     Action, BodyWait, Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch,
-    Target, Wait, Words, find_action, fits_mode, redirect_rule,
+    Target, Wait, Words, fits_mode, redirect_rule,
 };
 use crate::sample::{Place, RulePlace};
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -213,9 +213,12 @@ impl Compiler<'_> {
         let mut words = Words::new(&line.words);
         let what = format!("{set_name} {}", words.action());
         let place = place(set, written.kind);
-        let row = find_action(words.action())?;
+        let Some(parse) = names.registry().action(words.action(), set) else {
+            self.unknown_action(rule, written, names);
+            return None;
+        };
         let parsing = Parsing { names, place, set, proxy: written, warnings: RefCell::default() };
-        let read = (row.parse)(&mut words, &parsing);
+        let read = parse(&mut words, &parsing);
         self.say(parsing, line);
         let action = match read {
             Ok(action) => action,
@@ -263,6 +266,20 @@ impl Compiler<'_> {
             return None;
         }
         Some(Rule { condition, action, place: RulePlace { file: line.span.file, line: line.span.line } })
+    }
+
+    /// A rule whose action has a name that might have been registered.
+    fn unknown_action(&mut self, rule: &RuleSpec, written: &ProxySpec, names: &SpecNames<'_>) {
+        let Some(word) = rule.line.words.first() else { return };
+        let name = word.text.split('(').next().unwrap_or_default();
+        let (mut message, hint) = config::keyword::rule::unknown(rule.set, &word.text, &written.name.value);
+        if name.starts_with("lua.") {
+            let set = RULE_SETS.iter().find(|row| row.0 == rule.set).map_or("", |row| row.1);
+            message = format!("'{set} {name}' is not supported yet by Weir (in {}).", owner(written));
+        }
+        let known = nearest(name, names.registry().action_names(rule.set));
+        let hint = known.map(|known| format!("did you mean '{known}'?")).or(hint);
+        self.alert_with_hint(word.span, Form::Parsing, message, hint);
     }
 
     /// HAProxy's warnings about what is captured and tracked of bytes that nobody waits for, and about what is tracked of a

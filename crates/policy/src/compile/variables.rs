@@ -59,7 +59,11 @@ impl Compiler<'_> {
         };
         let names = self.names(spec, None);
         names.declare(&variable);
-        let text = if line.is_format { line.value.first()?.text.clone() } else { expression_text(&line.value) };
+        let text = if line.is_format {
+            line.value.first()?.text.clone()
+        } else {
+            expression_text(&line.value, names.registry())
+        };
         match Assigned::parse(&variable, &text, line.is_format, Place::Configuration, &names) {
             Ok(source) => Some((variable, source)),
             Err((message, hint)) => {

@@ -49,57 +49,30 @@ const fn row(
     Converter::new(name, signature, (input, output), "What the sample stands for in a map.", map).checked(check)
 }
 
-const STR: [Converter; 4] = rows!("map_str", "map_str_int", "map_str_ip", "map_str_key", Str, Str);
-const BEG: [Converter; 4] = rows!("map_beg", "map_beg_int", "map_beg_ip", "map_beg_key", Str, Beg);
-const SUB: [Converter; 4] = rows!("map_sub", "map_sub_int", "map_sub_ip", "map_sub_key", Str, Sub);
-const DIR: [Converter; 4] = rows!("map_dir", "map_dir_int", "map_dir_ip", "map_dir_key", Str, Dir);
-const DOM: [Converter; 4] = rows!("map_dom", "map_dom_int", "map_dom_ip", "map_dom_key", Str, Dom);
-const END: [Converter; 4] = rows!("map_end", "map_end_int", "map_end_ip", "map_end_key", Str, End);
-const REG: [Converter; 4] = rows!("map_reg", "map_reg_int", "map_reg_ip", "map_reg_key", Str, Reg);
-const INT: [Converter; 4] = rows!("map_int", "map_int_int", "map_int_ip", "map_int_key", Int, Int);
-const IP: [Converter; 4] = rows!("map_ip", "map_ip_int", "map_ip_ip", "map_ip_key", Addr, Ip);
-
-/// Every converter of the family.
+/// `map`, and `map_regm`, which has no kin.
 pub const TABLE: &[Converter] = &[
     row("map", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Str, Output::Str)),
-    STR[0],
-    STR[1],
-    STR[2],
-    STR[3],
-    BEG[0],
-    BEG[1],
-    BEG[2],
-    BEG[3],
-    SUB[0],
-    SUB[1],
-    SUB[2],
-    SUB[3],
-    DIR[0],
-    DIR[1],
-    DIR[2],
-    DIR[3],
-    DOM[0],
-    DOM[1],
-    DOM[2],
-    DOM[3],
-    END[0],
-    END[1],
-    END[2],
-    END[3],
-    REG[0],
-    REG[1],
-    REG[2],
-    REG[3],
     row("map_regm", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Reg, Output::Groups)),
-    INT[0],
-    INT[1],
-    INT[2],
-    INT[3],
-    IP[0],
-    IP[1],
-    IP[2],
-    IP[3],
 ];
+
+/// `map_str` and its kin.
+pub const STR: &[Converter] = &rows!("map_str", "map_str_int", "map_str_ip", "map_str_key", Str, Str);
+/// `map_beg` and its kin.
+pub const BEG: &[Converter] = &rows!("map_beg", "map_beg_int", "map_beg_ip", "map_beg_key", Str, Beg);
+/// `map_sub` and its kin.
+pub const SUB: &[Converter] = &rows!("map_sub", "map_sub_int", "map_sub_ip", "map_sub_key", Str, Sub);
+/// `map_dir` and its kin.
+pub const DIR: &[Converter] = &rows!("map_dir", "map_dir_int", "map_dir_ip", "map_dir_key", Str, Dir);
+/// `map_dom` and its kin.
+pub const DOM: &[Converter] = &rows!("map_dom", "map_dom_int", "map_dom_ip", "map_dom_key", Str, Dom);
+/// `map_end` and its kin.
+pub const END: &[Converter] = &rows!("map_end", "map_end_int", "map_end_ip", "map_end_key", Str, End);
+/// `map_reg` and its kin.
+pub const REG: &[Converter] = &rows!("map_reg", "map_reg_int", "map_reg_ip", "map_reg_key", Str, Reg);
+/// `map_int` and its kin.
+pub const INT: &[Converter] = &rows!("map_int", "map_int_int", "map_int_ip", "map_int_key", Int, Int);
+/// `map_ip` and its kin.
+pub const IP: &[Converter] = &rows!("map_ip", "map_ip_int", "map_ip_ip", "map_ip_key", Addr, Ip);
 
 /// A map, ready to look up in.
 struct Map {

@@ -4,6 +4,7 @@
 use super::Names;
 use crate::variable::Variable;
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -61,21 +62,26 @@ impl Kind {
 }
 
 /// Arguments that a row takes: their types, and how many of them must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     /// The types, in order.
-    pub kinds: &'static [Kind],
+    pub kinds: Cow<'static, [Kind]>,
     /// How many are required.
     pub required: usize,
 }
 
 impl Signature {
     /// None at all.
-    pub const NONE: Self = Self { kinds: &[], required: 0 };
+    pub const NONE: Self = Self { kinds: Cow::Borrowed(&[]), required: 0 };
 
     /// So many are required, the others optional.
     pub const fn new(required: usize, kinds: &'static [Kind]) -> Self {
-        Self { kinds, required }
+        Self { kinds: Cow::Borrowed(kinds), required }
+    }
+
+    /// The same of a row that is registered.
+    pub fn owned(required: usize, kinds: Vec<Kind>) -> Self {
+        Self { required: required.min(kinds.len()), kinds: Cow::Owned(kinds) }
     }
 }
 
@@ -148,7 +154,7 @@ impl fmt::Debug for Argument {
     }
 }
 
-/// The arguments of one fetch or converter, as long as its signature.
+/// The arguments of one fetch or converter, as long as its signature; of a registered row, its function is behind them.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments(Box<[Argument]>);
 
@@ -168,6 +174,18 @@ impl Arguments {
         if let Some(place) = self.0.get_mut(index) {
             *place = argument;
         }
+    }
+
+    /// Puts the function of a registered row behind the arguments.
+    pub(super) fn with_function(self, function: Arc<dyn Any + Send + Sync>) -> Self {
+        let mut list = self.0.into_vec();
+        list.push(Argument::Made(function));
+        Self(list.into())
+    }
+
+    /// The function of a registered row.
+    pub(crate) fn function<T: 'static>(&self) -> Option<&T> {
+        self.made(self.0.len().checked_sub(1)?)
     }
 
     /// How many there may be.

@@ -7,15 +7,17 @@ mod words;
 pub use argument::{Argument, Arguments, Kind, Signature};
 
 use crate::condition::Acl;
-use crate::convert::{self, Converter};
-use crate::fetch::{self, Each, Fetch};
+use crate::convert::{self, Convert, Converter};
+use crate::fetch::{self, Each, Fetch, SampleOf};
 use crate::key::Keys;
-use crate::pattern::{self, Content, ListName, Lookup, Method, Registry, Use};
+use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
 use crate::program::StickTable;
+use crate::registry::Registry;
+use crate::rows::RowRef;
 use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
-use crate::services::ServiceRow;
 use crate::variable::Variable;
 use config::suggest::nearest;
+use std::any::Any;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -49,10 +51,10 @@ pub trait Names {
         let _ = name;
         None
     }
-    /// The service of that name.
-    fn service(&self, name: &str) -> Option<ServiceRow> {
-        let _ = name;
-        None
+    /// The rows and services that are registered beside the built-in tables.
+    fn registry(&self) -> &Registry {
+        const NONE: &Registry = &Registry::none();
+        NONE
     }
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
@@ -94,7 +96,7 @@ pub trait Names {
     }
 
     /// The lists of patterns so far.
-    fn lists(&self) -> Rc<RefCell<Registry>> {
+    fn lists(&self) -> Rc<RefCell<pattern::Registry>> {
         Rc::default()
     }
 
@@ -187,7 +189,9 @@ pub enum Part {
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: Box<str>,
-    fetch: &'static Fetch,
+    fetch: RowRef<Fetch>,
+    eval: SampleOf,
+    each: Option<Each>,
     arguments: Arguments,
     steps: Box<[Step]>,
     output: Type,
@@ -197,7 +201,8 @@ pub struct Expression {
 #[derive(Debug, Clone)]
 struct Step {
     cast: Cast,
-    converter: &'static Converter,
+    converter: RowRef<Converter>,
+    eval: Convert,
     arguments: Arguments,
 }
 
@@ -210,8 +215,13 @@ pub struct Conversion {
 
 impl PartialEq for Conversion {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && same_rows(&self.steps, &other.steps)
     }
+}
+
+/// Whether steps of one text are the same: a row may have been registered anew.
+fn same_rows(steps: &[Step], others: &[Step]) -> bool {
+    steps.len() == others.len() && steps.iter().zip(others).all(|(step, other)| step.converter.is(&other.converter))
 }
 
 impl Conversion {
@@ -269,14 +279,14 @@ fn convert<'a>(steps: &'a [Step], context: &Context<'a>, mut value: Value<'a>) -
             return None;
         }
         value = (step.cast)(context, value)?;
-        value = (step.converter.eval)(context, value, &step.arguments)?;
+        value = (step.eval)(context, value, &step.arguments)?;
     }
     Some(value)
 }
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.fetch.is(&other.fetch) && same_rows(&self.steps, &other.steps)
     }
 }
 
@@ -291,16 +301,18 @@ impl Expression {
     /// What is wrong with it.
     pub fn parse(text: &str, place: Place, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
         let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
-        let fetch = find_fetch(&found)?;
-        let found = with_empty_text(found, fetch.signature);
+        let fetch = find_fetch(&found, names.registry())?;
+        let found = with_empty_text(found, &fetch.signature);
         let checking = Checking { names, place, input: Type::Any };
-        let arguments = read_arguments(&found, fetch.signature, fetch.check, &checking)
+        let arguments = read_arguments(&found, &fetch.signature, fetch.check, &checking)
             .map_err(|fault| error(fault.of_fetch(&found.name), 0..at))?;
+        let arguments = with_function(arguments, fetch.function());
         let (mut steps, mut output) = (Box::default(), fetch.output);
         if text[at..].starts_with(',') {
             (steps, output, at) = read_steps(text, at + 1, fetch.output, place, names)?;
         }
-        Ok((Self { text: text[..at].into(), fetch, arguments, steps, output }, at))
+        let (eval, each) = (fetch.eval, fetch.each);
+        Ok((Self { text: text[..at].into(), fetch, eval, each, arguments, steps, output }, at))
     }
 
     /// Reads a text that is an expression and nothing else.
@@ -325,8 +337,8 @@ impl Expression {
     }
 
     /// The fetch.
-    pub fn fetch(&self) -> &'static Fetch {
-        self.fetch
+    pub fn fetch(&self) -> &Fetch {
+        &self.fetch
     }
 
     /// The ACLs that it asks for.
@@ -350,7 +362,7 @@ impl Expression {
     /// Its sample; `None` when there is none.
     #[inline]
     pub fn evaluate<'a>(&'a self, context: &Context<'a>) -> Option<Value<'a>> {
-        let value = (self.fetch.eval)(context, &self.arguments)?;
+        let value = (self.eval)(context, &self.arguments)?;
         self.convert(context, value)
     }
 
@@ -358,7 +370,7 @@ impl Expression {
     /// values of a header field. True when it had enough.
     #[inline]
     pub fn each<'a>(&'a self, context: &Context<'a>, mut take: impl FnMut(Value<'a>) -> bool) -> bool {
-        match self.fetch.each {
+        match self.each {
             Some(each) => self.each_of(each, context, &mut take),
             None => self.evaluate(context).is_some_and(take),
         }
@@ -388,17 +400,17 @@ fn broken_converter(broken: &Broken) -> ExpressionError {
     ExpressionError { part: Part::Converter, ..error(format!("converter '{name}' : {message}"), *at..*at) }
 }
 
-fn find_fetch(call: &Call) -> Result<&'static Fetch, ExpressionError> {
+fn find_fetch(call: &Call, registry: &Registry) -> Result<RowRef<Fetch>, ExpressionError> {
     if call.name.is_empty() {
         return Err(error("missing fetch method".to_owned(), 0..0));
     }
-    let Some(found) = fetch::ROWS.find(&call.name) else {
+    let Some(found) = registry.fetch(&call.name) else {
         if fetch::ROWS.is_waiting(&call.name) {
             let why = fetch::waiting_reason(&call.name).unwrap_or("is not supported yet by Weir");
             let message = format!("fetch method '{}' {why}", call.name);
             return Err(error(message, 0..call.name.len()));
         }
-        let known = nearest(&call.name, fetch::ROWS.names());
+        let known = nearest(&call.name, registry.fetch_names());
         return Err(ExpressionError {
             message: format!("unknown fetch method '{}'", call.name),
             hint: known.map(|known| format!("did you mean '{known}'?")),
@@ -410,7 +422,7 @@ fn find_fetch(call: &Call) -> Result<&'static Fetch, ExpressionError> {
 }
 
 /// Empty parentheses give a fetch that may be told a name the empty one: `hdr()` is every field, `hdr` none.
-fn with_empty_text(mut call: Call, signature: Signature) -> Call {
+fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
     if let Some(arguments) = call.arguments.as_mut().filter(|arguments| arguments.is_empty())
         && signature.required == 0
         && signature.kinds.first() == Some(&Kind::Str)
@@ -421,11 +433,11 @@ fn with_empty_text(mut call: Call, signature: Signature) -> Call {
 }
 
 fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Step, ExpressionError> {
-    let Some(converter) = convert::ROWS.find(&call.name) else {
+    let Some(converter) = names.registry().converter(&call.name) else {
         if convert::ROWS.is_waiting(&call.name) {
             return Err(error(format!("converter '{}' is not supported yet by Weir", call.name), 0..0));
         }
-        let known = nearest(&call.name, convert::ROWS.names());
+        let known = nearest(&call.name, names.registry().converter_names());
         let hint = known.map(|known| format!("did you mean '{known}'?"));
         return Err(ExpressionError { hint, ..error(format!("unknown converter '{}'", call.name), 0..0) });
     };
@@ -433,9 +445,18 @@ fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Ste
         return Err(error(format!("converter '{}' cannot be applied", call.name), 0..0));
     };
     let checking = Checking { names, place, input };
-    let arguments = read_arguments(call, converter.signature, converter.check, &checking)
+    let arguments = read_arguments(call, &converter.signature, converter.check, &checking)
         .map_err(|fault| error(fault.of_converter(&call.name), 0..0))?;
-    Ok(Step { cast, converter, arguments })
+    let arguments = with_function(arguments, converter.function());
+    Ok(Step { cast, eval: converter.eval, converter, arguments })
+}
+
+/// The arguments with the function of a registered row behind them.
+fn with_function(arguments: Arguments, function: Option<Arc<dyn Any + Send + Sync>>) -> Arguments {
+    match function {
+        Some(function) => arguments.with_function(function),
+        None => arguments,
+    }
 }
 
 /// What is wrong with arguments.
@@ -464,7 +485,7 @@ impl Fault {
 
 fn read_arguments(
     call: &Call,
-    signature: Signature,
+    signature: &Signature,
     check: Option<Check>,
     checking: &Checking<'_>,
 ) -> Result<Arguments, Fault> {

@@ -37,6 +37,10 @@ pub(crate) use waiting::reason as waiting_reason;
 use crate::expression::{Arguments, Check, Signature};
 use crate::rows::{Row, Rows};
 use crate::sample::{Context, Place, Places, Type, Value};
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 /// Fetches the one sample.
 pub type SampleOf = for<'a> fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>>;
@@ -44,11 +48,17 @@ pub type SampleOf = for<'a> fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>>
 /// Hands every sample to the function until that has enough, and tells whether it had.
 pub type Each = for<'a> fn(&Context<'a>, &'a Arguments, &mut dyn FnMut(Value<'a>) -> bool) -> bool;
 
+/// What fetches the one sample of a registered row.
+type OwnSample = dyn for<'a> Fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync;
+
+/// The function of a registered row.
+struct Own(Box<OwnSample>);
+
 /// One row.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct Fetch {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it takes.
     pub signature: Signature,
     /// What it gives.
@@ -69,6 +79,13 @@ pub struct Fetch {
     pub at_end: bool,
     /// It asks for what the kernel knows of a connection, which is gone when a line of the log is written.
     pub asks_kernel: bool,
+    /// Its function, where the row is registered: `eval` finds it behind the arguments.
+    own: Option<Arc<Own>>,
+}
+
+/// Calls the function of a registered row.
+fn call_own<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    (arguments.function::<Own>()?.0)(context, arguments)
 }
 
 impl Fetch {
@@ -83,7 +100,7 @@ impl Fetch {
     ) -> Self {
         let (each, check, needs) = (None, None, None);
         Self {
-            name,
+            name: Cow::Borrowed(name),
             signature,
             output,
             places,
@@ -94,7 +111,25 @@ impl Fetch {
             needs,
             at_end: false,
             asks_kernel: false,
+            own: None,
         }
+    }
+
+    /// A row that is registered, with a function that it owns.
+    pub fn owned(
+        name: impl Into<String>,
+        signature: Signature,
+        output: Type,
+        places: Places,
+        sample: impl for<'a> Fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync + 'static,
+    ) -> Self {
+        let row = Self::new("", signature, output, places, "", call_own);
+        Self { name: Cow::Owned(name.into()), own: Some(Arc::new(Own(Box::new(sample)))), ..row }
+    }
+
+    /// What `eval` finds behind the arguments.
+    pub(crate) fn function(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(self.own.as_ref()?) as _)
     }
 
     /// The same where several samples may be found.
@@ -200,16 +235,14 @@ pub const FAMILIES: &[&[Fetch]] = &[
 pub static ROWS: Rows<Fetch> = Rows::new(FAMILIES, waiting::NAMES);
 
 impl Row for Fetch {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
     }
+}
 
-    fn doc(&self) -> &'static str {
-        self.doc
-    }
-
-    fn signature(&self) -> Signature {
-        self.signature
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fetch({}{})", self.name, self.signature)
     }
 }
 
@@ -217,6 +250,6 @@ impl Row for Fetch {
 mod tests {
     #[test]
     fn names_are_unique_and_documented() {
-        super::ROWS.assert_sound();
+        super::ROWS.assert_sound(|row| (row.doc, row.signature.required, row.signature.kinds.len()));
     }
 }

@@ -51,6 +51,7 @@ pub use userlist::{Password, User, Userlist};
 
 use crate::key::Keys;
 use crate::pattern::Lists;
+use crate::registry::Registry;
 use crate::variable::{Known, Stored, Variable};
 use base::Roster;
 use std::sync::Arc;
@@ -92,6 +93,8 @@ pub struct Program {
     pub lists: Lists,
     /// Public keys that tokens are verified with.
     pub keys: Keys,
+    /// The rows and services that it was compiled with: what the runtime API adds may name them.
+    pub registry: Registry,
     /// Descriptors that `debug` writes to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
     /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.

@@ -78,6 +78,18 @@ impl NameMatch {
             None => Ok(crate::pattern::compare(self.method, name, &self.name, false)),
         }
     }
+
+    /// Removes the fields whose names match.
+    fn delete(&self, head: &mut Head, steps: &Steps) -> Result<(), Exhausted> {
+        let mut exhausted = Ok(());
+        head.fields.retain(|name, _| {
+            !self.matches(name, steps).unwrap_or_else(|why| {
+                exhausted = Err(why);
+                false
+            })
+        });
+        exhausted
+    }
 }
 
 impl Edit {
@@ -146,26 +158,15 @@ impl Edit {
         // What one rule looks at is one message, which is no longer than a buffer.
         let steps = &Steps::for_text(room);
         match self {
-            Self::AddHeader(name, _) => append(head, name, text, room)?,
-            Self::SetHeader(name, _) => set(head, name, text, room)?,
-            Self::DeleteHeader(wanted) => {
-                let mut exhausted = Ok(());
-                head.fields.retain(|name, _| {
-                    !wanted.matches(name, steps).unwrap_or_else(|why| {
-                        exhausted = Err(why);
-                        false
-                    })
-                });
-                exhausted?;
-            }
-            Self::ReplaceHeader(name, replacement) => {
-                replace(head, name, room, |value, out| {
-                    if !replacement.replace(value, (text, steps), out)? {
-                        out.extend_from_slice(value);
-                    }
-                    Ok(())
-                })?;
-            }
+            Self::AddHeader(name, _) => append(head, name, text, room),
+            Self::SetHeader(name, _) => set(head, name, text, room),
+            Self::DeleteHeader(wanted) => Ok(wanted.delete(head, steps)?),
+            Self::ReplaceHeader(name, replacement) => replace(head, name, room, |value, out| {
+                if !replacement.replace(value, (text, steps), out)? {
+                    out.extend_from_slice(value);
+                }
+                Ok(())
+            }),
             Self::ReplaceValue(name, replacement) => replace(head, name, room, |value, out| {
                 for (index, part) in split(value).enumerate() {
                     if index > 0 {
@@ -177,30 +178,54 @@ impl Edit {
                     }
                 }
                 Ok(())
-            })?,
+            }),
             Self::SetMethod(_) => {
                 check(head, head.method().len(), text.len(), room)?;
                 head.set_method(text);
+                Ok(())
             }
+            Self::AddFields(_, prefix) => each_field(text, prefix, |name, value| append(head, name, value, room)),
+            Self::SetFields(_, prefix) => each_field(text, prefix, |name, value| set(head, name, value, room)),
+            Self::DeleteFields(_, method) => delete_fields(head, text, *method),
+            Self::SetStatus(status, reason) => {
+                let reason = reason.as_deref().unwrap_or(wire::http::reason(*status).as_bytes());
+                check(head, head.reason().len(), reason.len(), room)?;
+                head.set_status(*status, reason);
+                Ok(())
+            }
+            Self::SetUri(_)
+            | Self::SetPath(_)
+            | Self::SetPathAndQuery(_)
+            | Self::SetQuery(_)
+            | Self::ReplacePath(_)
+            | Self::ReplacePathAndQuery(_)
+            | Self::ReplaceUri(_)
+            | Self::NormalizeUri(_) => self.apply_to_target(head, (text, steps), room),
+        }
+    }
+
+    /// Changes the target of a request, where that is what it does.
+    fn apply_to_target(&self, head: &mut Head, (text, steps): (&[u8], &Steps), room: usize) -> Result<(), Unfit> {
+        match self {
             Self::SetUri(_) => {
                 set_target(head, text, room)?;
-                follow_target(head, room)?;
+                follow_target(head, room)
             }
-            Self::SetPath(_) => set_parts(head, Some(text), None, room)?,
-            Self::SetPathAndQuery(_) => set_path_and_query(head, text, room)?,
-            Self::SetQuery(_) => set_parts(head, None, Some(text), room)?,
+            Self::SetPath(_) => set_parts(head, Some(text), None, room),
+            Self::SetPathAndQuery(_) => set_path_and_query(head, text, room),
+            Self::SetQuery(_) => set_parts(head, None, Some(text), room),
             // An asterisk is no path.
-            Self::ReplacePath(_) | Self::ReplacePathAndQuery(_) if head.target().starts_with(b"*") => {}
+            Self::ReplacePath(_) | Self::ReplacePathAndQuery(_) if head.target().starts_with(b"*") => Ok(()),
             Self::ReplacePath(replacement) => {
                 let target = head.target();
                 let (start, end) = parts(target);
                 let new = replacement.replaced(&target[start..end], (text, steps), room)?;
-                set_parts(head, Some(&new), None, room)?;
+                set_parts(head, Some(&new), None, room)
             }
             Self::ReplacePathAndQuery(replacement) => {
                 let target = head.target();
                 let new = replacement.replaced(&target[parts(target).0..], (text, steps), room)?;
-                set_path_and_query(head, &new, room)?;
+                set_path_and_query(head, &new, room)
             }
             Self::ReplaceUri(replacement) => {
                 let new = replacement.replaced(head.target(), (text, steps), room)?;
@@ -208,6 +233,7 @@ impl Edit {
                     set_target(head, &new, room)?;
                     follow_target(head, room)?;
                 }
+                Ok(())
             }
             Self::NormalizeUri(normalizer) => {
                 let target = head.target();
@@ -215,26 +241,22 @@ impl Edit {
                 if new != target {
                     set_target(head, &new, room)?;
                 }
+                Ok(())
             }
-            Self::AddFields(_, prefix) => each_field(text, prefix, |name, value| append(head, name, value, room))?,
-            Self::SetFields(_, prefix) => each_field(text, prefix, |name, value| set(head, name, value, room))?,
-            Self::DeleteFields(_, method) => {
-                let mut reader = Reader::new(text);
-                loop {
-                    let wanted = reader.text().map_err(|Truncated| Unfit::Full)?.to_ascii_lowercase();
-                    if wanted.is_empty() {
-                        break;
-                    }
-                    head.fields.retain(|name, _| !crate::pattern::compare(*method, name, &wanted, false));
-                }
-            }
-            Self::SetStatus(status, reason) => {
-                let reason = reason.as_deref().unwrap_or(wire::http::reason(*status).as_bytes());
-                check(head, head.reason().len(), reason.len(), room)?;
-                head.set_status(*status, reason);
-            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+}
+
+/// Removes the fields that a list in binary form names.
+fn delete_fields(head: &mut Head, list: &[u8], method: Method) -> Result<(), Unfit> {
+    let mut reader = Reader::new(list);
+    loop {
+        let wanted = reader.text().map_err(|Truncated| Unfit::Full)?.to_ascii_lowercase();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        head.fields.retain(|name, _| !crate::pattern::compare(method, name, &wanted, false));
     }
 }
 

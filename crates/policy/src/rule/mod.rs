@@ -14,8 +14,8 @@ mod switch;
 
 pub use action::{
     Action, Answer, BandwidthChange, Body, BodyWait, End, Expected, Final, ListChange, ListVerb, NameLookup, Number,
-    Packets, Peer, Period, Redirect, RedirectKind, Row, StickChange, Text, TimeoutKind, Track, VariableCondition, Wait,
-    integer, rows,
+    Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, StickChange, Text, TimeoutKind,
+    Track, VariableCondition, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;

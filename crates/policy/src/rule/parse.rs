@@ -2,6 +2,7 @@
 
 use crate::expression::{Expression, Names};
 use crate::log_format::{LogFormat, Purpose};
+use crate::registry::Registry;
 use crate::sample::Place;
 use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
@@ -133,7 +134,7 @@ impl Parsing<'_> {
     pub fn expression(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
         let first = words.take().ok_or_else(|| RuleError::new("missing fetch method"))?;
         let mut text = first.text.clone();
-        while let Some(next) = words.peek().filter(|next| joins(&text, next)) {
+        while let Some(next) = words.peek().filter(|next| joins(&text, next, self.names.registry())) {
             join(&mut text, next);
             words.take();
         }
@@ -162,7 +163,7 @@ impl Parsing<'_> {
         };
         let text = first.map_or("", |word| word.text.as_str());
         let name = text.split(['(', ',']).next().unwrap_or_default();
-        let Some(fetch) = crate::fetch::ROWS.find(name) else { return Err(error) };
+        let Some(fetch) = self.names.registry().fetch(name) else { return Err(error) };
         let needs = fetch.wanted();
         let own = &text[..text.find("),").map_or(text.len(), |at| at + 1)];
         let message =
@@ -241,10 +242,10 @@ pub(crate) fn leading_integer(text: &str) -> Option<(u64, &str)> {
 }
 
 /// The expression that words begin with: converters may stand in words of their own.
-pub(crate) fn expression_text(words: &[Word]) -> String {
+pub(crate) fn expression_text(words: &[Word], registry: &Registry) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
-        if index > 0 && !joins(&text, word) {
+        if index > 0 && !joins(&text, word, registry) {
             break;
         }
         if index == 0 { text.clone_from(&word.text) } else { join(&mut text, word) }
@@ -253,9 +254,9 @@ pub(crate) fn expression_text(words: &[Word]) -> String {
 }
 
 /// Whether a word goes on with an expression.
-fn joins(text: &str, next: &Word) -> bool {
+fn joins(text: &str, next: &Word, registry: &Registry) -> bool {
     let name = next.text.split(['(', ',']).next().unwrap_or_default();
-    text.ends_with(',') || crate::convert::ROWS.find(name).is_some()
+    text.ends_with(',') || registry.converter(name).is_some()
 }
 
 fn join(text: &mut String, next: &Word) {

@@ -169,8 +169,8 @@ pub struct Generator {
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        let usable = |row: &&fetch::Fetch| row.places.has(Place::FrontRequestHead) && !ELSEWHERE.contains(&row.name);
-        let steady = |row: &&convert::Converter| !APART.contains(&row.name) && !row.name.starts_with("map");
+        let usable = |row: &&fetch::Fetch| row.places.has(Place::FrontRequestHead) && !ELSEWHERE.contains(&&*row.name);
+        let steady = |row: &&convert::Converter| !APART.contains(&&*row.name) && !row.name.starts_with("map");
         Self {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             fetches: fetch::ROWS.all().filter(usable).collect(),
@@ -178,7 +178,7 @@ impl Generator {
         }
     }
 
-    fn arguments(&mut self, signature: Signature, whole: bool) -> Option<String> {
+    fn arguments(&mut self, signature: &Signature, whole: bool) -> Option<String> {
         let optional = signature.kinds.len() - signature.required;
         let count = signature.required + if whole { optional } else { self.random.below(optional + 1) };
         let mut list = Vec::new();
@@ -212,13 +212,13 @@ impl Generator {
             (*self.random.one(STARTS)).to_owned()
         } else {
             let row = *self.random.one(&self.fetches);
-            format!("{}{}", row.name, self.arguments(row.signature, SEEDED.contains(&row.name))?)
+            format!("{}{}", row.name, self.arguments(&row.signature, SEEDED.contains(&&*row.name))?)
         };
         for _ in 0..self.random.below(4) {
             let row = *self.random.one(&self.converters);
             text.push(',');
-            text.push_str(row.name);
-            text.push_str(&self.arguments(row.signature, SEEDED.contains(&row.name))?);
+            text.push_str(&row.name);
+            text.push_str(&self.arguments(&row.signature, SEEDED.contains(&&*row.name))?);
         }
         Some(text)
     }

@@ -76,9 +76,9 @@ fn auth(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErro
 
 fn use_service(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let name = words.expect("'use-service' expects a service name.")?;
-    let service = parsing.names.service(&name.text).filter(|_| parsing.set == HTTP_REQUEST);
+    let service = parsing.names.registry().services.find(&name.text).filter(|_| parsing.set == HTTP_REQUEST);
     match service {
-        Some(service) => Ok(last(Final::Service(service))),
+        Some(service) => Ok(last(Final::Service(service.clone()))),
         None => {
             let text = format!("'use-service': the service '{}' is not supported yet by Weir", name.text);
             Err(RuleError::at(Some(name), text))

@@ -39,6 +39,7 @@ use super::parse::{Parsing, RuleError, Words};
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use crate::variable::Variable;
+use config::keyword::rule::RuleSets;
 use config::spec::{LogLevel, LogStep};
 
 /// What a rule does.
@@ -114,6 +115,33 @@ pub struct Row {
     pub name: &'static str,
     /// Reads its arguments.
     pub parse: ParseAction,
+}
+
+/// Reads the arguments of an action; a registered one owns it.
+pub type ReadAction = dyn Fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleError> + Send + Sync;
+
+/// An action that is registered.
+pub struct RegisteredAction {
+    pub(crate) name: Box<str>,
+    pub(crate) sets: RuleSets,
+    pub(crate) parse: Box<ReadAction>,
+}
+
+impl RegisteredAction {
+    /// An action of these rule sets. `parse` reads its arguments and says what a rule with them does.
+    pub fn new(
+        name: impl Into<Box<str>>,
+        sets: RuleSets,
+        parse: impl Fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), sets, parse: Box::new(parse) }
+    }
+}
+
+impl crate::rows::Row for RegisteredAction {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 const fn row(name: &'static str, parse: ParseAction) -> Row {

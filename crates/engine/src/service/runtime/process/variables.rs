@@ -5,6 +5,7 @@ use config::spec::{ProxyKind, RuntimeLevel};
 use policy::expression::Names;
 use policy::pattern::{Content, Lookup, Method, Use};
 use policy::program::Program;
+use policy::registry::Registry;
 use policy::rule::Assigned;
 use policy::sample::Place;
 use policy::variable::{Scope, Variable};
@@ -52,6 +53,10 @@ impl Names for Running<'_> {
         let index = self.backend(backend).ok_or_else(|| format!("unable to find proxy '{backend}'"))?;
         let found = self.0.proxies[index].servers().find(|known| &*known.name == server);
         Ok((index, found.ok_or_else(missing)?.index))
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.0.registry
     }
 
     fn userlist(&self, _: &str) -> Option<usize> {
