@@ -64,7 +64,7 @@ impl Life {
             starter.leave(0);
         }
         if let Some(master) = master {
-            rt::spawn(Class::Normal, NO_TAG, master.obey(Arc::clone(&self.shared), self.quiet));
+            rt::spawn(Class::Normal, NO_TAG, follow(master, Arc::clone(&self.shared), self.quiet));
         }
         let mut messages = Messages::while_serving(self.quiet);
         loop {
@@ -87,8 +87,15 @@ impl Life {
     }
 }
 
+/// Does what the master wants. When the master has gone, so does the process.
+async fn follow(master: Master, shared: Arc<Process>, quiet: bool) {
+    if master.obey().await {
+        leave(&shared, quiet);
+    }
+}
+
 /// Begins the soft stop, unless it has begun.
-pub fn leave(shared: &Arc<Process>, quiet: bool) {
+fn leave(shared: &Arc<Process>, quiet: bool) {
     if !shared.begin_to_leave() {
         // A successor may need the processors.
         rt::stop_spinning();

@@ -3,10 +3,11 @@
 
 use crate::arguments::Settings;
 use crate::detected;
+use crate::files;
 use crate::former::FormerStates;
 use crate::host;
 use crate::kept_counts;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use crate::processors;
 use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
@@ -47,9 +48,18 @@ pub struct Prepared {
     pub counts: Vec<Kept>,
 }
 
-/// The configuration cannot be used; why has been said.
-#[derive(Debug)]
-pub struct Refused;
+/// `-C`.
+///
+/// # Errors
+/// When it cannot be entered; why has been said.
+pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), Refused> {
+    let Some(folder) = &settings.directory else { return Ok(()) };
+    std::env::set_current_dir(folder).map_err(|error| {
+        let reason = files::reason(&error);
+        messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
+        Refused
+    })
+}
 
 /// Reads and understands the text. What makes it unusable has been reported; [`compile`] draws the consequence, and
 /// reports the rest.

@@ -7,6 +7,10 @@ use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use std::io::Write;
 
+/// Something cannot be done; why has been said.
+#[derive(Debug)]
+pub struct Refused;
+
 /// The process's voice.
 pub struct Messages {
     out: Box<dyn Write>,

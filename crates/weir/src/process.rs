@@ -3,15 +3,17 @@
 
 use crate::arguments::{Farewell, Settings, WorkerSeat};
 use crate::listeners::{self, Older};
-use crate::load::{self, Prepared, Refused};
+use crate::load::{self, Prepared};
 use crate::machine::{self, Machine};
 use crate::master;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use crate::predecessors::Predecessors;
+use crate::rights::{self, Rights};
 use crate::serve::{self, LastStep, Service};
 use crate::takeover::{Inherited, Refusal};
 use crate::worker::Master;
-use crate::{background, dump, files, host, libraries, rights};
+use crate::{background, dump, files, host, libraries};
+use rt::process::NullDevice;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -44,7 +46,7 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
 
 /// Everything that `-c` does, too.
 fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
-    enter_directory(settings, messages)?;
+    load::enter_directory(settings, messages)?;
     let found = files::read(&settings.files).map_err(|errors| {
         errors.iter().for_each(|error| messages.alert(&format!("config : {}", error.0)));
         Refused
@@ -66,19 +68,6 @@ fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Ref
     load::compile(loaded, settings, messages)
 }
 
-/// `-C`.
-///
-/// # Errors
-/// When it cannot be entered; why has been said.
-pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), Refused> {
-    let Some(folder) = &settings.directory else { return Ok(()) };
-    std::env::set_current_dir(folder).map_err(|error| {
-        let reason = files::reason(&error);
-        messages.alert(&format!("Could not change to directory {} : {reason}", folder.display()));
-        Refused
-    })
-}
-
 fn conclude_check(settings: &Settings, messages: &Messages) {
     if messages.warnings() > 0 && !messages.quiet() {
         crate::print("Warnings were found.\n");
@@ -95,60 +84,24 @@ fn launch(
     master: Option<Master>,
     messages: &mut Messages,
 ) -> Result<ExitCode, Refused> {
-    let Prepared { program, spec, sources, mut environment, threads, rights, live, former, counts } = prepared;
-    raise_descriptors(&program.global, messages)?;
-    limit_memory(settings.memory, &program.global, messages)?;
-    let is_first = !settings.seat.is_some_and(|seat| seat.again);
-    let predecessors = Predecessors::new(if is_first { &settings.predecessors } else { &[] });
-    let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == Farewell::Finish);
-    let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
-    let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
-    let opened = listeners::open(&program, &spec, &sources, reuse_port, &mut older);
-    // What no address wants is closed before anybody is told that this process serves.
-    let Older { predecessors, inherited } = older;
-    if settings.verbose && inherited.len() > 0 {
-        messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
-    }
-    drop(inherited);
-    let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened.map_err(|errors| {
-        errors.iter().for_each(|error| messages.alert(error));
-        messages.alert("Some protocols failed to start their listeners! Exiting.");
-        Refused
-    })?;
-    // A process that serves the runtime API alone is one.
-    if sockets.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
-        messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
-        return Err(Refused);
-    }
-    if settings.verbose {
-        let global = &program.global;
-        messages.notice(&format!(
-            "{} threads, {} connections at most, {} descriptors wanted.",
-            global.nbthread, global.maxconn, global.descriptors
-        ));
-    }
-    if program.global.maxconn_is_automatic && settings.memory.is_none() {
-        messages.notice(&format!("Automatically setting global.maxconn to {}.", program.global.maxconn));
-    }
+    raise_descriptors(&prepared.program.global, messages)?;
+    limit_memory(settings.memory, &prepared.program.global, messages)?;
+    let (succeeds, predecessors) = predecessors(settings);
+    let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
+    let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
+    let Prepared { program, spec, sources: _, mut environment, threads, rights, live, former, counts } = prepared;
+    say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     // The master of a worker has gone to the background already, and its number is the service's.
     let background = is_daemon && master.is_none();
-    let null = if is_daemon && !background { rt::process::NullDevice::open().ok() } else { None };
+    let null = if is_daemon && !background { NullDevice::open().ok() } else { None };
     let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
         _ if master.is_some() => None,
         (Some(path), _) => Some(path.as_path()),
         (None, Some(path)) if background => Some(Path::new(path)),
         (None, _) => None,
     };
-    let mut starter = None;
-    if background {
-        starter = Some(background::enter(pid_file, messages)?);
-    } else if let Some(path) = pid_file
-        && let Err(error) = write_pid(path)
-    {
-        // Only a daemon cannot be found without its file.
-        messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), files::reason(&error)));
-    }
+    let starter = background::settle(background, pid_file, messages)?;
     rt::memory::keep_to_limits(usize::try_from(program.global.nbthread).unwrap_or(1) + SERVICE_THREADS);
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
     let host = host::describe(&spec.global, &environment, settings.memory, messages);
@@ -156,23 +109,7 @@ fn launch(
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
     let starts_programs = spec.global.checks.programs && rights.fork_wanted;
-    let last_step: LastStep = Box::new(move |starter, messages| {
-        rights::give_up(&rights, messages)?;
-        if starts_programs && let Err(error) = rt::program::guard() {
-            let reason = files::reason(&error);
-            messages.warning(&format!("Programs that check servers go on if this process is killed : {reason}"));
-        }
-        if let Some(starter) = starter {
-            background::leave_terminal(starter, messages)?;
-        }
-        if let Some(null) = null {
-            // Who waits for the end of the master's output must not wait for this process.
-            let _ = null.replace_standard_streams();
-            messages.silence();
-        }
-        Ok(())
-    });
-    let last_step = Some(last_step);
+    let last_step = Some(last_step(rights, starts_programs, null));
     let machine = Machine { processors: threads.bindings, written: spec.global.machine.clone() };
     let service = Service {
         program,
@@ -194,6 +131,75 @@ fn launch(
         ends_gently: false,
     };
     serve::serve(service, messages)
+}
+
+/// Whether this process takes the place of others, and what they are told.
+fn predecessors(settings: &Settings) -> (bool, Predecessors) {
+    let is_first = !settings.seat.is_some_and(|seat| seat.again);
+    let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == Farewell::Finish);
+    (succeeds, Predecessors::new(if is_first { &settings.predecessors } else { &[] }))
+}
+
+/// Opens every socket, or takes those of an older process.
+fn open(
+    settings: &Settings,
+    Prepared { program, spec, sources, .. }: &Prepared,
+    predecessors: Predecessors,
+    messages: &mut Messages,
+) -> Result<(listeners::Sockets, Predecessors), Refused> {
+    let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
+    let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
+    let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
+    // What no address wants is closed before anybody is told that this process serves.
+    let Older { predecessors, inherited } = older;
+    if settings.verbose && inherited.len() > 0 {
+        messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
+    }
+    drop(inherited);
+    let sockets = opened.map_err(|errors| {
+        errors.iter().for_each(|error| messages.alert(error));
+        messages.alert("Some protocols failed to start their listeners! Exiting.");
+        Refused
+    })?;
+    let listeners::Sockets { proxies, runtime, relays, peers } = &sockets;
+    // A process that serves the runtime API alone is one.
+    if proxies.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
+        messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
+        return Err(Refused);
+    }
+    Ok((sockets, predecessors))
+}
+
+fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &mut Messages) {
+    if settings.verbose {
+        messages.notice(&format!(
+            "{} threads, {} connections at most, {} descriptors wanted.",
+            global.nbthread, global.maxconn, global.descriptors
+        ));
+    }
+    if global.maxconn_is_automatic && settings.memory.is_none() {
+        messages.notice(&format!("Automatically setting global.maxconn to {}.", global.maxconn));
+    }
+}
+
+/// What is done when all is open, and no worker runs yet.
+fn last_step(rights: Rights, starts_programs: bool, null: Option<NullDevice>) -> LastStep {
+    Box::new(move |starter, messages| {
+        rights::give_up(&rights, messages)?;
+        if starts_programs && let Err(error) = rt::program::guard() {
+            let reason = files::reason(&error);
+            messages.warning(&format!("Programs that check servers go on if this process is killed : {reason}"));
+        }
+        if let Some(starter) = starter {
+            background::leave_terminal(starter, messages)?;
+        }
+        if let Some(null) = null {
+            // Who waits for the end of the master's output must not wait for this process.
+            let _ = null.replace_standard_streams();
+            messages.silence();
+        }
+        Ok(())
+    })
 }
 
 /// A worker's way to its master.
@@ -240,11 +246,6 @@ fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, 
 
 /// Threads beside the workers: the watchdog, and helpers that start as they are needed.
 const SERVICE_THREADS: usize = 4;
-
-/// Writes the number of this process, in place of what the file held.
-pub fn write_pid(path: &Path) -> std::io::Result<()> {
-    std::fs::write(path, format!("{}\n", std::process::id()))
-}
 
 /// `-m`: the kernel gives the process no more than that many megabytes; before it gets there, clients wait.
 fn limit_memory(

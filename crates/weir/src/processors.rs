@@ -1,7 +1,6 @@
 //! Plans the threads of this run on this machine. Must never bind a thread: the workers bind themselves.
 
-use crate::load::Refused;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use crate::topology;
 use config::spec::GlobalSpec;
 use policy::processors::{Plan, plan};

@@ -3,8 +3,7 @@
 //! its rights for the next worker.
 
 use crate::files::reason;
-use crate::load::Refused;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use config::diagnostic::Diagnostic;
 use config::span::Spanned;
 use config::spec::{self, AccountSpec, ChrootSpec, Confinement, RightsSpec};

@@ -2,9 +2,8 @@
 
 use crate::files::reason;
 use crate::life::Life;
-use crate::load::Refused;
 use crate::machine::Machine;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use crate::voice;
 use crate::worker::Master;
 use config::spec::Spec;
@@ -74,25 +73,7 @@ pub struct Service {
 /// # Errors
 /// When the workers cannot be started; why has been said.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
-    let Service {
-        program,
-        live,
-        former,
-        counts,
-        written,
-        sockets,
-        runtime,
-        relays,
-        peers,
-        succeeds,
-        host,
-        machine,
-        starter,
-        master,
-        last_step,
-        companion,
-        ends_gently,
-    } = service;
+    let Service { program, written, sockets, runtime, relays, peers, starter, master, .. } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
     let mut config = rt::Config {
         workers,
@@ -100,55 +81,41 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         max_events: program.global.maxpollevents,
         ..rt::Config::default()
     };
-    machine.apply(&mut config);
+    service.machine.apply(&mut config);
     let program = Arc::new(program);
-    let live = Arc::new(live.unwrap_or_else(|| Live::new(&program, rt::clock::seed())));
-    let (targets, problems) = Targets::open(&program, &live, TAG);
-    for problem in problems {
-        match problem {
-            Problem::Descriptor(descriptor, error) => {
-                messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
-            }
-            Problem::Ring(path, ring, error) => {
-                messages.alert(&format!("cannot open backing-file '{path}' for ring '{ring}': {}.", reason(&error)));
-                return Err(Refused);
-            }
-        }
-    }
+    let live = Arc::new(service.live.unwrap_or_else(|| Live::new(&program, rt::clock::seed())));
+    let targets = open_targets(&program, &live, messages)?;
     let mut shared = Process::new(program, live, Arc::new(targets), workers);
-    shared.host = host;
+    shared.host = service.host;
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);
-    former.iter().for_each(|former| engine::service::former::direct(&shared, former));
-    engine::service::former::preset(&shared, &counts, rt::clock::moment());
+    service.former.iter().for_each(|former| engine::service::former::direct(&shared, former));
+    engine::service::former::preset(&shared, &service.counts, rt::clock::moment());
     let shared = Arc::new(shared);
     shared.know_sockets(&sockets, &runtime, &peers);
-    if succeeds {
+    if service.succeeds {
         shared.exchange.expect_predecessor();
     }
-    if let Some(last_step) = last_step {
+    if let Some(last_step) = service.last_step {
         last_step(starter.as_ref(), messages)?;
     }
     if !messages.quiet() {
         voice::raise(&shared.host);
     }
-    let runtime = Mutex::new(runtime);
-    let relays = Mutex::new(shares(relays, workers));
-    let peers = Mutex::new(by_worker(peers, workers));
-    let start = Start(Mutex::new(Some((workers, sockets.into()))));
-    let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), ends_gently));
-    let (starter, master) = (Mutex::new(starter), Mutex::new(master));
+    let first = Mutex::new((runtime, starter, master));
+    let (relays, peers) = (Mutex::new(shares(relays, workers)), Mutex::new(by_worker(peers, workers)));
+    let start = Start { sockets: Mutex::new(Some((workers, sockets.into()))), first, relays, peers };
+    let life = Arc::new(Life::new(Arc::clone(&shared), messages.quiet(), service.ends_gently));
     let of_workers = Arc::clone(&life);
     let main: rt::Main = Arc::new(move |worker| {
-        let sockets = start.take();
-        // One worker serves the runtime API.
-        let runtime = if worker == 0 { std::mem::take(&mut *lock(&runtime)) } else { Vec::new() };
-        let relays = lock(&relays).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
-        let peers = lock(&peers).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default();
-        let (starter, master) = if worker == 0 { (lock(&starter).take(), lock(&master).take()) } else { (None, None) };
+        let sockets = start.sockets();
+        let (runtime, starter, master) =
+            if worker == 0 { std::mem::take(&mut *lock(&start.first)) } else { Default::default() };
+        let relays = start.relays(worker);
+        let peers = start.peers(worker);
         let (shared, life) = (Arc::clone(&shared), Arc::clone(&of_workers));
-        if let Some(companion) = &companion {
+        if let Some(companion) = &service.companion {
             companion(worker);
         }
         Box::pin(async move {
@@ -168,6 +135,23 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         messages.alert(&format!("Cannot start the workers : {}", reason(&error)));
         Refused
     })
+}
+
+/// Opens what takes lines of the log.
+fn open_targets(program: &Arc<Program>, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, Refused> {
+    let (targets, problems) = Targets::open(program, live, TAG);
+    for problem in problems {
+        match problem {
+            Problem::Descriptor(descriptor, error) => {
+                messages.warning(&format!("Cannot write logs to file descriptor {descriptor} : {}", reason(&error)));
+            }
+            Problem::Ring(path, ring, error) => {
+                messages.alert(&format!("cannot open backing-file '{path}' for ring '{ring}': {}.", reason(&error)));
+                return Err(Refused);
+            }
+        }
+    }
+    Ok(targets)
 }
 
 /// The sockets of relays by worker: one after the other gets one.
@@ -192,13 +176,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The listening sockets on their way to the workers. Nothing is left behind here: a socket closes when the last
-/// worker lets go of it.
-struct Start(Mutex<Option<(usize, Arc<[Listening]>)>>);
+/// What is on its way to the workers.
+struct Start {
+    /// The listening sockets, and how many workers have yet to take them. Nothing is left behind here: a socket closes
+    /// when the last worker lets go of it.
+    sockets: Mutex<Option<(usize, Arc<[Listening]>)>>,
+    /// The first worker's: it serves the runtime API, and answers to the starter and the master.
+    first: Mutex<(Vec<Opened>, Option<StarterWaits>, Option<Master>)>,
+    relays: Mutex<Vec<Vec<RelaySocket>>>,
+    peers: Mutex<Vec<Vec<PeerSocket>>>,
+}
 
 impl Start {
-    fn take(&self) -> Arc<[Listening]> {
-        let mut held = lock(&self.0);
+    fn sockets(&self) -> Arc<[Listening]> {
+        let mut held = lock(&self.sockets);
         match held.take() {
             Some((left, sockets)) if left > 1 => {
                 *held = Some((left - 1, Arc::clone(&sockets)));
@@ -207,5 +198,13 @@ impl Start {
             Some((_, sockets)) => sockets,
             None => Arc::new([]),
         }
+    }
+
+    fn relays(&self, worker: WorkerId) -> Vec<RelaySocket> {
+        lock(&self.relays).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default()
+    }
+
+    fn peers(&self, worker: WorkerId) -> Vec<PeerSocket> {
+        lock(&self.peers).get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default()
     }
 }

@@ -3,7 +3,6 @@
 //! Two versions are told apart: Weir's own, and the level of the configuration language that it speaks, which is what
 //! `version_atleast` and scripts written for HAProxy compare.
 
-use crate::arguments::VersionForm;
 use crate::detected;
 use std::fmt::Write;
 
@@ -18,6 +17,21 @@ const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// The C library that the build stands on, in the words that HAProxy's build uses.
 const TARGET: &str = if cfg!(target_env = "musl") { "linux-musl" } else { "linux-glibc" };
+
+/// How much `-v…` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionForm {
+    /// `-v`.
+    Short,
+    /// `-vv`.
+    Full,
+    /// `-vq`: the language level alone.
+    Level,
+    /// `-vqs`: the language level without its suffix.
+    LevelShort,
+    /// `-vqb`: the branch of the language level.
+    Branch,
+}
 
 /// The answer to `-v…`. Under the name `haproxy` the short form takes HAProxy's form, so that scripts which read the
 /// first line find the level there, and names Weir behind it.

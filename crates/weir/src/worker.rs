@@ -1,14 +1,11 @@
 //! A worker's side of the channel to its master: says that it serves, takes connections to its runtime API, leaves when
 //! the master has gone. Must never wait for the master.
 
-use crate::life;
 use crate::master::link::{CONNECTION, FromWorker};
 use crate::version;
-use engine::worker::Process;
 use rt::net::{Channel, OwnedSocket, send_descriptors};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// The master, as its worker sees it.
 #[derive(Debug)]
@@ -31,9 +28,10 @@ impl Master {
         Ok(Box::new(Voice(self.0.try_clone()?)))
     }
 
-    /// Tells that the process serves, then does what the master wants. When the master has gone, so does the process.
-    pub async fn obey(self, shared: Arc<Process>, quiet: bool) {
-        let Ok(mut channel) = Channel::adopt(self.0) else { return };
+    /// Tells that the process serves, then does what the master wants, until the master has gone. Nothing is done, and
+    /// false returned, where the channel cannot be used.
+    pub async fn obey(self) -> bool {
+        let Ok(mut channel) = Channel::adopt(self.0) else { return false };
         let _ = channel.send(&FromWorker::Serves(version::of_runtime()).encode(), &[]);
         let mut place = [0; 64];
         let mut descriptors = Vec::new();
@@ -45,7 +43,7 @@ impl Master {
                 engine::service::runtime::process::serve(socket);
             }
         }
-        life::leave(&shared, quiet);
+        true
     }
 }
 

@@ -13,6 +13,7 @@ mod tests;
 pub use flags::{FLAGS, Flag, Group, Value};
 pub use seat::WorkerSeat;
 
+use crate::version::VersionForm;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -36,21 +37,6 @@ pub enum Command {
     Version(VersionForm),
     /// `-h`, `--help`.
     Help,
-}
-
-/// How much `-v…` prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionForm {
-    /// `-v`.
-    Short,
-    /// `-vv`.
-    Full,
-    /// `-vq`: the language level alone.
-    Level,
-    /// `-vqs`: the language level without its suffix.
-    LevelShort,
-    /// `-vqb`: the branch of the language level.
-    Branch,
 }
 
 /// What one run was told on its command line. It always has precedence over the configuration.

@@ -5,9 +5,9 @@ mod origin;
 
 use crate::arguments::Settings;
 use crate::files::reason;
-use crate::load::{self, Refused};
+use crate::load;
 use crate::machine::Machine;
-use crate::messages::Messages;
+use crate::messages::{Messages, Refused};
 use crate::serve::{Companion, Service};
 use crate::{listeners, serve};
 use config::InputFile;

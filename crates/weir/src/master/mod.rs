@@ -12,9 +12,9 @@ mod start;
 use crate::arguments::Settings;
 use crate::files::{self, reason};
 use crate::listeners::{self, Older};
-use crate::load::{self, Refused};
-use crate::messages::Messages;
-use crate::{background, host, process};
+use crate::load;
+use crate::messages::{Messages, Refused};
+use crate::{background, host};
 use config::document::Sources;
 use config::spec::{GlobalSpec, LifetimeSpec};
 use config::{InputFile, LoadOptions, Loaded};
@@ -36,7 +36,7 @@ const MAX_RELOADS: u32 = 50;
 /// When it cannot be started; why has been said.
 pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    process::enter_directory(settings, messages)?;
+    load::enter_directory(settings, messages)?;
     let Loaded { spec, mut environment, .. } = own_part(settings);
     let global = spec.global;
     if global.quiet && !settings.verbose {
@@ -96,15 +96,7 @@ fn settle(
 ) -> Result<Option<StarterWaits>, Refused> {
     let written = global.pidfile.as_ref().map(Path::new).filter(|_| daemon);
     let pid_file = settings.pid_file.as_deref().or(written);
-    if daemon {
-        return background::enter(pid_file, messages).map(Some);
-    }
-    if let Some(path) = pid_file
-        && let Err(error) = process::write_pid(path)
-    {
-        messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
-    }
-    Ok(None)
+    background::settle(daemon, pid_file, messages)
 }
 
 /// Opens what `-S` names. The words behind the commas are those of a `stats socket`.

@@ -13,8 +13,6 @@ const LONGER: &[(&str, &str, usize)] = &[
     ("crates/engine/src/stream/exchange/limits.rs", "poll_limits", 80),
     ("crates/engine/src/stream/rules.rs", "take", 81),
     ("crates/engine/src/stream/tcp.rs", "connect_and_carry", 94),
-    ("crates/weir/src/process.rs", "launch", 93),
-    ("crates/weir/src/serve.rs", "serve", 92),
 ];
 
 #[test]
