@@ -365,7 +365,7 @@ impl Flow {
                 self.lower_mark(source);
                 return Ok(Step::Finished);
             }
-            let filled = if self.may_splice() {
+            let filled = if sink.can_splice() && self.may_splice() {
                 self.poll_splice_in(cx, source, moved)?
             } else {
                 self.fit_to_sink(sink);

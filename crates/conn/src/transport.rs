@@ -1,7 +1,11 @@
 //! The transport of a connection: what carries bytes between Weir and a peer. Owns how such a connection is accepted and
 //! opened; must never know the protocol that it carries.
 //!
-//! There is one variant today, so that matching on it costs nothing. TLS is one more.
+//! There is one variant today, so that matching on it costs nothing. TLS is one more. Tests have a second one, in a
+//! simulated network that asks for it ([`rt::sim::Network::shuffle_records`]).
+
+#[cfg(feature = "fakes")]
+mod records;
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -21,6 +25,29 @@ use rt::net::{
 pub enum Transport {
     /// Bytes as they are.
     Plain(Stream),
+    /// For tests.
+    #[cfg(feature = "fakes")]
+    Records(Box<records::Records>),
+}
+
+/// Matches on the variants.
+macro_rules! on {
+    ($transport:expr, $stream:ident => $plain:expr, $records:ident => $shuffled:expr) => {
+        match $transport {
+            Self::Plain($stream) => $plain,
+            #[cfg(feature = "fakes")]
+            Self::Records($records) => $shuffled,
+        }
+    };
+}
+
+/// The transport over a connection of the kernel's, or of the simulated network.
+fn over(stream: Stream) -> Transport {
+    #[cfg(feature = "fakes")]
+    if rt::sim::shuffles_records() {
+        return Transport::Records(Box::new(records::Records::new(stream)));
+    }
+    Transport::Plain(stream)
 }
 
 /// Starts a connection, without waiting.
@@ -41,7 +68,7 @@ pub fn try_connect(to: &Address, options: &ConnectOptions) -> Result<Opening, Co
 
 /// Takes an accepted connection over on the current worker.
 pub fn accept(socket: OwnedSocket) -> Transport {
-    Transport::Plain(Stream::adopt(socket))
+    over(Stream::adopt(socket))
 }
 
 /// A connection that is being established.
@@ -58,7 +85,7 @@ impl Opening {
     /// # Errors
     /// The future has returned the transport already.
     pub fn into_transport(self) -> io::Result<Transport> {
-        self.0.into_stream().map(Transport::Plain)
+        self.0.into_stream().map(over)
     }
 }
 
@@ -66,7 +93,7 @@ impl Future for Opening {
     type Output = io::Result<Transport>;
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        std::pin::Pin::new(&mut self.0).poll(cx).map_ok(Transport::Plain)
+        std::pin::Pin::new(&mut self.0).poll(cx).map_ok(over)
     }
 }
 
@@ -77,8 +104,7 @@ impl Transport {
     /// The socket's; `InvalidInput` when `buffer` has no room.
     #[inline]
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        stream.poll_read(cx, buffer)
+        on!(self, stream => stream.poll_read(cx, buffer), records => records.poll_read(cx, buffer))
     }
 
     /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
@@ -87,8 +113,7 @@ impl Transport {
     /// As for [`Transport::poll_read`].
     #[inline]
     pub fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
-        let Self::Plain(stream) = self;
-        stream.try_read(buffer)
+        on!(self, stream => stream.try_read(buffer), records => records.try_read(buffer))
     }
 
     /// Drops up to `most` received bytes and returns how many; 0 is the end. TCP only.
@@ -97,8 +122,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn poll_discard(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        stream.poll_discard(cx, most)
+        on!(self, stream => stream.poll_discard(cx, most), records => records.poll_discard(cx, most))
     }
 
     /// Writes both buffers, `head` first, with one call, and consumes what was written. `more` announces that more data or
@@ -114,8 +138,7 @@ impl Transport {
         body: &mut Buffer,
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        stream.poll_write(cx, head, body, more)
+        on!(self, stream => stream.poll_write(cx, head, body, more), records => records.poll_write(cx, head, body, more))
     }
 
     /// Writes slices with one call and returns how many bytes were written.
@@ -129,8 +152,7 @@ impl Transport {
         slices: &[IoSlice<'_>],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        stream.poll_write_slices(cx, slices, more)
+        on!(self, stream => stream.poll_write_slices(cx, slices, more), records => records.poll_write_slices(cx, slices, more))
     }
 
     /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.
@@ -139,29 +161,25 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
-        let Self::Plain(stream) = self;
-        stream.try_write(bytes, more)
+        on!(self, stream => stream.try_write(bytes, more), records => records.try_write(bytes, more))
     }
 
     /// Ready when a read may return something, without reading.
     #[inline]
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self::Plain(stream) = self;
-        stream.poll_readable(cx)
+        on!(self, stream => stream.poll_readable(cx), records => if records.has_received() { Poll::Ready(()) } else { records.stream.poll_readable(cx) })
     }
 
     /// Ready when a write may take something.
     #[inline]
     pub fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self::Plain(stream) = self;
-        stream.poll_writable(cx)
+        on!(self, stream => stream.poll_writable(cx), records => records.stream.poll_writable(cx))
     }
 
     /// Ready when the peer has closed or the connection failed. Data that arrives meanwhile wakes no task.
     #[inline]
     pub fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
-        let Self::Plain(stream) = self;
-        stream.poll_hangup(cx)
+        on!(self, stream => stream.poll_hangup(cx), records => records.stream.poll_hangup(cx))
     }
 
     /// Moves received bytes into the pipe, at most `most`; 0 is the end.
@@ -169,8 +187,12 @@ impl Transport {
     /// # Errors
     /// The socket's; `InvalidInput` where this transport or socket cannot be spliced.
     pub fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        pipe.poll_splice_in(cx, stream, most)
+        on!(self, stream => pipe.poll_splice_in(cx, stream, most), records => { let _ = (records, cx, pipe); Poll::Ready(Err(io::ErrorKind::InvalidInput.into())) })
+    }
+
+    /// Whether bytes may go past this process on their way out.
+    pub fn can_splice(&self) -> bool {
+        on!(self, _stream => true, _records => false)
     }
 
     /// Sends what the pipe holds. `more` as for [`Transport::poll_write`].
@@ -178,8 +200,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        pipe.poll_splice_out(cx, stream, more)
+        on!(self, stream => pipe.poll_splice_out(cx, stream, more), records => { let _ = (records, cx, pipe); Poll::Ready(Err(io::ErrorKind::InvalidInput.into())) })
     }
 
     /// Writes bytes over a UNIX socket, descriptors with the first of them.
@@ -192,22 +213,19 @@ impl Transport {
         bytes: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Self::Plain(stream) = self;
-        stream.poll_send_descriptors(cx, bytes, descriptors)
+        on!(self, stream => stream.poll_send_descriptors(cx, bytes, descriptors), records => records.stream.poll_send_descriptors(cx, bytes, descriptors))
     }
 
     /// Has the driver watch the connection from now on, and not only from the first wait.
     #[inline]
     pub fn register(&mut self) {
-        let Self::Plain(stream) = self;
-        stream.register();
+        on!(self, stream => stream.register(), records => records.stream.register());
     }
 
     /// Whether the driver watches the connection.
     #[inline]
     pub fn is_registered(&self) -> bool {
-        let Self::Plain(stream) = self;
-        stream.is_registered()
+        on!(self, stream => stream.is_registered(), records => records.stream.is_registered())
     }
 
     /// Ends this direction in order.
@@ -216,8 +234,7 @@ impl Transport {
     /// The socket's: `NotConnected` after a reset.
     #[inline]
     pub fn shutdown_write(&mut self) -> io::Result<()> {
-        let Self::Plain(stream) = self;
-        stream.shutdown_write()
+        on!(self, stream => stream.shutdown_write(), records => records.stream.shutdown_write())
     }
 
     /// Makes closing reset the connection instead of ending it in order.
@@ -226,8 +243,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn set_linger_zero(&mut self) -> io::Result<()> {
-        let Self::Plain(stream) = self;
-        stream.set_linger_zero()
+        on!(self, stream => stream.set_linger_zero(), records => records.stream.set_linger_zero())
     }
 
     /// Makes closing invisible to the peer (`silent-drop`); with a number of `hops`, by a reset with that time to live.
@@ -235,8 +251,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
-        let Self::Plain(stream) = self;
-        stream.forget(hops)
+        on!(self, stream => stream.forget(hops), records => records.stream.forget(hops))
     }
 
     /// Wakes readers only when so many bytes have come (`SO_RCVLOWAT`).
@@ -245,8 +260,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
-        let Self::Plain(stream) = self;
-        stream.set_receive_low_water(bytes)
+        on!(self, stream => stream.set_receive_low_water(bytes), records => { let _ = (records, bytes); Err(io::ErrorKind::Unsupported.into()) })
     }
 
     /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
@@ -254,8 +268,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
-        let Self::Plain(stream) = self;
-        stream.reduce_segments(by)
+        on!(self, stream => stream.reduce_segments(by), records => records.stream.reduce_segments(by))
     }
 
     /// Bytes of a full segment to the peer. A system call.
@@ -263,8 +276,7 @@ impl Transport {
     /// # Errors
     /// The socket's; one that is not TCP has no segments.
     pub fn segment_size(&self) -> io::Result<usize> {
-        let Self::Plain(stream) = self;
-        stream.segment_size()
+        on!(self, stream => stream.segment_size(), records => records.stream.segment_size())
     }
 
     /// Bytes that may be written now without waiting, about. A system call.
@@ -272,8 +284,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn send_capacity(&self) -> io::Result<usize> {
-        let Self::Plain(stream) = self;
-        stream.send_capacity()
+        on!(self, stream => stream.send_capacity(), records => records.stream.send_capacity())
     }
 
     /// The address of this end. A system call.
@@ -281,8 +292,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
-        let Self::Plain(stream) = self;
-        stream.local_address()
+        on!(self, stream => stream.local_address(), records => records.stream.local_address())
     }
 
     /// The address of the peer. A system call.
@@ -290,57 +300,49 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn peer_address(&self) -> io::Result<Address> {
-        let Self::Plain(stream) = self;
-        stream.peer_address()
+        on!(self, stream => stream.peer_address(), records => records.stream.peer_address())
     }
 
     /// A handle that queries the socket for as long as the transport exists.
     #[inline]
     pub fn socket(&self) -> SocketQuery {
-        let Self::Plain(stream) = self;
-        stream.query()
+        on!(self, stream => stream.query(), records => records.stream.query())
     }
 
     /// The socket's number.
     #[inline]
     pub fn number(&self) -> i32 {
-        let Self::Plain(stream) = self;
-        stream.number()
+        on!(self, stream => stream.number(), records => records.stream.number())
     }
 
     /// True where nothing is known of unread bytes, an end or an error. A system call where that is not known.
     #[inline]
     pub fn is_clean(&mut self) -> bool {
-        let Self::Plain(stream) = self;
-        stream.is_clean()
+        on!(self, stream => stream.is_clean(), records => !records.has_received() && records.stream.is_clean())
     }
 
     /// Whether there is something to read: data, the end or an error. A system call where that is not known.
     #[inline]
     pub fn has_input(&mut self) -> bool {
-        let Self::Plain(stream) = self;
-        stream.has_input()
+        on!(self, stream => stream.has_input(), records => records.has_received() || records.stream.has_input())
     }
 
     /// Whether the last read found nothing more, and nothing was reported since.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        let Self::Plain(stream) = self;
-        stream.is_quiet()
+        on!(self, stream => stream.is_quiet(), records => !records.has_received() && records.stream.is_quiet())
     }
 
     /// Makes the connection idle: plain data that any worker may take.
     #[inline]
     pub fn park(self) -> Parked {
-        let Self::Plain(stream) = self;
-        Parked::Plain(stream.park())
+        on!(self, stream => Parked::Plain(stream.park()), records => Parked::Records(records.park()))
     }
 
     /// Ends the connection by a reset, and keeps its socket for the next brief one ([`rt::net::reset`]). Only for
     /// connections that were opened with plain options; `v6` is the family that it was connected in.
     pub fn reset(self, v6: bool) {
-        let Self::Plain(stream) = self;
-        rt::net::reset(stream, v6);
+        on!(self, stream => rt::net::reset(stream, v6), records => rt::net::reset(records.stream, v6));
     }
 }
 
@@ -348,20 +350,21 @@ impl Transport {
 pub enum Parked {
     /// Bytes as they are.
     Plain(ParkedStream),
+    /// For tests.
+    #[cfg(feature = "fakes")]
+    Records(records::ParkedRecords),
 }
 
 impl Parked {
     /// The name under which an event on it is reported.
     #[inline]
     pub fn id(&self) -> ParkedId {
-        let Self::Plain(parked) = self;
-        parked.id()
+        on!(self, parked => parked.id(), records => records.parked.id())
     }
 
     /// Takes it over on the current worker. `None`: it is not open and silent any more.
     #[inline]
     pub fn adopt(self) -> Option<Transport> {
-        let Self::Plain(parked) = self;
-        parked.adopt().map(Transport::Plain)
+        on!(self, parked => parked.adopt().map(Transport::Plain), records => records.adopt().map(|records| Transport::Records(Box::new(records))))
     }
 }

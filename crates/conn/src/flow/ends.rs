@@ -124,7 +124,7 @@ impl ByteSink for Transport {
     }
 
     fn can_splice(&self) -> bool {
-        true
+        Transport::can_splice(self)
     }
 
     fn segment_size(&self) -> io::Result<usize> {

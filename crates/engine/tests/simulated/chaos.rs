@@ -239,44 +239,46 @@ fn any_network(seed: u64) -> Link {
 
 /// Runs it all with further options.
 fn run(options: &str, seeds: std::ops::Range<u64>) {
-    listen(&format!("{BODY}\n{options}")).workers(&[1, 4]).seeds(seeds).links(any_network).run(|world| async move {
-        for address in SERVERS {
-            Service::at(address).serve(&world.scope, |peer, _| serve(peer));
-        }
-        let calm = Rc::new(Cell::new(false));
-        world.scope.spawn(weather(Rc::clone(&calm)));
-        let (left, got) = (Rc::new(Cell::new(CLIENTS)), Rc::new(Cell::new(0)));
-        for number in 0..CLIENTS {
-            let (left, got) = (Rc::clone(&left), Rc::clone(&got));
-            world.scope.spawn(async move {
-                pause(150_000).await;
-                let answers = client(number).await;
-                got.set(got.get() + answers);
-                left.set(left.get() - 1);
-            });
-        }
-        // Every timeout is below a second: a client that is not done after minutes has failed.
-        let deadline = rt::now() + Duration::from_secs(120);
-        while left.get() > 0 && rt::now() < deadline {
-            sleep(1).await;
-        }
-        assert_eq!(left.get(), 0, "clients that failed");
-        // A fault that lost the end of an idle link leaves that to the next clean-ups.
-        calm.set(true);
-        sleep(2000).await;
-        assert!(got.get() > 10, "{} answers arrived", got.get());
-        for line in world.take_log().await {
-            assert!(
-                [
-                    "----", "CR--", "cR--", "PR--", "CQ--", "sQ--", "SQ--", "CC--", "sC--", "SC--", "CH--", "cH--",
-                    "SH--", "sH--", "PH--", "CD--", "cD--", "SD--", "sD--", "CL--", "cL--", "SL--"
-                ]
-                .iter()
-                .any(|state| line.contains(state)),
-                "{line}"
-            );
-        }
-    });
+    listen(&format!("{BODY}\n{options}")).shuffled().workers(&[1, 4]).seeds(seeds).links(any_network).run(
+        |world| async move {
+            for address in SERVERS {
+                Service::at(address).serve(&world.scope, |peer, _| serve(peer));
+            }
+            let calm = Rc::new(Cell::new(false));
+            world.scope.spawn(weather(Rc::clone(&calm)));
+            let (left, got) = (Rc::new(Cell::new(CLIENTS)), Rc::new(Cell::new(0)));
+            for number in 0..CLIENTS {
+                let (left, got) = (Rc::clone(&left), Rc::clone(&got));
+                world.scope.spawn(async move {
+                    pause(150_000).await;
+                    let answers = client(number).await;
+                    got.set(got.get() + answers);
+                    left.set(left.get() - 1);
+                });
+            }
+            // Every timeout is below a second: a client that is not done after minutes has failed.
+            let deadline = rt::now() + Duration::from_secs(120);
+            while left.get() > 0 && rt::now() < deadline {
+                sleep(1).await;
+            }
+            assert_eq!(left.get(), 0, "clients that failed");
+            // A fault that lost the end of an idle link leaves that to the next clean-ups.
+            calm.set(true);
+            sleep(2000).await;
+            assert!(got.get() > 10, "{} answers arrived", got.get());
+            for line in world.take_log().await {
+                assert!(
+                    [
+                        "----", "CR--", "cR--", "PR--", "CQ--", "sQ--", "SQ--", "CC--", "sC--", "SC--", "CH--", "cH--",
+                        "SH--", "sH--", "PH--", "CD--", "cD--", "SD--", "sD--", "CL--", "cL--", "SL--"
+                    ]
+                    .iter()
+                    .any(|state| line.contains(state)),
+                    "{line}"
+                );
+            }
+        },
+    );
 }
 
 #[test]

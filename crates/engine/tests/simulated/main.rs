@@ -35,6 +35,7 @@ mod private;
 mod queueing;
 mod rates;
 mod recording;
+mod records;
 mod resolving;
 mod retries;
 mod retry_on;

@@ -2,7 +2,7 @@
 //! and at the end nothing may remain. Must never know what a test is about.
 //!
 //! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` so many times as many
-//! seeds.
+//! seeds, `SIMULATED_RECORDS` all of them over a transport that moves the borders of what is read and written.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -61,6 +61,7 @@ pub struct Worlds {
     change: Option<fn(&mut Program)>,
     tell: Option<fn(&[u8])>,
     services: Vec<(&'static str, bool, Factory)>,
+    records: bool,
 }
 
 fn asked(name: &str) -> Option<u64> {
@@ -92,6 +93,7 @@ pub fn config(sections: &str) -> Worlds {
         change: None,
         tell: None,
         services: Vec::new(),
+        records: false,
     }
 }
 
@@ -123,6 +125,13 @@ impl Worlds {
     /// Servers go on where this state file says that they were.
     pub fn former(mut self, states: &str) -> Worlds {
         self.former = states.to_owned();
+        self
+    }
+
+    /// Under odd seeds, every connection of the proxy has a transport that moves the borders of what is read and written,
+    /// and that keeps what it has received inside, as TLS does.
+    pub fn shuffled(mut self) -> Worlds {
+        self.records = true;
         self
     }
 
@@ -208,6 +217,9 @@ impl Worlds {
         let link = (self.link)(seed);
         let (shared, sockets) = simulation.enter(|| {
             rt::sim::network().set_default_link(link);
+            if (self.records && seed % 2 == 1) || asked("SIMULATED_RECORDS").is_some() {
+                rt::sim::network().shuffle_records();
+            }
             let live = Arc::new(Live::new(program, 7));
             resume(program, &live, &self.former);
             let (targets, problems) = Targets::open(program, &live, "haproxy");

@@ -107,6 +107,11 @@ pub fn network() -> Network {
     }
 }
 
+/// Whether the current worker is simulated, in a network that has been told to [`Network::shuffle_records`].
+pub fn shuffles_records() -> bool {
+    current_world().is_some_and(|world| lock(&world).faults.records)
+}
+
 /// Has a signal come, as if the operating system had sent it.
 ///
 /// # Panics

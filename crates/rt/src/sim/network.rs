@@ -41,6 +41,7 @@ pub(super) struct Faults {
     accept_errors: BTreeMap<Address, AcceptError>,
     redirections: BTreeMap<Address, Address>,
     failing: BTreeMap<Address, i32>,
+    pub(super) records: bool,
 }
 
 /// Why a listener cannot take connections, and how often that was met.
@@ -102,6 +103,12 @@ impl Network {
     /// Sets the link of connections that are opened to `service` from now on.
     pub fn set_link(&self, service: &Address, link: Link) {
         lock(&self.world).faults.links.insert(service.clone(), link);
+    }
+
+    /// Whoever has transports above the sockets is to use one that moves the borders of what is read and written
+    /// ([`shuffles_records`]).
+    pub fn shuffle_records(&self) {
+        lock(&self.world).faults.records = true;
     }
 
     /// Refuses connections to `service` although somebody listens there, or ends that.

@@ -1,0 +1,131 @@
+//! A transport that has a mind of its own about the borders of what is read and written, as TLS has: what was received
+//! waits inside, comes out in pieces, and writes are taken in part. For tests of everything above a transport.
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use rt::net::{ParkedStream, Stream};
+
+/// The connection and what was received and not read yet.
+#[derive(Debug)]
+pub struct Records {
+    pub(super) stream: Stream,
+    received: Buffer,
+}
+
+/// An idle one.
+pub struct ParkedRecords {
+    pub(super) parked: ParkedStream,
+    /// Something was received that nobody has read: it cannot be used again.
+    spoilt: bool,
+}
+
+/// At least 1, at most `most`.
+fn piece(most: usize) -> usize {
+    1 + (rt::random() % most.max(1) as u64) as usize
+}
+
+impl Records {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream, received: Buffer::empty() }
+    }
+
+    pub(super) fn has_received(&self) -> bool {
+        !self.received.is_empty()
+    }
+
+    fn hand_out(&mut self, buffer: &mut Buffer) -> usize {
+        let length = piece(self.received.len().min(buffer.room()));
+        let whole = buffer.push(&self.received.data()[..length]);
+        debug_assert!(whole, "no more than there is room for");
+        self.received.consume(length);
+        if self.received.is_empty() {
+            self.received = Buffer::empty();
+        }
+        length
+    }
+
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        if buffer.room() == 0 {
+            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+        }
+        if !self.has_received() {
+            let mut record = rt::buffer();
+            match std::task::ready!(self.stream.poll_read(cx, &mut record))? {
+                0 => return Poll::Ready(Ok(0)),
+                _ => self.received = record,
+            }
+        }
+        Poll::Ready(Ok(self.hand_out(buffer)))
+    }
+
+    pub(super) fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
+        if !self.has_received() {
+            let mut record = rt::buffer();
+            match self.stream.try_read(&mut record)? {
+                None => return Ok(None),
+                Some(0) => return Ok(Some(0)),
+                Some(_) => self.received = record,
+            }
+        }
+        Ok(Some(self.hand_out(buffer)))
+    }
+
+    pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        if self.has_received() {
+            let length = piece(self.received.len().min(most));
+            self.received.consume(length);
+            return Poll::Ready(Ok(length));
+        }
+        self.stream.poll_discard(cx, most)
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let first = if head.is_empty() { body } else { head };
+        if first.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let part = &first.data()[..piece(first.len())];
+        let written = std::task::ready!(self.stream.poll_write_slices(cx, &[IoSlice::new(part)], more))?;
+        first.consume(written);
+        Poll::Ready(Ok(written))
+    }
+
+    pub(super) fn poll_write_slices(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Some(first) = slices.iter().find(|slice| !slice.is_empty()) else { return Poll::Ready(Ok(0)) };
+        self.stream.poll_write_slices(cx, &[IoSlice::new(&first[..piece(first.len())])], more)
+    }
+
+    pub(super) fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+        match bytes {
+            [] => Ok(Some(0)),
+            _ => self.stream.try_write(&bytes[..piece(bytes.len())], more),
+        }
+    }
+
+    pub(super) fn park(self) -> ParkedRecords {
+        let spoilt = self.has_received();
+        ParkedRecords { parked: self.stream.park(), spoilt }
+    }
+}
+
+impl ParkedRecords {
+    pub(super) fn adopt(self) -> Option<Records> {
+        if self.spoilt {
+            return None;
+        }
+        self.parked.adopt().map(Records::new)
+    }
+}
