@@ -3,11 +3,10 @@
 
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
-use config::InputFile;
 use config::environment::Environment;
 use config::keyword::rule::HTTP_REQUEST;
-use config::load::LoadOptions;
 use config::spec::Family;
+use config::{InputFile, LoadOptions, Loaded};
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -102,12 +101,17 @@ impl Names for Registered {
     }
 }
 
-/// The program of a frontend with these rules, or its errors with their hints.
-fn compile(rules: &str, registry: Registry) -> Result<Program, Vec<String>> {
+/// A frontend with these rules.
+fn load(rules: &str) -> Loaded {
     let text =
         format!("frontend f\n mode http\n timeout client 1s\n bind 127.0.0.1:8080\n{rules}\n http-request deny\n");
     let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text.into_bytes() };
-    let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
+    config::load(&[file], Environment::new(), &LoadOptions::default())
+}
+
+/// Its program, or its errors with their hints.
+fn compile(rules: &str, registry: Registry) -> Result<Program, Vec<String>> {
+    let loaded = load(rules);
     let mut found = loaded.diagnostics;
     let limits = policy::Limits { descriptors: 2_000, ..policy::Limits::default() };
     let program = policy::compile(&loaded.spec, &mut Registered(registry), &limits, &mut found);
@@ -257,4 +261,15 @@ fn expressions_of_rows_that_were_registered_anew_differ() {
         assert_ne!(read(text, &one), read(text, &other), "{text}");
     }
     assert_eq!(read("path,length", &one), read("path,length", &other));
+}
+
+#[test]
+fn a_backend_that_the_runtime_api_adds_finds_what_its_program_was_compiled_with() {
+    let later = load(" http-request deny\nbackend late\n mode http\n http-request x.mark(a) b").spec;
+    let add = |registry: Registry| {
+        let program = compile("", registry).unwrap();
+        policy::compile::add_backend((&later, &program), 0).map(|(proxy, _)| proxy.rules.http_request.len())
+    };
+    assert_eq!(add(registry(&Arc::default())), Ok(2), "with the line that follows all");
+    assert!(add(Registry::none()).unwrap_err().contains("but got 'x.mark(a)'"));
 }
