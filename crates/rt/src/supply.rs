@@ -2,8 +2,6 @@
 //!
 //! It must never free anything itself. What goes on comes before what is new.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -12,6 +10,7 @@ use base::memory::{PROCESS, Supply};
 
 use crate::loop_counts::count;
 use crate::mailbox::Message;
+use crate::memory_waits::memory_is_scarce;
 use crate::task::Class;
 use crate::task_id::NO_TAG;
 use crate::worker::Worker;
@@ -46,17 +45,6 @@ impl Stage {
     }
 }
 
-/// The tasks of a worker that wait for memory.
-#[derive(Default)]
-pub(crate) struct Waits {
-    /// By stage.
-    queues: RefCell<[VecDeque<Waker>; 3]>,
-    /// So many may go on all the same until the next look.
-    passes: Cell<u32>,
-    looking: Cell<bool>,
-    hook: RefCell<Option<Rc<dyn Fn()>>>,
-}
-
 /// Ready when there is memory for a stage; else the task is woken when there may be. The fast path is one load.
 #[inline]
 pub fn poll_memory(context: &mut Context<'_>, stage: Stage) -> Poll<()> {
@@ -65,18 +53,6 @@ pub fn poll_memory(context: &mut Context<'_>, stage: Stage) -> Poll<()> {
     } else {
         current::with(|worker| wait(worker, context, stage))
     }
-}
-
-/// Whether memory is so short that nothing new is begun.
-#[inline]
-pub fn memory_is_scarce() -> bool {
-    PROCESS.supply() != Supply::Ample
-}
-
-/// Whether memory is so short that what goes on waits as well.
-#[inline]
-pub fn memory_is_critical() -> bool {
-    PROCESS.supply() == Supply::Critical
 }
 
 /// Sets what this worker does when memory becomes scarce: it may end what can be missed.
