@@ -3,7 +3,7 @@
 //! A box must never move its content, and never leave its thread.
 
 use std::alloc::{self, Layout};
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -70,13 +70,21 @@ impl<T> Recycled<T> {
 }
 
 impl<T: ?Sized> Recycled<T> {
+    /// The content's size and alignment. A suspended future holds references into itself, which a plain `&T` would
+    /// invalidate: it promises that nothing of the content changes.
+    #[inline]
+    fn layout(&self) -> Layout {
+        // SAFETY: the content is alive as long as the box, and a cell of it has its layout. A reference to a cell promises
+        // nothing of what is in it, and nothing is read.
+        Layout::for_value(unsafe { &*(self.content.as_ptr() as *const UnsafeCell<T>) })
+    }
+
     /// Has the processor fetch the content's first cache lines, for who looks at it soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
         const LINE: usize = 64;
         const LINES: usize = 8;
-        // SAFETY: the content is alive as long as the box.
-        let size = mem::size_of_val(unsafe { self.content.as_ref() });
+        let size = self.layout().size();
         let start = self.content.cast::<u8>();
         for at in (0..size.min(LINES * LINE)).step_by(LINE) {
             sys::thread::prefetch(start.as_ptr().wrapping_add(at));
@@ -106,9 +114,7 @@ impl<T: ?Sized> Drop for Recycled<T> {
                 release(self.0, self.1);
             }
         }
-        // SAFETY: the content is alive until the line below.
-        let layout = Layout::for_value(unsafe { self.content.as_ref() });
-        let _release = Release(self.content.cast(), layout);
+        let _release = Release(self.content.cast(), self.layout());
         // SAFETY: the box owns the content, which nobody uses after this.
         unsafe { ptr::drop_in_place(self.content.as_ptr()) };
     }
@@ -211,5 +217,67 @@ impl Bins {
 impl Drop for Bins {
     fn drop(&mut self) {
         self.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::task::Waker;
+
+    /// Writes through a reference when it is dropped.
+    struct Writes<'a>(&'a mut u32);
+
+    impl Drop for Writes<'_> {
+        fn drop(&mut self) {
+            *self.0 += 1;
+        }
+    }
+
+    /// For Miri: nothing that a box does with a suspended future may invalidate the references that it holds into itself.
+    #[test]
+    fn a_future_that_refers_to_itself_can_be_looked_at_and_dropped_anywhere() {
+        for polls in 0..4 {
+            let mut future = boxed_dyn(async {
+                let mut number = 0;
+                let writes = Writes(&mut number);
+                for round in 0..3 {
+                    *writes.0 += round;
+                    let mut ready = false;
+                    poll_fn(|_| if std::mem::replace(&mut ready, true) { Poll::Ready(()) } else { Poll::Pending })
+                        .await;
+                }
+            });
+            let mut context = Context::from_waker(Waker::noop());
+            for poll in 0..polls {
+                future.prefetch();
+                assert_eq!(Pin::new(&mut future).poll(&mut context).is_ready(), poll == 3);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_size_and_alignment_come_and_go() {
+        #[repr(align(64))]
+        struct Wide(#[allow(dead_code)] [u8; 100]);
+        #[allow(clippy::large_futures)]
+        async fn hold<T>(value: T) -> T {
+            value
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut boxed(hold(()))).poll(&mut context).is_ready());
+        assert!(Pin::new(&mut boxed(hold([7_u8; LARGEST + 1]))).poll(&mut context).is_ready());
+        assert!(Pin::new(&mut boxed(hold(Wide([1; 100])))).poll(&mut context).is_ready());
+        let bins = Bins::new();
+        let blocks = [1, 16, 17, LARGEST].map(|size| {
+            let (class, layout) = class_of(Layout::from_size_align(size, 1).expect("a layout")).expect("it is kept");
+            (class, allocate_fresh(layout))
+        });
+        for (class, block) in blocks {
+            assert!(bins.put(class, block));
+            assert_eq!(bins.take(class), Some(block));
+            assert!(bins.put(class, block));
+        }
     }
 }

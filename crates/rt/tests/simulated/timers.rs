@@ -118,7 +118,7 @@ async fn follow(plan: Plan) -> (base::Moment, base::Moment) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 100 }))]
     #[test]
     fn timers_are_never_early_and_hardly_late(seed: u64, plans in prop::collection::vec(plan(), 1..40)) {
         let count = plans.len();
