@@ -1,6 +1,6 @@
 //! Links to servers and the pool of idle ones. An idle link is plain `Send` data: no task, no future. It lies in a
-//! locked list per server and worker; a worker takes from its own list first, then steals. Any event on an idle link
-//! removes it, so unsolicited bytes never reach a request. Must never choose a server.
+//! locked list per server and worker; a worker takes from its own list first, then steals. An event on an idle link removes
+//! it, unless its transport says that it means nothing: unsolicited bytes never reach a request. Must never choose a server.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use rt::net::ParkedId;
 
 use crate::identity::{Identity, Particulars};
 use crate::quota::{Place, Quota};
-use crate::transport::{Parked, Transport};
+use crate::transport::{Parked, Transport, Verdict};
 
 /// A server's number in the pool: servers of all backends counted through.
 pub type ServerId = usize;
@@ -262,22 +262,32 @@ impl Pool {
         Some(id)
     }
 
-    /// Removes and closes the link that reported an event, if it still lies here.
-    fn discard(&self, server: ServerId, worker: usize, id: ParkedId) {
-        let Some(server) = self.servers.get(server) else { return };
-        let Some(list) = server.lists.get(worker) else { return };
-        let dead = {
+    /// Does what an event on an idle link means, if it still lies here: mostly the link is closed. A link that its
+    /// transport has read from, and that may be idle again, is given back.
+    fn heed(&self, server: ServerId, worker: usize, id: ParkedId) -> Option<Link> {
+        let server = self.servers.get(server)?;
+        let list = server.lists.get(worker)?;
+        let (idle, verdict) = {
             let mut links = list.lock();
-            let position = links.queue.iter().position(|idle| idle.parked.id() == id);
-            let dead = position.and_then(|position| links.queue.remove(position));
+            let position = links.queue.iter().position(|idle| idle.parked.id() == id)?;
+            let verdict = links.queue.get(position).map_or(Verdict::Close, |idle| idle.parked.verdict());
+            if verdict == Verdict::Keep {
+                return None;
+            }
+            let idle = links.queue.remove(position)?;
             let left = links.queue.len();
             links.spare = links.spare.min(left);
             list.length.store(left, Ordering::Relaxed);
-            dead
+            (idle, verdict)
         };
-        if dead.is_some() {
-            server.leave(1);
+        server.leave(1);
+        if verdict != Verdict::NeedsIo {
+            return None;
         }
+        let generation = server.generation.load(Ordering::Relaxed);
+        let Idle { parked, answers, place, particulars } = idle;
+        let mut stream = parked.resume()?;
+        stream.settle().then(|| Link { answers, generation, place, particulars, ..Link::new(stream) })
     }
 
     /// Closes half of those links of `worker` to `server` that nobody needed since the last call, oldest first
@@ -432,11 +442,13 @@ impl WorkerLinks {
         }
     }
 
-    /// Something happened on an idle link: it is removed and closed.
-    pub fn discard(&self, pool: &Pool, id: ParkedId) {
+    /// Something happened on an idle link: its transport says what that means ([`Verdict`]).
+    pub fn heed(&self, pool: &Pool, id: ParkedId) {
         let owner = self.owners.borrow().get(id.slot()).copied();
-        if let Some(server) = owner {
-            pool.discard(server, self.worker, id);
+        if let Some(server) = owner
+            && let Some(link) = pool.heed(server, self.worker, id)
+        {
+            self.put(pool, server, link);
         }
     }
 }

@@ -333,6 +333,12 @@ impl Transport {
         on!(self, stream => stream.is_quiet(), records => !records.has_received() && records.stream.is_quiet())
     }
 
+    /// Reads what came while the connection was idle, where that concerns the transport alone (a session ticket, a key
+    /// update). False: it was data, or the end.
+    pub(crate) fn settle(&mut self) -> bool {
+        on!(self, _stream => false, records => records.settle())
+    }
+
     /// Makes the connection idle: plain data that any worker may take.
     #[inline]
     pub fn park(self) -> Parked {
@@ -344,6 +350,17 @@ impl Transport {
     pub fn reset(self, v6: bool) {
         on!(self, stream => rt::net::reset(stream, v6), records => rt::net::reset(records.stream, v6));
     }
+}
+
+/// What an event on an idle connection means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its end.
+    Close,
+    /// Nothing.
+    Keep,
+    /// That is known once its transport has read: [`Transport::settle`].
+    NeedsIo,
 }
 
 /// An idle connection that no task owns.
@@ -360,6 +377,16 @@ impl Parked {
     #[inline]
     pub fn id(&self) -> ParkedId {
         on!(self, parked => parked.id(), records => records.parked.id())
+    }
+
+    /// What an event on it means. Nobody has asked a peer for plain bytes: they end it.
+    pub fn verdict(&self) -> Verdict {
+        on!(self, _parked => Verdict::Close, _records => Verdict::NeedsIo)
+    }
+
+    /// Takes it over on the worker that it lies on, whatever happened. `None`: it lies on another one.
+    pub(crate) fn resume(self) -> Option<Transport> {
+        on!(self, parked => parked.resume().map(Transport::Plain), records => records.resume().map(|records| Transport::Records(Box::new(records))))
     }
 
     /// Takes it over on the current worker. `None`: it is not open and silent any more.

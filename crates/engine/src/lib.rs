@@ -242,13 +242,13 @@ pub async fn drained() {
     }
 }
 
-/// Removes idle links on which something happened.
+/// Heeds what happens on idle links: mostly they are closed.
 async fn reap(worker: Rc<Worker>) {
     let mut events = Vec::new();
     loop {
         std::future::poll_fn(|cx| rt::net::poll_parked_events(cx, &mut events)).await;
         for id in events.drain(..) {
-            worker.links.discard(&worker.shared.pool, id);
+            worker.links.heed(&worker.shared.pool, id);
         }
     }
 }

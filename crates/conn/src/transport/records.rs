@@ -21,6 +21,9 @@ pub struct ParkedRecords {
     spoilt: bool,
 }
 
+/// On an idle connection this byte concerns the transport alone.
+const FILLER: u8 = 0;
+
 /// At least 1, at most `most`.
 fn piece(most: usize) -> usize {
     1 + (rt::random() % most.max(1) as u64) as usize
@@ -115,6 +118,19 @@ impl Records {
         }
     }
 
+    /// What came is nothing but [`FILLER`], which is dropped.
+    pub(super) fn settle(&mut self) -> bool {
+        let mut record = rt::buffer();
+        loop {
+            record.clear();
+            match self.stream.try_read(&mut record) {
+                Ok(None) => return !self.has_received(),
+                Ok(Some(1..)) if record.data().iter().all(|byte| *byte == FILLER) => {}
+                _ => return false,
+            }
+        }
+    }
+
     pub(super) fn park(self) -> ParkedRecords {
         let spoilt = self.has_received();
         ParkedRecords { parked: self.stream.park(), spoilt }
@@ -122,6 +138,10 @@ impl Records {
 }
 
 impl ParkedRecords {
+    pub(super) fn resume(self) -> Option<Records> {
+        self.parked.resume().map(Records::new)
+    }
+
     pub(super) fn adopt(self) -> Option<Records> {
         if self.spoilt {
             return None;

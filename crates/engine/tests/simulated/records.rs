@@ -1,7 +1,7 @@
 //! A transport that keeps received bytes inside, and that moves the borders of what is read and written: nobody waits for
 //! the network while there is something to read already.
 
-use testkit::{Peer, Service};
+use testkit::{Peer, Service, sleep};
 
 use crate::world::*;
 
@@ -53,6 +53,38 @@ fn a_session_in_tcp_mode_carries_what_came_before_its_server() {
         server.expect("0123456789".repeat(5)).await;
         server.send("answer").await;
         client.expect("answer").await;
+        world.forget_log();
+    });
+}
+
+/// As with a session ticket of TLS 1.3.
+#[test]
+fn an_idle_link_on_which_the_transport_alone_was_addressed_is_used_again() {
+    listen("server s1 10.0.1.1:80\n http-reuse always").shuffled().workers(&[1]).seeds(0..4).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut server = s1.accept().await;
+        for number in 2..6 {
+            server.receive_head().await.unwrap();
+            server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+            sleep(10).await;
+            if world.is_shuffled() {
+                server.send([0, 0]).await;
+                sleep(10).await;
+            }
+            client.send(format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        }
+        server.receive_head().await.unwrap();
+        server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        if world.is_shuffled() {
+            // Data is not for the transport alone.
+            sleep(10).await;
+            server.send([0, b'x']).await;
+            server.expect_end().await;
+        }
         world.forget_log();
     });
 }

@@ -431,6 +431,11 @@ impl World {
         }
     }
 
+    /// Whether the proxy's connections have the transport of [`Worlds::shuffled`].
+    pub fn is_shuffled(&self) -> bool {
+        rt::sim::shuffles_records()
+    }
+
     /// From here on the log may hold anything.
     pub fn forget_log(&self) {
         self.strict.set(false);

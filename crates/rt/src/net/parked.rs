@@ -98,6 +98,19 @@ impl ParkedStream {
         })
     }
 
+    /// Takes the stream up again on the worker that it was parked on, whatever happened on it: for protocols in which an
+    /// event on an idle connection is not its end. `None`, and the stream closed, on another worker.
+    pub fn resume(self) -> Option<Stream> {
+        current::with(|worker| {
+            if worker.remote.instance != self.instance {
+                return None;
+            }
+            worker.sources.borrow_mut().get_mut(self.key)?.parked = false;
+            let (socket, key) = self.into_parts();
+            Some(Stream::resume(socket, key))
+        })
+    }
+
     fn adopt_here(self, worker: &Worker) -> Option<Stream> {
         {
             let mut sources = worker.sources.borrow_mut();
