@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tools", &["base", "wire", "rt", "conn"]),
     ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua", "tools"]),
     ("testkit", &["base", "wire", "rt"]),
+    // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
+    ("fuzz", &["base", "wire", "config", "policy", "engine", "tools"]),
     // Drives the finished program from outside.
     ("cases", &[]),
 ];

@@ -1,0 +1,136 @@
+//! Any bytes as a key: in PEM files, certificates, JSON Web Keys and the tokens that they decrypt. No panic, a file
+//! reads the same however its lines are cut and whatever follows it, and a verdict on a signature does not change.
+//!
+//! The first byte chooses the form. For files, the second byte chooses the scheme and the length of lines, the third one
+//! is the length of the signature that follows it, and the rest is the file or its DER.
+
+use crate::evaluation::{FewNames, with_context};
+use policy::expression::Conversion;
+use policy::key::{Curve, KeyError, Padding, PrivateKey, PublicKey, Scheme};
+use policy::sample::{Place, Type, Value};
+
+const MESSAGE: &[u8] = b"weir";
+const SCHEMES: [&[u8]; 9] = [b"RS256", b"RS384", b"RS512", b"ES256", b"ES384", b"ES512", b"PS256", b"PS384", b"PS512"];
+const CURVES: [Curve; 3] = [Curve::P256, Curve::P384, Curve::P521];
+const PADDINGS: [Padding; 3] = [Padding::Pkcs1, Padding::OaepSha1, Padding::OaepSha256];
+
+type Reading = fn(&[u8]) -> Result<PublicKey, KeyError>;
+
+/// Runs on one input; panics where a promise is broken.
+pub fn run(data: &[u8]) {
+    let [form, rest @ ..] = data else { return };
+    match form % 8 {
+        0 => file(PublicKey::from_pem, None, rest),
+        1 => file(PublicKey::from_pem, Some("PUBLIC KEY"), rest),
+        2 => file(PublicKey::from_pem, Some("RSA PUBLIC KEY"), rest),
+        3 => file(PublicKey::from_certificate, None, rest),
+        4 => file(PublicKey::from_certificate, Some("CERTIFICATE"), rest),
+        5 => numbers(rest),
+        _ => token(rest),
+    }
+}
+
+/// A file as it is, or the DER in a file with that label.
+fn file(read: Reading, label: Option<&str>, data: &[u8]) {
+    let [choice, length, rest @ ..] = data else { return };
+    let Some((signature, content)) = rest.split_at_checked(usize::from(*length)) else { return };
+    let scheme = SCHEMES[usize::from(*choice) % SCHEMES.len()];
+    let scheme = Scheme::named(scheme).expect("it is in RFC 7518");
+    let Some(label) = label else {
+        let _ = read(content).map(|key| key.verifies(scheme, MESSAGE, signature));
+        return;
+    };
+    let width = 1 + usize::from(*choice);
+    let [first, again] = [pem(label, content, 64), [&pem(label, content, width)[..], b"junk\n"].concat()].map(|file| {
+        let read = read(&file);
+        read.map(|key| (format!("{key:?}"), key.verifies(scheme, MESSAGE, signature)))
+    });
+    assert_eq!(first, again);
+}
+
+/// Both kinds of private keys from their numbers, and what they open. Two bytes precede each number: its length.
+fn numbers(data: &[u8]) {
+    let Some((choice, mut rest)) = data.split_first() else { return };
+    let mut next = || -> &[u8] {
+        let Some((length, after)) = rest.split_first_chunk::<2>() else { return &[] };
+        let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
+        let (number, after) = after.split_at(length);
+        rest = after;
+        number
+    };
+    if choice & 1 == 0 {
+        let numbers: [&[u8]; 8] = std::array::from_fn(|_| next());
+        let Some(key) = PrivateKey::rsa(&numbers) else { return };
+        let hidden = next();
+        for padding in PADDINGS {
+            let revealed = key.reveal(padding, hidden);
+            assert!(revealed.is_none_or(|plain| plain.len() <= numbers[0].len()));
+        }
+        return;
+    }
+    let curve = CURVES[usize::from(choice >> 1) % CURVES.len()];
+    let [d, x, y, other_x, other_y] = std::array::from_fn(|_| next());
+    let Some(key) = PrivateKey::elliptic(curve, d, x, y) else { return };
+    for asked in CURVES {
+        let agreed = key.agree(asked, other_x, other_y, |secret| Some(secret.to_vec()));
+        assert!(agreed.is_none() || asked == curve);
+        let again = key.agree(asked, other_x, other_y, |secret| Some(secret.to_vec()));
+        assert_eq!(agreed, again);
+    }
+}
+
+/// A JSON Web Key, then 0xFF, then a token that it may decrypt.
+fn token(data: &[u8]) {
+    let mut halves = data.splitn(2, |byte| *byte == 0xFF);
+    let key = config::text::from_bytes(halves.next().unwrap_or_default());
+    let token = halves.next().unwrap_or_default();
+    if key.contains('\'') {
+        return;
+    }
+    let text = format!("jwt_decrypt_jwk('{key}')");
+    let Ok(conversion) = Conversion::parse(&text, Type::Str, Place::FrontRequestHead, &FewNames) else { return };
+    with_context(b"", |context| {
+        let opened = conversion.convert(context, Value::Str(token));
+        // What is inside is not longer than its text in base64.
+        assert!(opened.and_then(|value| value.bytes()).is_none_or(|bytes| bytes.len() <= token.len()));
+    });
+}
+
+/// A file in the form of RFC 7468, with `width` letters a line.
+fn pem(label: &str, der: &[u8], width: usize) -> Vec<u8> {
+    let mut out = format!("-----BEGIN {label}-----\n").into_bytes();
+    for line in base64(der).chunks(width) {
+        out.extend_from_slice(line);
+        out.push(b'\n');
+    }
+    out.extend_from_slice(format!("-----END {label}-----\n").as_bytes());
+    out
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0_u32, |bits, at| bits << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            out.push(if at <= group.len() { letter } else { b'=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_written_as_files_that_are_read() {
+        for (text, expected) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+            assert_eq!(base64(text.as_bytes()), expected.as_bytes());
+        }
+        let file = pem("PUBLIC KEY", &[0x30, 0], 64);
+        assert_eq!(PublicKey::from_pem(&file).err(), Some(KeyError::Malformed));
+    }
+}

@@ -1,0 +1,42 @@
+//! Fuzz targets: for each decoder that reads bytes of others, a function that feeds it any bytes and checks what it
+//! promises. `fuzz/` runs them under libFuzzer; `tests/corpus.rs` runs them on the inputs that are kept in
+//! `fuzz/corpus/`. Must never do I/O or depend on anything that changes from run to run.
+
+pub mod evaluation;
+
+/// Declares the modules of targets and the table of them.
+macro_rules! targets {
+    ($($name:ident),* $(,)?) => {
+        $(pub mod $name;)*
+
+        /// Every target: its name and its function.
+        pub const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $name::run)),*];
+    };
+}
+
+targets! {
+    balance_key,
+    chunk_decoder,
+    client_hello,
+    client_ip,
+    config_reader,
+    converter,
+    cookie,
+    dns_answer,
+    expression,
+    former_states,
+    forwarded,
+    h1_request,
+    h1_response,
+    kept_counts,
+    keys,
+    log_format,
+    origin_request,
+    patterns,
+    peers,
+    proxy_protocol,
+    regex,
+    runtime_line,
+    socks4,
+    syslog,
+}

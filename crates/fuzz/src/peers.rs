@@ -1,0 +1,107 @@
+//! Any bytes as what a peer sends: no panic and an end, what is understood is written as it was read, and no table grows
+//! beyond its size.
+
+
+use base::moment::Moment;
+use config::span::Span;
+use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
+use policy::live::peers::{Heard, Remote, Section, Setting, Shared};
+use policy::live::table::Table;
+use policy::pattern::Key;
+use policy::program::StickTable;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::peers::{Definition, Hello, Message, Update, decode, definition, update};
+
+/// Runs on one input; panics where a promise is broken.
+pub fn run(data: &[u8]) {
+    if let Ok(Some((hello, length))) = Hello::decode(data) {
+        let mut out = Vec::new();
+        hello.encode(&mut out);
+        assert_eq!(Hello::decode(&out), Ok(Some((hello, out.len()))));
+        assert!(length <= data.len());
+    }
+    let (mut rest, mut table) = (data, None);
+    while let Ok(Some(frame)) = decode(rest, 16_384) {
+        assert!(frame.length > 0 && frame.length <= rest.len());
+        rest = &rest[frame.length..];
+        match (frame.message, &table) {
+            (Message::Definition(payload), _) => {
+                table = Definition::decode(payload).ok();
+                if let Some(table) = &table {
+                    let mut out = Vec::new();
+                    definition(&mut out, table);
+                    let Ok(Some(again)) = decode(&out, usize::MAX) else { panic!("{table:?}") };
+                    let Message::Definition(payload) = again.message else { panic!("{table:?}") };
+                    assert_eq!(Definition::decode(payload).as_ref(), Ok(table));
+                }
+            }
+            (Message::Update(has, payload), Some(table)) => {
+                let Ok(entry) = Update::decode(payload, has, table) else { continue };
+                let mut out = Vec::new();
+                update(&mut out, table, &entry);
+                let Ok(Some(again)) = decode(&out, usize::MAX) else { panic!("{entry:?}") };
+                let Message::Update(has, payload) = again.message else { panic!("{entry:?}") };
+                assert_eq!(Update::decode(payload, has, table), Ok(entry));
+            }
+            _ => {}
+        }
+    }
+    converse(data);
+}
+
+/// Entries of the table that is told of.
+const SIZE: u32 = 8;
+
+/// A table of names, of that many entries.
+fn table() -> Arc<Table> {
+    let kinds = [DataKind::Gpc0, DataKind::HttpReqRate, DataKind::BytesInCnt, DataKind::ServerKey, DataKind::Gpt];
+    let stores = kinds.map(|kind| StoreSpec { kind, elements: 1 + u32::from(kind == DataKind::Gpt), period: 1_000 });
+    let written = TableSpec {
+        span: Span::default(),
+        key: TableKeySpec::Text(20),
+        size: SIZE,
+        expire: Some(10_000),
+        nopurge: false,
+        recv_only: false,
+        write_to: None,
+        server_key: ServerKeySpec::Name,
+        byte_rate_factor: 1,
+        store: stores.to_vec(),
+        peers: None,
+    };
+    Arc::new(Table::new(StickTable { shared: true, ..StickTable::new("t", None, &written) }, Key::new(1)))
+}
+
+/// A peer that everybody knows says these bytes, in two pieces.
+fn converse(data: &[u8]) {
+    let now = Moment::ZERO + Duration::from_secs(100);
+    let table = table();
+    let setting = Setting {
+        name: "p".into(),
+        local: "me".into(),
+        remotes: vec![Remote { name: "you".into(), shard: 0 }],
+        tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None }],
+        updates: 200,
+        limit: 16_384,
+        pid: 1,
+    };
+    let mut section = Section::new(setting, now, false);
+    let hello = Hello { minor: 1, remote: "me".to_owned(), local: "you".to_owned(), pid: 2 };
+    let Ok(ticket) = section.greeted(&hello, now) else { panic!("a peer is not let in") };
+    let mut out = Vec::new();
+    let (mut at, half) = (0, data.len() / 2);
+    for end in [half, data.len()] {
+        match section.hear(ticket, &data[at..end], now) {
+            Heard::Taken(taken) => {
+                assert!(taken <= end - at);
+                at += taken;
+            }
+            Heard::End(_) => break,
+        }
+        let _ = section.say(ticket, &mut out, now, 16_384);
+    }
+    assert!(table.used() <= SIZE);
+    // Acknowledgements are gathered, and what is asked for again and again is told once.
+    assert!(out.len() < 100_000);
+}

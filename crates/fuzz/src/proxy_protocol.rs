@@ -1,0 +1,33 @@
+//! Any bytes as a PROXY protocol header: no panic, the same verdict in pieces, nothing taken that is not the header's,
+//! and lists whose lengths add up.
+//!
+//! The first byte chooses the longest header.
+
+
+use wire::proxy_protocol::{Decoded, FIXED_V2, LONGEST_V1, Version, decode};
+
+/// Runs on one input; panics where a promise is broken.
+pub fn run(data: &[u8]) {
+    let [most, input @ ..] = data else { return };
+    let most = FIXED_V2 + usize::from(*most) * 8;
+    let whole = decode(input, most);
+    // Byte by byte, the first verdict is the only one.
+    let pieces = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(Decoded::Partial));
+    assert_eq!(pieces.unwrap_or(Ok(Decoded::Partial)), whole);
+    let Ok(Decoded::Complete { header, consumed }) = whole else { return };
+    assert!(consumed <= input.len());
+    assert_eq!(decode(&input[..consumed], most), Ok(Decoded::Complete { header: header.clone(), consumed }));
+    match header.version {
+        Version::V1 => assert!(consumed <= LONGEST_V1 && input[..consumed].ends_with(b"\r\n")),
+        Version::V2 => {
+            assert!(consumed <= most);
+            let list: usize = header.tlvs.iter().map(|tlv| 3 + tlv.value.len()).sum();
+            assert_eq!(list, header.tlvs.as_bytes().len());
+            assert!(input[..consumed].ends_with(header.tlvs.as_bytes()));
+        }
+    }
+    if let Some(ssl) = header.tlvs.ssl() {
+        let list: usize = ssl.iter().map(|tlv| 3 + tlv.value.len()).sum();
+        assert_eq!(5 + list, header.tlvs.first(0x20).map_or(0, <[u8]>::len));
+    }
+}
