@@ -116,6 +116,13 @@ struct Written {
     key: Option<Arc<PublicKey>>,
 }
 
+impl PartialEq for Written {
+    /// A path alone says nothing of the key that its file holds.
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.key.as_ref().map(Arc::as_ptr) == other.key.as_ref().map(Arc::as_ptr)
+    }
+}
+
 /// Reads the name of the algorithm; `None`: a variable has it.
 fn check_signing(arguments: &mut Arguments) -> Result<Option<Signing>, String> {
     to_text_or_variable(arguments, 0);
@@ -140,7 +147,7 @@ fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<()
             }
         }
     };
-    arguments.set(1, Argument::Made(Arc::new(Written { text, key })));
+    arguments.set(1, Argument::Found(Arc::new(Written { text, key })));
     Ok(())
 }
 
@@ -153,7 +160,7 @@ fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Resu
     let path = from_bytes(&text);
     // As with HAProxy a certificate that is not there is told where a token is verified.
     let found = checking.names.keys().borrow_mut().load_certificate(&text, || checking.names.read_file(&path));
-    arguments.set(1, Argument::Made(Arc::new(Written { text, key: found.ok() })));
+    arguments.set(1, Argument::Found(Arc::new(Written { text, key: found.ok() })));
     Ok(())
 }
 

@@ -75,6 +75,7 @@ pub const INT: &[Converter] = &rows!("map_int", "map_int_int", "map_int_ip", "ma
 pub const IP: &[Converter] = &rows!("map_ip", "map_ip_int", "map_ip_ip", "map_ip_key", Addr, Ip);
 
 /// A map, ready to look up in.
+#[derive(PartialEq)]
 struct Map {
     lookup: Lookup,
     output: Output,
@@ -96,7 +97,7 @@ fn load(arguments: &mut Arguments, checking: &Checking<'_>, method: Method, outp
         let default = text.parse().map_err(|_| format!("cannot parse default <{text}> as an address"))?;
         arguments.set(1, address(default));
     }
-    arguments.set(0, Argument::Made(Arc::new(Map { lookup, output })));
+    arguments.set(0, Argument::Found(Arc::new(Map { lookup, output })));
     Ok(())
 }
 

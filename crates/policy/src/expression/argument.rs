@@ -132,8 +132,10 @@ pub enum Argument {
     Ipv6(Ipv6Addr),
     /// A variable, put here by a row's check.
     Variable(Variable),
-    /// Whatever else a row's check made of the text: a regular expression, a map, a key.
+    /// What a row's check made of the text alone: a regular expression, a path.
     Made(Arc<dyn Any + Send + Sync>),
+    /// What a name led a row's check to: a map, an ACL, a key.
+    Found(Arc<dyn Found>),
 }
 
 impl fmt::Debug for Argument {
@@ -150,12 +152,54 @@ impl fmt::Debug for Argument {
             Self::Ipv6(address) => write!(f, "Ipv6({address})"),
             Self::Variable(variable) => write!(f, "Variable({})", variable.text),
             Self::Made(_) => f.write_str("Made(_)"),
+            Self::Found(_) => f.write_str("Found(_)"),
+        }
+    }
+}
+
+/// What a name in a configuration leads to. The same name may lead elsewhere in another configuration, or later.
+pub trait Found: Any + Send + Sync {
+    /// Whether another name leads to the same.
+    fn is_same(&self, other: &dyn Found) -> bool;
+
+    /// For those who know what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Any + Send + Sync + PartialEq> Found for T {
+    fn is_same(&self, other: &dyn Found) -> bool {
+        other.as_any().downcast_ref() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl PartialEq for Argument {
+    /// Whether they mean the same. What was made of a text alone is taken to be the same where it is of one type: who
+    /// compares arguments compares the texts that they stand in.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absent, Self::Absent) => true,
+            (Self::Str(own), Self::Str(other)) => own == other,
+            (Self::Int(own), Self::Int(other)) => own == other,
+            (Self::Server(backend, server), Self::Server(other, of_other)) => (backend, server) == (other, of_other),
+            (Self::Proxy(own), Self::Proxy(other))
+            | (Self::Table(own), Self::Table(other))
+            | (Self::Userlist(own), Self::Userlist(other)) => own == other,
+            (Self::Ipv4(own), Self::Ipv4(other)) => own == other,
+            (Self::Ipv6(own), Self::Ipv6(other)) => own == other,
+            (Self::Variable(own), Self::Variable(other)) => own == other,
+            (Self::Made(own), Self::Made(other)) => (**own).type_id() == (**other).type_id(),
+            (Self::Found(own), Self::Found(other)) => own.is_same(&**other),
+            _ => false,
         }
     }
 }
 
 /// The arguments of one fetch or converter, as long as its signature; of a registered row, its function is behind them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arguments(Box<[Argument]>);
 
 impl Arguments {
@@ -247,6 +291,7 @@ impl Arguments {
     pub fn made<T: 'static>(&self, index: usize) -> Option<&T> {
         match self.get(index) {
             Argument::Made(made) => made.downcast_ref(),
+            Argument::Found(found) => (**found).as_any().downcast_ref(),
             _ => None,
         }
     }

@@ -213,15 +213,18 @@ pub struct Conversion {
     steps: Box<[Step]>,
 }
 
-impl PartialEq for Conversion {
+impl PartialEq for Step {
+    /// Of equal texts: a row may have been registered anew, and names may lead elsewhere.
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && same_rows(&self.steps, &other.steps)
+        self.converter.is(&other.converter) && self.arguments == other.arguments
     }
 }
 
-/// Whether steps of one text are the same: a row may have been registered anew.
-fn same_rows(steps: &[Step], others: &[Step]) -> bool {
-    steps.len() == others.len() && steps.iter().zip(others).all(|(step, other)| step.converter.is(&other.converter))
+impl PartialEq for Conversion {
+    /// The same text may mean something else in another configuration: what its names lead to has to be the same, too.
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.steps == other.steps
+    }
 }
 
 impl Conversion {
@@ -285,8 +288,12 @@ fn convert<'a>(steps: &'a [Step], context: &Context<'a>, mut value: Value<'a>) -
 }
 
 impl PartialEq for Expression {
+    /// As of [`Conversion`].
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && self.fetch.is(&other.fetch) && same_rows(&self.steps, &other.steps)
+        self.text == other.text
+            && self.fetch.is(&other.fetch)
+            && self.arguments == other.arguments
+            && self.steps == other.steps
     }
 }
 

@@ -19,6 +19,7 @@ pub const TABLE: &[Fetch] = &[Fetch::new(
 .checked(check)];
 
 /// An ACL that an argument names.
+#[derive(PartialEq)]
 pub(crate) struct Named {
     acl: Arc<Acl>,
     negated: bool,
@@ -53,7 +54,7 @@ pub(crate) fn resolve(
         None => (text, false),
     };
     let acl = checking.names.acl(name).ok_or_else(|| format!("ACL '{name}' not found"))?;
-    arguments.set(index, Argument::Made(Arc::new(Named { acl, negated })));
+    arguments.set(index, Argument::Found(Arc::new(Named { acl, negated })));
     Ok(())
 }
 

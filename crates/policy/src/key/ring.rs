@@ -5,17 +5,23 @@ use super::{KeyError, PublicKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Keys by the path of their file.
+type Loaded = HashMap<Box<[u8]>, Arc<PublicKey>>;
+
 /// Public keys and certificates that were loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
-    public: HashMap<Box<[u8]>, Arc<PublicKey>>,
-    certificates: HashMap<Box<[u8]>, Arc<PublicKey>>,
+    public: Loaded,
+    certificates: Loaded,
 }
 
 impl PartialEq for Keys {
+    /// A path alone says nothing of the key: its file may have been changed between two readings.
     fn eq(&self, other: &Self) -> bool {
-        let same = |one: &HashMap<Box<[u8]>, Arc<PublicKey>>, other: &HashMap<_, _>| {
-            one.len() == other.len() && one.keys().all(|path| other.contains_key(path))
+        let same = |one: &Loaded, other: &Loaded| {
+            let mut known = one.iter();
+            one.len() == other.len()
+                && known.all(|(path, key)| other.get(path).is_some_and(|own| Arc::ptr_eq(own, key)))
         };
         same(&self.public, &other.public) && same(&self.certificates, &other.certificates)
     }
@@ -58,7 +64,7 @@ impl Keys {
 }
 
 fn load(
-    known: &mut HashMap<Box<[u8]>, Arc<PublicKey>>,
+    known: &mut Loaded,
     path: &[u8],
     read: impl FnOnce() -> Result<Vec<u8>, String>,
     parse: fn(&[u8]) -> Result<PublicKey, KeyError>,

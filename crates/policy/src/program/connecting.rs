@@ -92,7 +92,7 @@ pub struct ProxyHeader {
 }
 
 /// One `set-proxy-v2-tlv-fmt`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProxyField {
     /// The type.
     pub kind: u8,
@@ -100,12 +100,6 @@ pub struct ProxyField {
     pub text: Box<str>,
     /// The same, compiled.
     pub format: LogFormat,
-}
-
-impl PartialEq for ProxyField {
-    fn eq(&self, other: &Self) -> bool {
-        (self.kind, &self.text) == (other.kind, &other.text)
-    }
 }
 
 /// `namespace`.
