@@ -2,26 +2,44 @@
 //! a session stays with the one that it began with. Must never hold what outlives a configuration: that
 //! is the process's.
 
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::spec::Spec;
+use policy::live::ListStates;
 use policy::live::counters::{ProxyTallies, WorkerTallies};
+use policy::pattern::Key;
 use policy::program::{Program, Proxy};
 
 /// One configuration that the process serves.
 pub struct Generation {
+    /// How many the process had before it.
+    number: u32,
     /// The configuration, compiled.
     pub program: Arc<Program>,
+    /// What has become of its lists of patterns.
+    pub lists: Arc<ListStates>,
+    /// What lists are hashed under.
+    key: u64,
     /// What the program was made of, for what is added to it; none where nothing can be.
     written: Mutex<Option<Spec>>,
 }
 
 impl Generation {
-    /// Of a program; nothing can be added to it before [`Generation::know_specification`].
-    pub fn new(program: Arc<Program>) -> Self {
-        Self { program, written: Mutex::new(None) }
+    /// The first one of a process; `random` keys the hashes of what is added to lists. Nothing can be added to the program
+    /// before [`Generation::know_specification`].
+    pub fn new(program: Arc<Program>, random: u64) -> Self {
+        let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
+        Self { number: 0, program, lists, key: random, written: Mutex::new(None) }
+    }
+
+    /// One that follows another. Lists of files that hold what they held go on as they were changed.
+    pub fn following(program: Arc<Program>, before: &Self) -> Self {
+        let known = (&before.program.lists, &*before.lists);
+        let lists = Arc::new(ListStates::following(&program.lists, known, Key::new(before.key)));
+        Self { number: before.number.wrapping_add(1), program, lists, key: before.key, written: Mutex::new(None) }
     }
 
     /// Remembers what the program was made of: servers and backends can be added to it then.
@@ -32,6 +50,11 @@ impl Generation {
     /// What the program was made of.
     pub(crate) fn written(&self) -> MutexGuard<'_, Option<Spec>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many the process had before it; it wraps.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// The proxy with that index, be it removed since.
@@ -58,6 +81,8 @@ pub struct WorkerGeneration {
     generation: Arc<Generation>,
     /// By the index of the proxy; backends that were added at run time have none.
     frontends: Box<[Rc<FrontendHandle>]>,
+    /// How many workers accept with a newer one: the worker gets no connections of this one from them any more.
+    passed: Cell<usize>,
 }
 
 impl WorkerGeneration {
@@ -72,7 +97,7 @@ impl WorkerGeneration {
             })
         });
         let frontends = frontends.collect();
-        Self { generation, frontends }
+        Self { generation, frontends, passed: Cell::new(0) }
     }
 
     /// What is at hand of the frontend with that index.
@@ -86,5 +111,123 @@ impl Deref for WorkerGeneration {
 
     fn deref(&self) -> &Generation {
         &self.generation
+    }
+}
+
+/// The generations that a worker begins sessions of: the newest, and those before it as long as another worker may hand
+/// over a connection that it accepted with them.
+pub(crate) struct Generations {
+    newest: RefCell<Rc<WorkerGeneration>>,
+    older: RefCell<Vec<Rc<WorkerGeneration>>>,
+    /// The number that the other workers know it to accept with: a worker that starts late begins with a newer one.
+    announced: Cell<u32>,
+}
+
+impl Generations {
+    pub(crate) fn new(first: WorkerGeneration) -> Self {
+        Self { newest: RefCell::new(Rc::new(first)), older: RefCell::default(), announced: Cell::new(0) }
+    }
+
+    pub(crate) fn newest(&self) -> Rc<WorkerGeneration> {
+        Rc::clone(&self.newest.borrow())
+    }
+
+    /// `None`: it is newer than all, or nobody hands over connections of it any more.
+    pub(crate) fn numbered(&self, number: u32) -> Option<Rc<WorkerGeneration>> {
+        let newest = self.newest();
+        if newest.number == number {
+            return Some(newest);
+        }
+        self.older.borrow().iter().find(|older| older.number == number).cloned()
+    }
+
+    /// The number that the worker has accepted with so far, as far as the others know, where it is another one now. They
+    /// are to be told then.
+    pub(crate) fn announce(&self) -> Option<u32> {
+        let now = self.newest.borrow().number;
+        Some(self.announced.replace(now)).filter(|before| *before != now)
+    }
+
+    /// The worker accepts with another one from now on.
+    pub(crate) fn put(&self, next: WorkerGeneration) {
+        let before = self.newest.replace(Rc::new(next));
+        self.older.borrow_mut().push(before);
+    }
+
+    /// One of so many workers accepts with a newer one than that, and hands over no connection of it any more. After the
+    /// last of them it is let go; sessions keep what they have of it.
+    pub(crate) fn pass(&self, number: u32, workers: usize) {
+        let Some(passed) = self.numbered(number) else { return };
+        passed.passed.set(passed.passed.get() + 1);
+        if passed.passed.get() >= workers {
+            let mut older = self.older.borrow_mut();
+            if let Some(place) = older.iter().position(|older| older.number == number) {
+                older.swap_remove(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::environment::Environment;
+    use config::{InputFile, LoadOptions};
+    use policy::live::counters::Counters;
+    use std::net::IpAddr;
+
+    struct NoNames;
+
+    impl policy::Resolver for NoNames {
+        fn resolve(&mut self, host: &str, _: config::spec::Family) -> Result<IpAddr, String> {
+            Err(host.to_owned())
+        }
+    }
+
+    fn program() -> Arc<Program> {
+        let text = b"frontend f\n mode tcp\n bind 127.0.0.1:80\n timeout client 1s\n".to_vec();
+        let file = InputFile { name: "haproxy.cfg".to_owned(), bytes: text };
+        let loaded = config::load(&[file], Environment::new(), &LoadOptions::default());
+        let compiled = policy::compile(&loaded.spec, &mut NoNames, &policy::Limits::default(), &mut Vec::new());
+        Arc::new(compiled.expect("a program"))
+    }
+
+    /// A generation goes when every worker is past it, in whatever order this worker hears of them and goes on itself.
+    #[test]
+    fn a_generation_is_kept_as_long_as_connections_of_it_may_come() {
+        const WORKERS: usize = 3;
+        let first = Arc::new(Generation::new(program(), 7));
+        let second = Arc::new(Generation::following(program(), &first));
+        let tallies = Counters::new(&first.program, 1);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
+        for own_turn in 0..WORKERS {
+            let generations = Generations::new(at_hand(&first));
+            assert!(generations.numbered(1).is_none());
+            for heard in 0..WORKERS {
+                if heard == own_turn {
+                    generations.put(at_hand(&second));
+                }
+                assert!(generations.numbered(0).is_some(), "{heard} of {WORKERS} are past it");
+                generations.pass(0, WORKERS);
+            }
+            assert!(generations.numbered(0).is_none());
+            assert_eq!(generations.newest().number(), 1);
+        }
+        assert_eq!(Arc::strong_count(&first), 1);
+    }
+
+    #[test]
+    fn a_worker_announces_what_it_accepts_with_once() {
+        let first = Arc::new(Generation::new(program(), 7));
+        let second = Arc::new(Generation::following(program(), &first));
+        let tallies = Counters::new(&first.program, 1);
+        let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
+        let generations = Generations::new(at_hand(&first));
+        assert_eq!(generations.announce(), None);
+        generations.put(at_hand(&second));
+        assert_eq!([generations.announce(), generations.announce()], [Some(0), None]);
+        // One that starts while the others go on has never accepted with the first.
+        let late = Generations::new(at_hand(&second));
+        assert_eq!([late.announce(), late.announce()], [Some(0), None]);
     }
 }

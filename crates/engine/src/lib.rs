@@ -1,6 +1,7 @@
 //! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
+mod adoption;
 pub mod check;
 pub mod facts;
 pub mod frontends;
@@ -17,6 +18,8 @@ pub mod sockets;
 mod sparing;
 pub mod stream;
 pub mod worker;
+
+pub use adoption::Refusal;
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

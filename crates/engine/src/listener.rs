@@ -270,11 +270,12 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        session::start(worker, frontend, bind, accepted, slots);
+        session::start(worker, generation.frontend(frontend), bind, accepted, slots);
     } else {
+        let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            session::start(worker, frontend, bind, accepted, slots);
+            session::start(worker, worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

@@ -346,7 +346,13 @@ impl Session {
 }
 
 /// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
-pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (OwnedSocket, Address), slots: Entry) {
+pub fn start(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    accepted: (OwnedSocket, Address),
+    slots: Entry,
+) {
     let (socket, peer) = accepted;
     let client = match peer {
         Address::Inet(address) => Some(address),
@@ -355,10 +361,10 @@ pub fn start(worker: &Rc<Worker>, frontend: usize, bind: usize, accepted: (Owned
     let stream = transport::accept(socket);
     let session = Counted::new(|| Session {
         worker: Rc::clone(worker),
-        handle: Rc::clone(worker.generation().frontend(frontend)),
+        handle: Rc::clone(handle),
         bind: bind as u32,
         socket: stream.socket(),
-        frontend,
+        frontend: handle.proxy.index,
         client: Cell::new(client),
         accepted: rt::now(),
         accept_date: rt::wall(),

@@ -19,13 +19,13 @@ use conn::link::{Limits, Pool, WorkerLinks};
 use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
-use policy::program::{Program, Proxy, Server};
+use policy::program::{Proxy, Server};
 use policy::sample::{Meter, ProcessFacts};
 use rt::Counted;
 
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
-use crate::generation::{Generation, WorkerGeneration};
+use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
@@ -41,7 +41,9 @@ use crate::sockets::Sockets;
 /// What all workers share, whatever configuration they serve.
 pub struct Process {
     /// The configuration that new connections are served by.
-    newest: RwLock<Arc<Generation>>,
+    pub(crate) newest: RwLock<Arc<Generation>>,
+    /// Workers that do not accept with it yet.
+    pub(crate) adopting: AtomicUsize,
     /// Counts, queues, balancing.
     pub live: Arc<Live>,
     /// Threads for what takes time.
@@ -111,23 +113,25 @@ struct Streams(AtomicU32);
 struct Load(AtomicUsize);
 
 impl Process {
-    /// For a program with fresh counts.
-    pub fn new(program: Arc<Program>, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
+    /// With fresh counts, for a first configuration.
+    pub fn new(generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
+        let program = &*generation.program;
         let mut limits = vec![Limits::default(); program.servers];
         for server in program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).flat_map(|b| &b.servers) {
             limits[server.serial] = idle_limits(server);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
-        let counters = Counters::new(&program, workers);
+        let counters = Counters::new(program, workers);
         let frontends = Frontends::new(program.proxies.len());
         Self {
-            outgoing: Outgoing::new(&program),
+            outgoing: Outgoing::new(program),
             programs: crate::check::Programs::default(),
             probing: crate::check::Targets::default(),
-            resolving: Resolving::new(&program),
+            resolving: Resolving::new(program),
             outbox: crate::service::mail::Outbox::default(),
-            exchange: crate::service::peers::Exchange::new(&program, &live),
-            newest: RwLock::new(Arc::new(Generation::new(program))),
+            exchange: crate::service::peers::Exchange::new(program, &live),
+            newest: RwLock::new(Arc::new(generation)),
+            adopting: AtomicUsize::new(0),
             counters,
             live,
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
@@ -277,8 +281,8 @@ pub struct Worker {
     states: Roster<Local>,
     /// What it counts.
     tallies: Arc<WorkerTallies>,
-    /// What it has at hand of the newest configuration.
-    newest: RefCell<Rc<WorkerGeneration>>,
+    /// What it has at hand of the configurations that it begins sessions of.
+    generations: Generations,
     /// Its own handles to stick tables, by index.
     tables: Box<[TableHandle]>,
     /// Its side of the pool of idle links.
@@ -316,14 +320,14 @@ impl Worker {
     pub fn new(id: usize, shared: Arc<Process>, logger: Logger) -> Self {
         let states = shared.live.proxies.iter().map(|state| Local::new(Arc::clone(state))).collect();
         let tallies = Arc::clone(&shared.counters.workers[id]);
-        let newest = Rc::new(WorkerGeneration::new(shared.generation(), &tallies, |proxy| logger.is_wanted(proxy)));
+        let first = WorkerGeneration::new(shared.generation(), &tallies, |proxy| logger.is_wanted(proxy));
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
             shared,
             states,
             tallies,
-            newest: RefCell::new(newest),
+            generations: Generations::new(first),
             tables,
             links: WorkerLinks::new(id),
             logger,
@@ -357,7 +361,33 @@ impl Worker {
     /// The newest configuration: what accepts, and whatever begins by itself, begins with it. What serves a session asks
     /// that for its own ([`Session::generation`]).
     pub fn generation(&self) -> Rc<WorkerGeneration> {
-        Rc::clone(&self.newest.borrow())
+        self.generations.newest()
+    }
+
+    /// The configuration with that number, for a connection that another worker accepted with it.
+    pub(crate) fn generation_numbered(&self, number: u32) -> Rc<WorkerGeneration> {
+        self.generations.numbered(number).unwrap_or_else(|| {
+            // The other one has heard of it first.
+            self.take_up();
+            self.generation()
+        })
+    }
+
+    /// Accepts with the newest configuration of the process from now on, and tells the others when that is another one.
+    pub(crate) fn take_up(&self) {
+        let next = self.shared.generation();
+        if next.number() != self.generation().number() {
+            let next = WorkerGeneration::new(next, &self.tallies, |proxy| self.logger.is_wanted(proxy));
+            self.generations.put(next);
+        }
+        let Some(before) = self.generations.announce() else { return };
+        self.shared.adopting.fetch_sub(1, Ordering::AcqRel);
+        let workers = self.shared.workers();
+        for worker in 0..workers {
+            // Behind every connection that was handed over before.
+            let pass = move |worker: &Rc<Worker>| worker.generations.pass(before, workers);
+            rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(pass)));
+        }
     }
 
     /// The state of the proxy with that index, by this worker's own handle.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use config::environment::Environment;
 use config::{InputFile, LoadOptions};
+use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::worker::Process;
@@ -61,8 +62,9 @@ impl Engine {
         let socket = Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
         let address = socket.local_address().inet().unwrap();
         let live = Arc::new(Live::new(&program, 7));
-        let (targets, _) = Targets::open(&program, &live, "haproxy");
-        let shared = Arc::new(Process::new(program, live, Arc::new(targets), 1));
+        let generation = Generation::new(program, 7);
+        let (targets, _) = Targets::open(&generation, &live, "haproxy");
+        let shared = Arc::new(Process::new(generation, live, Arc::new(targets), 1));
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
             let listening: Arc<[Listening]> = Arc::new([Listening { frontend: 0, bind: 0, socket, workers: None }]);

@@ -89,6 +89,7 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
     with(&Context {
         program: None,
         live: None,
+        lists: None,
         arena: &arena,
         limit: LIMIT,
         now: Moment::from_nanos(1_000_000_000),

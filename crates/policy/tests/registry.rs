@@ -158,6 +158,7 @@ fn fields(program: &Program, request: &str) -> Vec<(String, String)> {
         let context = Context {
             program: Some(program),
             live: None,
+            lists: None,
             arena: &arena,
             limit: 16_384,
             now: Moment::from_nanos(1),

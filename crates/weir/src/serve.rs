@@ -7,6 +7,7 @@ use crate::messages::{Messages, Refused};
 use crate::voice;
 use crate::worker::Master;
 use config::spec::Spec;
+use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::former::Former;
 use engine::service::log::{Problem, RelaySocket, Targets};
@@ -84,8 +85,9 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     service.machine.apply(&mut config);
     let program = Arc::new(program);
     let live = Arc::new(service.live.unwrap_or_else(|| Live::new(&program, rt::clock::seed())));
-    let targets = open_targets(&program, &live, messages)?;
-    let mut shared = Process::new(program, live, Arc::new(targets), workers);
+    let generation = Generation::new(program, rt::clock::seed());
+    let targets = open_targets(&generation, &live, messages)?;
+    let mut shared = Process::new(generation, live, Arc::new(targets), workers);
     shared.host = service.host;
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
@@ -138,8 +140,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
 }
 
 /// Opens what takes lines of the log.
-fn open_targets(program: &Arc<Program>, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, Refused> {
-    let (targets, problems) = Targets::open(program, live, TAG);
+fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, Refused> {
+    let (targets, problems) = Targets::open(generation, live, TAG);
     for problem in problems {
         match problem {
             Problem::Descriptor(descriptor, error) => {

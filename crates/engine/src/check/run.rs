@@ -439,6 +439,7 @@ impl<'a> Course<'a> {
             with(&Context {
                 program: Some(program),
                 live: Some(&shared.live),
+                lists: Some(&self.generation.lists),
                 arena,
                 limit: program.global.bufsize,
                 now: rt::now(),

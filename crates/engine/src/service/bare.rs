@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use base::moment::WallTime;
 use bumpalo::Bump;
-use policy::live::Live;
+use policy::live::{ListStates, Live};
 use policy::program::Program;
 use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use policy::variable::Variables;
@@ -36,10 +36,16 @@ impl Probes for NoProbes {
 }
 
 /// Lends an evaluation what there is without a stream.
-pub fn lend<T>(program: &Program, live: &Live, arena: &Bump, with: impl FnOnce(&Context<'_>) -> T) -> T {
+pub fn lend<T>(
+    (program, lists): (&Program, &ListStates),
+    live: &Live,
+    arena: &Bump,
+    with: impl FnOnce(&Context<'_>) -> T,
+) -> T {
     with(&Context {
         program: Some(program),
         live: Some(live),
+        lists: Some(lists),
         arena,
         limit: program.global.bufsize,
         now: rt::now(),

@@ -120,12 +120,14 @@ impl<'a> View<'a> {
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
         let (shared, facts) = (&worker.shared, self.facts);
-        let program = &self.session.generation().program;
+        let generation = self.session.generation();
+        let program = &generation.program;
         worker.with_arena(|arena| {
             let (probes, unread) = (StreamProbes(self), Unread::default());
             let context = Context {
                 program: Some(program),
                 live: Some(&shared.live),
+                lists: Some(&generation.lists),
                 arena,
                 limit: program.global.bufsize,
                 now: rt::now(),

@@ -21,6 +21,7 @@ mod dying;
 mod early;
 mod ejections;
 mod filters;
+mod generations;
 mod half_close;
 mod health;
 mod hedging;

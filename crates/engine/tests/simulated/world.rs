@@ -13,6 +13,8 @@ use std::time::Duration;
 use config::environment::Environment;
 use config::spec::Spec;
 use config::{InputFile, LoadOptions};
+use engine::Refusal;
+use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::former::Former;
 use engine::service::log::Targets;
@@ -221,10 +223,11 @@ impl Worlds {
                 rt::sim::network().shuffle_records();
             }
             let live = Arc::new(Live::new(program, 7));
+            let generation = Generation::new(Arc::clone(program), 7);
             resume(program, &live, &self.former);
-            let (targets, problems) = Targets::open(program, &live, "haproxy");
+            let (targets, problems) = Targets::open(&generation, &live, "haproxy");
             assert!(problems.is_empty());
-            let mut shared = Process::new(Arc::clone(program), live, Arc::new(targets), workers);
+            let mut shared = Process::new(generation, live, Arc::new(targets), workers);
             shared.host.tell = self.tell;
             shared.services = self.services();
             shared.generation().know_specification(written.clone());
@@ -365,6 +368,14 @@ impl World {
     /// What the workers share.
     pub fn shared(&self) -> &Arc<Process> {
         &self.shared
+    }
+
+    /// Has new connections served by the sections of `next` from the next turn of each worker on.
+    pub fn adopt(&self, next: &Worlds) -> Result<(), Refusal> {
+        let (program, written) = next.program();
+        let next = Generation::following(Arc::new(program), &self.shared.generation());
+        next.know_specification(written);
+        self.shared.adopt(next)
     }
 
     /// The process's connections from clients.

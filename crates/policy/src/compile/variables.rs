@@ -85,6 +85,7 @@ fn context<'a>(
     Context {
         program: None,
         live: None,
+        lists: None,
         arena,
         limit,
         now: Moment::ZERO,

@@ -1,9 +1,10 @@
 //! Expressions over made-up facts: what they give, and what is refused.
 
 use super::*;
-use crate::live::Live;
 use crate::live::counters::Counters;
+use crate::live::{ListStates, Live};
 use crate::log_format::Timings;
+use crate::pattern::Key;
 use crate::program::Program;
 use crate::sample::{Bytes, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport};
 use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
@@ -270,12 +271,14 @@ impl Scene {
         let (session, stream) = (SessionStore::default(), RefCell::new(Store::default()));
         let variables = Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() };
         let (program, live) = (self.program.as_ref(), self.program.as_ref().map(|program| Live::new(program, 7)));
+        let lists = program.map(|program| ListStates::new(&program.lists, Key::default()));
         let counters = program.map(|program| Counters::new(program, 2));
         let probes = FixedProbes { header: header(), counters };
         let unread = Unread::default();
         with(&Context {
             program,
             live: live.as_ref(),
+            lists: lists.as_ref(),
             arena: &arena,
             limit: 16_384,
             now: Moment::from_nanos(1_000_000_000),

@@ -7,25 +7,36 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The live state of every list.
+/// The live state of every list of a program.
 #[derive(Debug, Default)]
-pub struct ListStates(Vec<ListState>);
+pub struct ListStates(Vec<Arc<ListState>>);
 
 impl ListStates {
     /// As they are at the start. What is added is hashed under that key.
     pub fn new(lists: &Lists, key: Key) -> Self {
-        Self(lists.all.iter().enumerate().map(|(at, list)| ListState::new(at, list, key)).collect())
+        Self(lists.all.iter().enumerate().map(|(at, list)| Arc::new(ListState::new(at, list, key))).collect())
+    }
+
+    /// For a program that follows another one, whose lists stand so. The list of a file that held the same then, and is
+    /// looked up in the same way, goes on as it was changed, for both; all others are as they are at the start.
+    pub fn following(lists: &Lists, (before, states): (&Lists, &Self), key: Key) -> Self {
+        let state = |(at, list): (usize, &List)| {
+            let known = Some(&list.name).filter(|name| !name.is_empty()).and_then(|name| before.find(name));
+            let same = known.filter(|known| before.all.get(*known) == Some(list)).and_then(|known| states.0.get(known));
+            same.map_or_else(|| Arc::new(ListState::new(at, list, key)), Arc::clone)
+        };
+        Self(lists.all.iter().enumerate().map(state).collect())
     }
 
     /// A list's state.
     pub fn get(&self, list: usize) -> Option<&ListState> {
-        self.0.get(list)
+        self.0.get(list).map(|state| &**state)
     }
 
     /// The state of a list that was changed.
     #[inline]
     pub fn changed(&self, list: usize) -> Option<&ListState> {
-        self.0.get(list).filter(|state| state.changed.load(Ordering::Acquire))
+        self.get(list).filter(|state| state.changed.load(Ordering::Acquire))
     }
 }
 

@@ -41,7 +41,6 @@ pub use passwords::{Passwords, Proof};
 pub use rate::{Admission, Throttle};
 pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
 
-use crate::pattern::Key;
 use crate::program::{Program, Proxy, ServerPlace};
 use crate::variable::{Known, Store, VariableLimits, Variables};
 use base::Roster;
@@ -65,8 +64,6 @@ pub struct Live {
     pub variable_limits: Option<VariableLimits>,
     /// The names of variables, those that the runtime API has added with them.
     pub names: RwLock<Known>,
-    /// Lists of patterns, by their place in the program.
-    pub lists: ListStates,
     /// Passwords that were found to be right.
     pub passwords: Passwords,
     /// Stick tables, by their place in the program.
@@ -85,7 +82,6 @@ impl Live {
             variables: first_variables(program, limits.as_ref()),
             variable_limits: limits,
             names: RwLock::new(program.names.clone()),
-            lists: ListStates::new(&program.lists, Key::new(random)),
             passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
             tables: table::Tables::new(&program.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
         };

@@ -86,12 +86,29 @@ impl Lists {
     }
 }
 
+impl View {
+    /// Whether it sees the same entries in the same way as another one.
+    fn is_like(&self, other: &Self) -> bool {
+        let way = |view: &Self| (view.set.method(), view.set.ignores_case(), view.content);
+        way(self) == way(other)
+    }
+}
+
+impl PartialEq for List {
+    /// A name alone says nothing of what a file holds. What is told of a list is not compared.
+    fn eq(&self, other: &Self) -> bool {
+        let views = || self.views.iter().zip(&other.views);
+        (&self.name, self.is_acl, self.is_map) == (&other.name, other.is_acl, other.is_map)
+            && self.views.len() == other.views.len()
+            && views().all(|(own, other)| own.is_like(other))
+            && (Arc::ptr_eq(&self.entries, &other.entries) || self.entries == other.entries)
+    }
+}
+
 impl PartialEq for Lists {
     fn eq(&self, other: &Self) -> bool {
-        let names = |lists: &Self| -> Vec<(u32, String)> {
-            lists.all.iter().map(|list| (list.id, list.name.clone())).collect()
-        };
-        names(self) == names(other)
+        let ids = |lists: &Self| lists.all.iter().map(|list| list.id).collect::<Vec<_>>();
+        ids(self) == ids(other) && self.all == other.all
     }
 }
 
@@ -124,8 +141,12 @@ pub struct Found<'a> {
 }
 
 impl PartialEq for Lookup {
+    /// Whether they look for the same in the same place: a place alone says nothing, as the list there may be another
+    /// one in another configuration.
     fn eq(&self, other: &Self) -> bool {
-        self.list == other.list && self.view == other.view
+        (self.list, self.view) == (other.list, other.view)
+            && self.base.is_like(&other.base)
+            && (Arc::ptr_eq(&self.entries, &other.entries) || self.entries == other.entries)
     }
 }
 
@@ -139,7 +160,7 @@ impl Lookup {
     /// Whether a sample matches an entry, with steps that other samples take, too.
     #[inline]
     pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>, steps: &Steps) -> bool {
-        let changed = context.live.and_then(|live| live.lists.changed(self.list));
+        let changed = context.lists.and_then(|lists| lists.changed(self.list));
         if changed.is_none()
             && let Some(found) = self.single.as_ref().and_then(|single| single.matches(value))
         {
@@ -169,7 +190,7 @@ impl Lookup {
     #[inline]
     pub fn find<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Found<'a>> {
         let value = self.base.set.prepare(context, value)?;
-        match context.live.and_then(|live| live.lists.changed(self.list)) {
+        match context.lists.and_then(|lists| lists.changed(self.list)) {
             None => {
                 let at = self.find_base(context, value)?.at;
                 Some(Found { at: Some(at), added: None, key: self.entries.key(at), value: self.entries.value(at) })
@@ -192,7 +213,7 @@ impl Lookup {
     ) -> Option<Option<T>> {
         let value = self.base.set.prepare(context, value)?;
         let text = value.bytes()?;
-        match context.live.and_then(|live| live.lists.changed(self.list)) {
+        match context.lists.and_then(|lists| lists.changed(self.list)) {
             None => {
                 let at = self.find_base(context, value)?.at;
                 let (key, value) = (self.entries.key(at), self.entries.value(at));

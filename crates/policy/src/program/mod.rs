@@ -20,6 +20,7 @@ mod peers;
 mod proxy;
 mod resolvers;
 mod runtime;
+mod shape;
 mod table;
 mod tokens;
 mod tracking;

@@ -4,7 +4,7 @@
 
 use super::{Found, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
 use crate::capture::Captures;
-use crate::live::Live;
+use crate::live::{ListStates, Live};
 use crate::program::{Program, Proxy, Server};
 use crate::variable::Variables;
 use base::moment::Moment;
@@ -44,6 +44,8 @@ pub struct Context<'a> {
     pub program: Option<&'a Program>,
     /// What changes while it runs.
     pub live: Option<&'a Live>,
+    /// What has become of the program's lists of patterns.
+    pub lists: Option<&'a ListStates>,
     /// The memory of this evaluation.
     pub arena: &'a Bump,
     /// Bytes of the longest text that may be put together: `tune.bufsize`.

@@ -2,6 +2,7 @@
 
 use super::tests::{is_empty, on_worker, received};
 use super::{Logger, Targets};
+use crate::generation::Generation;
 use config::environment::Environment;
 use config::spec::LogLevel;
 use config::{InputFile, LoadOptions};
@@ -47,8 +48,9 @@ impl Collectors {
         let program = policy::compile(&loaded.spec, &mut NoNames, &limits, &mut Vec::new()).unwrap();
         let program = Arc::new(program);
         let live = Arc::new(Live::new(&program, 7));
-        let targets = Arc::new(Targets::open(&program, &live, "weir").0);
-        Self { sockets, program, live, targets }
+        let generation = Generation::new(program, 7);
+        let targets = Arc::new(Targets::open(&generation, &live, "weir").0);
+        Self { sockets, program: generation.program, live, targets }
     }
 
     fn log(&self, lines: &'static [&'static str]) {

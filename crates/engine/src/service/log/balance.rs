@@ -6,18 +6,20 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use policy::balance::Recogniser;
 use policy::expression::Conversion;
-use policy::live::{Live, PickContext};
+use policy::live::{ListStates, Live, PickContext};
 use policy::program::{LogServer, Program, Proxy};
 use policy::sample::Value;
 use rt::net::Address;
 
 use super::targets::{Place, Places};
+use crate::generation::Generation;
 use crate::service::bare;
 
 /// A backend of log lines.
 #[derive(Debug)]
 pub struct Balance {
     program: Arc<Program>,
+    lists: Arc<ListStates>,
     live: Arc<Live>,
     /// Its index among the proxies.
     proxy: usize,
@@ -29,7 +31,7 @@ pub struct Balance {
 
 impl Balance {
     /// The backend that a proxy is; its servers become places.
-    pub(super) fn new(program: &Arc<Program>, live: &Arc<Live>, proxy: &Proxy, places: &mut Places) -> Self {
+    pub(super) fn new(generation: &Generation, live: &Arc<Live>, proxy: &Proxy, places: &mut Places) -> Self {
         let backend = proxy.backend.as_ref();
         let place = |server: &policy::program::Server| match server.log {
             Some(LogServer::Ring(ring)) => Place::Ring(ring),
@@ -40,7 +42,8 @@ impl Balance {
         };
         let key = backend.and_then(|backend| Some((backend.log_key.clone()?, backend.recogniser.clone()?)));
         Self {
-            program: Arc::clone(program),
+            program: Arc::clone(&generation.program),
+            lists: Arc::clone(&generation.lists),
             live: Arc::clone(live),
             proxy: proxy.index,
             key,
@@ -64,7 +67,7 @@ impl Balance {
     }
 
     fn hash(&self, (conversion, recogniser): &(Conversion, Recogniser), line: &[u8], arena: &Bump) -> Option<u32> {
-        bare::lend(&self.program, &self.live, arena, |context| {
+        bare::lend((&self.program, &self.lists), &self.live, arena, |context| {
             let line = Value::Str(context.copy(line)?);
             let key = conversion.convert(context, line)?;
             context.as_text(key).map(|key| recogniser.of_key(key))

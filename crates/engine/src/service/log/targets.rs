@@ -7,7 +7,7 @@ use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
 use policy::live::Live;
 use policy::log_format::LogFormat;
 use policy::program::{
-    self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Program, Proxy, Server,
+    self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Proxy, Server,
 };
 use policy::sample::Sink;
 use rt::Output;
@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::syslog::relay::HostStrategy;
 use wire::syslog::{Format, Timestamp};
+
+use crate::generation::Generation;
 
 use super::balance::Balance;
 use super::ring::Ring;
@@ -180,8 +182,9 @@ impl Targets {
     /// daemon calls this once its standard streams are what they will be, and before it changes its root directory; the
     /// time zone's rules are read for the same reason. Problems come back beside the targets: what would go to such a
     /// descriptor is dropped.
-    pub fn open(program: &Arc<Program>, live: &Arc<Live>, name: &str) -> (Self, Vec<Problem>) {
+    pub fn open(generation: &Generation, live: &Arc<Live>, name: &str) -> (Self, Vec<Problem>) {
         rt::local_offset(0);
+        let program = &*generation.program;
         let global = &program.global;
         let tag = global.log_tag.as_deref().unwrap_or(name);
         let lines = LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp));
@@ -198,7 +201,7 @@ impl Targets {
         let (targets, mut problems) =
             Self::assemble(process, proxies, &program.rings, &program.log_forwards, spare, |places| {
                 let backend =
-                    |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(program, live, proxy, places));
+                    |proxy: &Proxy| (proxy.mode == Mode::Log).then(|| Balance::new(generation, live, proxy, places));
                 program.proxies.iter().map(|proxy| &**proxy).map(backend).collect()
             });
         let send_buffer = global.datagram_send_buffer.map(|bytes| bytes as usize);

@@ -39,8 +39,8 @@ pub struct ListChange {
 impl ListChange {
     /// Does it. An entry that the list cannot hold is passed over, as HAProxy does. `text` is room to write in.
     pub fn perform(&self, context: &Context<'_>, text: &mut Vec<u8>) {
-        let (Some(program), Some(live)) = (context.program, context.live) else { return };
-        let Some(state) = program.lists.find(&self.list).and_then(|list| live.lists.get(list)) else { return };
+        let (Some(program), Some(lists)) = (context.program, context.lists) else { return };
+        let Some(state) = program.lists.find(&self.list).and_then(|list| lists.get(list)) else { return };
         let mut render = |format: &LogFormat| {
             text.clear();
             format.render_in(context, text);

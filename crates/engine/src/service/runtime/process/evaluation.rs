@@ -16,6 +16,7 @@ pub(super) fn lend<T>((worker, generation): (&Worker, &Generation), with: impl F
         with(&Context {
             program: Some(&generation.program),
             live: Some(&shared.live),
+            lists: Some(&generation.lists),
             arena,
             limit: generation.program.global.bufsize,
             now: rt::now(),

@@ -12,7 +12,6 @@ use super::super::{Call, Command, Pending, Run};
 use crate::generation::Generation;
 use crate::service::bare;
 use crate::worker::Worker;
-use policy::program::Program;
 
 /// Entries that are looked at while a list is held.
 const PAGE: usize = 256;
@@ -64,7 +63,7 @@ struct Named<'a> {
     state: &'a ListState,
 }
 
-fn find<'a>(worker: &'a Worker, generation: &'a Generation, name: &str, kind: Kind) -> Option<Named<'a>> {
+fn find<'a>(generation: &'a Generation, name: &str, kind: Kind) -> Option<Named<'a>> {
     let lists = &generation.program.lists;
     let at = match name.strip_prefix('#') {
         Some(id) => {
@@ -74,12 +73,12 @@ fn find<'a>(worker: &'a Worker, generation: &'a Generation, name: &str, kind: Ki
         None => lists.find(ListName::parse(name).reference())?,
     };
     let list = lists.all.get(at).filter(|list| kind.has(list))?;
-    Some(Named { list, state: worker.shared.live.lists.get(at)? })
+    Some(Named { list, state: generation.lists.get(at)? })
 }
 
 /// The same, or says that there is none.
 fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
-    let found = find(call.state, call.generation, call.word(at), kind);
+    let found = find(call.generation, call.word(at), kind);
     if found.is_none() {
         call.refuse(&format!("Unknown {} identifier. Please use #<id> or <file>.\n", kind.name));
     }
@@ -140,13 +139,12 @@ fn show<'a>(call: &'a mut Call<'_, Worker>, kind: Kind) -> Pending<'a> {
 }
 
 async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super::super::Gone> {
-    let shared = &call.state.shared;
     call.answer.push("# id (file) description\n");
     let mut lists: Vec<(usize, &List)> =
         call.generation.program.lists.all.iter().enumerate().filter(|(_, list)| kind.has(list)).collect();
     lists.sort_by_key(|(_, list)| list.id);
     for (at, list) in lists {
-        let Some(state) = shared.live.lists.get(at) else { continue };
+        let Some(state) = call.generation.lists.get(at) else { continue };
         let (current, next, count) = state.read(|change| (change.current, change.next, change.count()));
         call.answer.push(format!(
             "{} ({}) {}. curr_ver={current} next_ver={next} entry_cnt={}\n",
@@ -160,9 +158,9 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
     Ok(())
 }
 
-fn lend<T>((worker, program): (&Worker, &Program), with: impl FnOnce(&Context<'_>) -> T) -> T {
+fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
     let shared = &worker.shared;
-    worker.with_arena(|arena| bare::lend(program, &shared.live, arena, with))
+    worker.with_arena(|arena| bare::lend((&generation.program, &generation.lists), &shared.live, arena, with))
 }
 
 fn get(call: &mut Call<'_, Worker>, kind: Kind) {
@@ -175,7 +173,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
         let lookup = Lookup::new(0, view, base.clone(), list.entries.clone());
-        lend((call.state, &call.generation.program), |context| get_in(context, &lookup, state, &text, kind, &mut out));
+        lend((call.state, call.generation), |context| get_in(context, &lookup, state, &text, kind, &mut out));
     }
     call.answer.push(out);
 }
