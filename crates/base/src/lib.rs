@@ -3,18 +3,18 @@
 //!
 //! It must never read a clock, open anything or know a protocol.
 
+pub mod append_only_vec;
 pub mod buffer;
 pub mod hash;
 pub mod memory;
 pub mod moment;
 pub mod processors;
-pub mod roster;
 pub mod slab;
 pub mod wheel;
 
+pub use append_only_vec::AppendOnlyVec;
 pub use buffer::{Buffer, BufferPool};
 pub use moment::{Moment, WallTime};
 pub use processors::ProcessorSet;
-pub use roster::Roster;
 pub use slab::{Key, Slab};
 pub use wheel::{TimerKey, TimerWheel};

@@ -4,8 +4,8 @@
 pub mod duplex;
 pub mod flow;
 pub mod h1;
-pub mod identity;
 pub mod link;
+pub mod pool_key;
 pub mod ports;
 pub mod quota;
 pub mod service;

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use base::Roster;
+use base::AppendOnlyVec;
 use rt::net::ParkedId;
 
-use crate::identity::{Identity, Particulars};
+use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::quota::{Place, Quota};
 use crate::transport::{Parked, Transport, Verdict};
 
@@ -31,18 +31,18 @@ pub struct Link {
     /// Its place in the count of its server, where connections are counted.
     pub place: Option<Place>,
     /// What is particular about it; `None` where nothing is.
-    pub particulars: Option<Box<Particulars>>,
+    pub pool_key: Option<Box<OwnedPoolKey>>,
 }
 
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Transport) -> Self {
-        Self { stream, answers: 0, private: false, first: false, generation: 0, place: None, particulars: None }
+        Self { stream, answers: 0, private: false, first: false, generation: 0, place: None, pool_key: None }
     }
 
     /// Whether a request that needs such a connection may use this one.
-    pub fn is(&self, identity: Identity<'_>) -> bool {
-        identity.fits(self.particulars.as_deref())
+    pub fn is(&self, wanted_key: PoolKey<'_>) -> bool {
+        wanted_key.fits(self.pool_key.as_deref())
     }
 }
 
@@ -65,7 +65,7 @@ struct Idle {
     parked: Parked,
     answers: u32,
     place: Option<Place>,
-    particulars: Option<Box<Particulars>>,
+    pool_key: Option<Box<OwnedPoolKey>>,
 }
 
 /// One worker's idle links to one server. Aligned so that two workers never share a cache line.
@@ -131,13 +131,13 @@ struct Wanted<'a> {
     /// Only those that were reused before.
     proven: bool,
     /// Only those of this kind; `None`: any.
-    identity: Option<Identity<'a>>,
+    wanted_key: Option<PoolKey<'a>>,
 }
 
 impl Wanted<'_> {
     fn admits(&self, idle: &Idle) -> bool {
         (!self.proven || idle.answers > 1)
-            && self.identity.is_none_or(|identity| identity.fits(idle.particulars.as_deref()))
+            && self.wanted_key.is_none_or(|wanted_key| wanted_key.fits(idle.pool_key.as_deref()))
     }
 }
 
@@ -154,7 +154,7 @@ struct Server {
 
 /// The idle links of the process, shared by all workers.
 pub struct Pool {
-    servers: Roster<Server>,
+    servers: AppendOnlyVec<Server>,
     workers: usize,
     /// False: a worker never takes another's links (`tune.idle-pool.shared off`).
     shared: bool,
@@ -174,13 +174,13 @@ impl Pool {
 
     /// An idle link to `server` of that kind which is open and silent, the most recently used of this worker first.
     /// With `proven` only links that were reused before (`http-reuse aggressive`).
-    pub fn take(&self, server: ServerId, worker: usize, proven: bool, identity: Identity<'_>) -> Option<Link> {
-        self.find(server, worker, Wanted { proven, identity: Some(identity) }).map(|(link, _)| link)
+    pub fn take(&self, server: ServerId, worker: usize, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
+        self.find(server, worker, Wanted { proven, wanted_key: Some(wanted_key) }).map(|(link, _)| link)
     }
 
     /// Closes an idle link to `server`, whatever its kind. False: there is none that this worker may touch.
     pub fn evict(&self, server: ServerId, worker: usize) -> bool {
-        self.find(server, worker, Wanted { proven: false, identity: None }).is_some()
+        self.find(server, worker, Wanted { proven: false, wanted_key: None }).is_some()
     }
 
     /// A place for one more connection to `server`, of which there are at most `most`; an idle one is closed for it,
@@ -192,7 +192,7 @@ impl Pool {
             if place.is_some() {
                 return place;
             }
-            let wanted = Wanted { proven: false, identity: None };
+            let wanted = Wanted { proven: false, wanted_key: None };
             // Closed by now, so that its place is free.
             drop(server.lists.iter().find_map(|list| list.take(wanted, false))?);
             server.leave(1);
@@ -201,7 +201,7 @@ impl Pool {
 
     /// Closes an idle link of `worker` to any server. False: it has none.
     pub fn evict_any(&self, worker: usize) -> bool {
-        let wanted = Wanted { proven: false, identity: None };
+        let wanted = Wanted { proven: false, wanted_key: None };
         self.servers.iter().any(|server| {
             let idle = server.lists.get(worker).and_then(|list| list.take(wanted, false));
             if idle.is_some() {
@@ -257,7 +257,7 @@ impl Pool {
             server.leave(1);
             return None;
         }
-        links.queue.push_back(Idle { parked, answers: link.answers, place: link.place, particulars: link.particulars });
+        links.queue.push_back(Idle { parked, answers: link.answers, place: link.place, pool_key: link.pool_key });
         list.length.store(links.queue.len(), Ordering::Relaxed);
         Some(id)
     }
@@ -285,9 +285,9 @@ impl Pool {
             return None;
         }
         let generation = server.generation.load(Ordering::Relaxed);
-        let Idle { parked, answers, place, particulars } = idle;
+        let Idle { parked, answers, place, pool_key } = idle;
         let mut stream = parked.resume()?;
-        stream.settle().then(|| Link { answers, generation, place, particulars, ..Link::new(stream) })
+        stream.settle().then(|| Link { answers, generation, place, pool_key, ..Link::new(stream) })
     }
 
     /// Closes half of those links of `worker` to `server` that nobody needed since the last call, oldest first
@@ -387,7 +387,7 @@ impl Server {
             first: false,
             generation: self.generation.load(Ordering::Relaxed),
             place: idle.place,
-            particulars: idle.particulars,
+            pool_key: idle.pool_key,
         })
     }
 }
@@ -407,8 +407,8 @@ impl WorkerLinks {
     }
 
     /// Takes an idle link, see [`Pool::take`].
-    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool, identity: Identity<'_>) -> Option<Link> {
-        let (link, foreign) = pool.find(server, self.worker, Wanted { proven, identity: Some(identity) })?;
+    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
+        let (link, foreign) = pool.find(server, self.worker, Wanted { proven, wanted_key: Some(wanted_key) })?;
         if foreign {
             self.takeovers.set(self.takeovers.get() + 1);
         }

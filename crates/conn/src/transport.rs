@@ -30,6 +30,9 @@ pub enum Transport {
     Records(Box<records::Records>),
 }
 
+/// Bytes that the variants for tests add to a transport.
+pub const FAKED: usize = size_of::<Transport>() - size_of::<Stream>();
+
 /// Matches on the variants.
 macro_rules! on {
     ($transport:expr, $stream:ident => $plain:expr, $records:ident => $shuffled:expr) => {

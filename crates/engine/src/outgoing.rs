@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::Roster;
+use base::AppendOnlyVec;
 use conn::ports::SourcePorts;
 use policy::program::{Connecting, Global, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{Address, ConnectOptions, KeepAlive};
@@ -14,7 +14,7 @@ use rt::net::{Address, ConnectOptions, KeepAlive};
 /// By a server's serial number.
 #[derive(Debug)]
 pub struct Outgoing {
-    ways: Roster<Way>,
+    ways: AppendOnlyVec<Way>,
     /// The namespaces that clients may be in, by name.
     namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
 }

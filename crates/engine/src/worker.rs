@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use base::Roster;
+use base::AppendOnlyVec;
 use base::moment::{Moment, WallTime};
 use base::slab::{Key, Slab};
 use bumpalo::Bump;
@@ -21,7 +21,7 @@ use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Proxy, Server};
 use policy::sample::{Meter, ProcessFacts};
-use rt::Counted;
+use rt::LocalRc;
 
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
@@ -278,7 +278,7 @@ pub struct Worker {
     /// What all workers share.
     pub shared: Arc<Process>,
     /// Its own handles to the proxies' state, by index.
-    states: Roster<Local>,
+    states: AppendOnlyVec<Local>,
     /// What it counts.
     tallies: Arc<WorkerTallies>,
     /// What it has at hand of the configurations that it begins sessions of.
@@ -291,7 +291,7 @@ pub struct Worker {
     pub logger: Logger,
     /// The sections of name servers that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
-    sessions: RefCell<Slab<Counted<Session>>>,
+    sessions: RefCell<Slab<LocalRc<Session>>>,
     facts: RefCell<Vec<SharedFacts>>,
     /// Tasks that want to know of a stop.
     watchers: RefCell<Vec<Waker>>,
@@ -497,7 +497,7 @@ impl Worker {
     }
 
     /// Enters a session for which a place was reserved; the key tags its task.
-    pub fn enter(&self, session: Counted<Session>) -> Key {
+    pub fn enter(&self, session: LocalRc<Session>) -> Key {
         self.sessions.borrow_mut().insert(session)
     }
 
@@ -507,12 +507,12 @@ impl Worker {
     }
 
     /// The session with that key.
-    pub fn session(&self, key: Key) -> Option<Counted<Session>> {
+    pub fn session(&self, key: Key) -> Option<LocalRc<Session>> {
         self.sessions.borrow().get(key).cloned()
     }
 
     /// Some sessions, those behind a key, at most `most`: for a look at all of them in steps.
-    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, Counted<Session>)> {
+    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, LocalRc<Session>)> {
         let sessions = self.sessions.borrow();
         // Keys of one place differ by its generation; places are in order.
         let place = |key: u64| key & 0xffff_ffff;
@@ -522,7 +522,7 @@ impl Worker {
     }
 
     /// A session has ended.
-    pub fn leave(&self, key: Key) -> Option<Counted<Session>> {
+    pub fn leave(&self, key: Key) -> Option<LocalRc<Session>> {
         let session = self.sessions.borrow_mut().remove(key)?;
         self.shared.leave(self.id);
         self.tell_if_drained();

@@ -96,8 +96,8 @@ fn picks_are_those_that_haproxy_made() {
 fn as_many_keys_move_as_in_haproxy_when_the_second_server_leaves() {
     // Keys of the second server, and keys that have another one when it weighs nothing, as counted with HAProxy 2.6 and
     // 3.5: by map, then on the circle.
-    type Counted = [(usize, usize); 2];
-    let rows: &[(&[u32], Counted)] = &[
+    type LocalRc = [(usize, usize); 2];
+    let rows: &[(&[u32], LocalRc)] = &[
         (&[1, 1, 1], [(3_420, 6_670), (2_944, 2_944)]),
         (&[1, 2, 3], [(3_251, 4_042), (3_171, 3_171)]),
         (&[7, 5, 3, 2], [(2_966, 6_920), (2_896, 2_896)]),

@@ -2,8 +2,8 @@
 //! may take, and whether its connection is laid down behind it. Must never send anything, nor judge an answer.
 
 use config::spec::HttpReuse;
-use conn::identity::{Identity, Particulars};
 use conn::link::Link;
+use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::quota::Place;
 use conn::transport::Transport;
 use policy::check::{CheckStatus, Connect, Request};
@@ -33,7 +33,7 @@ struct Origin {
     answers: u32,
     generation: u32,
     place: Option<Place>,
-    particulars: Option<Box<Particulars>>,
+    pool_key: Option<Box<OwnedPoolKey>>,
 }
 
 impl Course<'_> {
@@ -66,21 +66,20 @@ impl Course<'_> {
             HttpReuse::Aggressive => Some(true),
             HttpReuse::Always => Some(false),
         };
-        let identity = Identity::new(name);
-        let identity = if name.is_empty() { Identity::COMMON } else { identity };
-        let taken = proven
-            .filter(|_| !self.pooling.fresh)
-            .and_then(|proven| self.worker.links.take(pool, serial, proven, identity));
+        let key = PoolKey::new(name);
+        let key = if name.is_empty() { PoolKey::COMMON } else { key };
+        let taken =
+            proven.filter(|_| !self.pooling.fresh).and_then(|proven| self.worker.links.take(pool, serial, proven, key));
         let Some(link) = taken else {
-            let (generation, particulars) = (pool.generation(serial), identity.keep(None));
+            let (generation, pool_key) = (pool.generation(serial), key.keep(None));
             // A connection that is counted nowhere must not lie among those of which there may be only so many.
             if !self.server.strict_maxconn {
-                self.pooling.origin = Some(Origin { answers: 0, generation, place: None, particulars });
+                self.pooling.origin = Some(Origin { answers: 0, generation, place: None, pool_key });
             }
             return false;
         };
-        let Link { stream, answers, generation, place, particulars, .. } = link;
-        self.pooling.origin = Some(Origin { answers, generation, place, particulars });
+        let Link { stream, answers, generation, place, pool_key, .. } = link;
+        self.pooling.origin = Some(Origin { answers, generation, place, pool_key });
         self.spare = None;
         self.stream = Some(stream);
         true
@@ -132,7 +131,7 @@ impl Course<'_> {
         if self.ended || !self.is_whole(pooling.body) || !stream.is_clean() {
             return Some(stream);
         }
-        let Origin { answers, generation, place, particulars } = origin;
+        let Origin { answers, generation, place, pool_key } = origin;
         let worker = self.worker;
         let (shared, serial) = (&worker.shared, self.server.serial);
         let answers = answers.saturating_add(1);
@@ -143,7 +142,7 @@ impl Course<'_> {
         if crowded || too_high || self.server.max_reuse.is_some_and(|most| answers > most) {
             return Some(stream);
         }
-        worker.links.put(&shared.pool, serial, Link { answers, generation, place, particulars, ..Link::new(stream) });
+        worker.links.put(&shared.pool, serial, Link { answers, generation, place, pool_key, ..Link::new(stream) });
         None
     }
 

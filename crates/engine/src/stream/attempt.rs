@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use base::buffer::Buffer;
 use config::spec::{LogLevel, Mode};
-use conn::identity::{Identity, Particulars};
 use conn::link::Link;
+use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
 use policy::expression::Expression;
 use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
@@ -60,12 +60,12 @@ pub struct Plan {
 
 impl Plan {
     /// What an idle connection has to be.
-    pub fn identity(&self) -> Identity<'_> {
-        self.bytes.as_ref().map_or(Identity::COMMON, |bytes| Identity::new(bytes.data()))
+    pub fn pool_key(&self) -> PoolKey<'_> {
+        self.bytes.as_ref().map_or(PoolKey::COMMON, |bytes| PoolKey::new(bytes.data()))
     }
 
-    fn keep(self, port: Option<SourcePort>) -> Option<Box<Particulars>> {
-        self.identity().keep(port)
+    fn keep(self, port: Option<SourcePort>) -> Option<Box<OwnedPoolKey>> {
+        self.pool_key().keep(port)
     }
 }
 
@@ -74,7 +74,7 @@ pub struct Launched {
     /// It.
     pub connecting: Opening,
     /// What is particular about it.
-    pub particulars: Option<Box<Particulars>>,
+    pub pool_key: Option<Box<OwnedPoolKey>>,
     /// The generation of the server that it is made for.
     pub generation: u32,
     destination: Address,
@@ -84,7 +84,7 @@ pub struct Launched {
 impl Launched {
     /// The PROXY header that it begins with.
     pub fn header(&self) -> &[u8] {
-        let bytes = self.particulars.as_ref().map_or(&[][..], |kept| kept.bytes());
+        let bytes = self.pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
         bytes.get(self.header_at..).unwrap_or_default()
     }
 }
@@ -228,7 +228,7 @@ impl Request<'_> {
         let (connecting, port) =
             self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
         let (header_at, generation) = (plan.header_at, plan.generation);
-        Ok(Launched { connecting, destination, particulars: plan.keep(port), header_at, generation })
+        Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation })
     }
 
     /// Connects, and has the connection begin as the plan says.
@@ -237,7 +237,7 @@ impl Request<'_> {
             Ok(launched) => launched,
             Err(over) => return over,
         };
-        let Launched { mut connecting, destination, particulars, header_at, generation } = launched;
+        let Launched { mut connecting, destination, pool_key, header_at, generation } = launched;
         let own = self.facts.borrow().orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
@@ -252,13 +252,13 @@ impl Request<'_> {
             }
             Waited::Gone => return Attempt::Gone,
         };
-        let mut link = Link { particulars, generation, ..Link::new(stream) };
-        let header = link.particulars.as_ref().map_or(0, |kept| kept.bytes().len());
+        let mut link = Link { pool_key, generation, ..Link::new(stream) };
+        let header = link.pool_key.as_ref().map_or(0, |kept| kept.bytes().len());
         if header > header_at || server.connecting.socks4.is_some() {
             let followed = self.proxy.mode == Mode::Http;
             let mut greeting = Greeting::new(&destination, server, followed);
-            let Link { stream, particulars, .. } = &mut link;
-            let bytes = particulars.as_ref().map_or(&[][..], |kept| kept.bytes());
+            let Link { stream, pool_key, .. } = &mut link;
+            let bytes = pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
             let header = bytes.get(header_at..).unwrap_or_default();
             match self.wait(deadline, |cx| greeting.poll(cx, stream, header)).await {
                 Waited::Done(Ok(())) => {}

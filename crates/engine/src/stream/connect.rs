@@ -7,8 +7,8 @@ use std::time::Duration;
 use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
 use conn::h1::{self, RequestBody};
-use conn::identity::Identity;
 use conn::link::Link;
+use conn::pool_key::PoolKey;
 use conn::quota::Place;
 use policy::check::Symptom;
 use policy::expression::Expression;
@@ -135,7 +135,7 @@ impl Request<'_> {
             && !server.connecting.varies
             && server.connecting.name.is_none()
             && !self.facts.borrow().orders.get().marks_server()
-            && let Some(link) = self.idle_link(backend, server, Identity::COMMON)
+            && let Some(link) = self.idle_link(backend, server, PoolKey::COMMON)
         {
             self.note_server(slot.server());
             self.count(server, Step::Reuse);
@@ -218,7 +218,7 @@ impl Request<'_> {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
         }
         let Ok(plan) = self.plan(server) else { return Err(Refusal::new(Cause::Internal, Phase::Connect, 500)) };
-        if let Some(link) = self.idle_link(backend, server, plan.identity()) {
+        if let Some(link) = self.idle_link(backend, server, plan.pool_key()) {
             self.count(server, Step::Reuse);
             return Ok(Attempt::Connected(link));
         }
@@ -414,7 +414,7 @@ impl Request<'_> {
     }
 
     /// An idle link that this request may use (`http-reuse`).
-    pub(super) fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: Identity<'_>) -> Option<Link> {
+    pub(super) fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: PoolKey<'_>) -> Option<Link> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }

@@ -25,6 +25,7 @@ use crate::stream::answer::Manner;
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
+use crate::stream::header_validation::{screen, screens};
 use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
@@ -32,9 +33,9 @@ use crate::stream::reply::{
     Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_error_unread,
 };
 use crate::stream::request::{Next, head_limits};
-use crate::stream::screening::{screen, screens};
 use crate::stream::{
-    body, conclude, content, filter, forwarded, kernel, observing, persistence, proving, ruling, sticking, tally, tcp,
+    body, conclude, content, filter, forwarded, kernel, observing, password_check, persistence, ruling, sticking,
+    tally, tcp,
 };
 use crate::worker::{SharedFacts, Slot, Worker};
 
@@ -46,8 +47,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     {
         return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
-    if proving::may_wait(&facts, proxy)
-        && let Err(failure) = rt::boxed(proving::prove(session, &facts, proxy)).await
+    if password_check::may_wait(&facts, proxy)
+        && let Err(failure) = rt::boxed(password_check::check(session, &facts, proxy)).await
     {
         return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
@@ -90,8 +91,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
     if backend_proxy.index != proxy.index
-        && proving::may_wait(&facts, backend_proxy)
-        && let Err(failure) = rt::boxed(proving::prove(session, &facts, backend_proxy)).await
+        && password_check::may_wait(&facts, backend_proxy)
+        && let Err(failure) = rt::boxed(password_check::check(session, &facts, backend_proxy)).await
     {
         return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
     }
@@ -421,7 +422,7 @@ fn keep_link(
 /// a site whose clients ask once each would otherwise keep a link for each of them.
 fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
     matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
-        && link.particulars.is_none()
+        && link.pool_key.is_none()
         && worker.shared.pool.idle_of(server.serial, worker.id) > 0
 }
 
@@ -429,7 +430,7 @@ fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &L
 /// only. Connections that any request may take never are more than that; those that differ would grow to one for each
 /// kind of request.
 fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
-    if link.particulars.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
+    if link.pool_key.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
         return false;
     }
     let worker = &session.worker;

@@ -125,7 +125,7 @@ impl Hedge<'_> {
         }
         let mut head = rt::buffer();
         let plan = request.plan(server).ok()?;
-        let step = match request.idle_link(self.backend, server, plan.identity()) {
+        let step = match request.idle_link(self.backend, server, plan.pool_key()) {
             Some(link) => Step::Idle(link),
             None => {
                 let place = request.make_room(server).ok()?;
@@ -239,9 +239,9 @@ impl Rival {
                     }
                     Poll::Ready(Err(_)) => return Standing::Gone,
                     Poll::Ready(Ok(stream)) => {
-                        let Launched { particulars, generation, .. } = launched;
+                        let Launched { pool_key, generation, .. } = launched;
                         let first = self.first;
-                        self.begin(Link { particulars, generation, first, place, ..Link::new(stream) });
+                        self.begin(Link { pool_key, generation, first, place, ..Link::new(stream) });
                     }
                 },
                 Step::Writing => match self.write(cx) {

@@ -3,7 +3,7 @@
 
 use super::{Live, ProxyState};
 use crate::program::Proxy;
-use base::Roster;
+use base::AppendOnlyVec;
 use base::hash::xxh32;
 use config::spec::Mode;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ const END: usize = usize::MAX;
 #[derive(Debug)]
 pub struct AddedNames {
     chains: Box<[AtomicUsize]>,
-    names: Roster<Added>,
+    names: AppendOnlyVec<Added>,
 }
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct Added {
 
 impl Default for AddedNames {
     fn default() -> Self {
-        Self { chains: (0..CHAINS).map(|_| AtomicUsize::new(END)).collect(), names: Roster::default() }
+        Self { chains: (0..CHAINS).map(|_| AtomicUsize::new(END)).collect(), names: AppendOnlyVec::default() }
     }
 }
 

@@ -43,7 +43,7 @@ pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
 
 use crate::program::{Program, Proxy, ServerPlace};
 use crate::variable::{Known, Store, VariableLimits, Variables};
-use base::Roster;
+use base::AppendOnlyVec;
 use base::moment::Moment;
 use config::spec::RatesSpec;
 use std::sync::atomic::AtomicU32;
@@ -55,7 +55,7 @@ pub struct Live {
     /// The process's connections.
     pub process: Arc<ProcessState>,
     /// By proxy index.
-    pub proxies: Roster<Arc<ProxyState>>,
+    pub proxies: AppendOnlyVec<Arc<ProxyState>>,
     /// Backends that were added, by name.
     pub added: AddedNames,
     /// Variables of the process (`proc`).
@@ -166,7 +166,7 @@ pub struct ProxyState {
     /// How often somebody has begun to see to servers that warm up (`slowstart`).
     attendants: AtomicU32,
     /// Signs of illness in a row, of each server (`observe`).
-    symptoms: Roster<AtomicU32>,
+    symptoms: AppendOnlyVec<AtomicU32>,
     /// What its persistence cookies are worth.
     pub cookies: LiveCookies,
     /// `retry-budget`.

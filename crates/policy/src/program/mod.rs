@@ -54,7 +54,7 @@ use crate::key::Keys;
 use crate::pattern::Lists;
 use crate::registry::Registry;
 use crate::variable::{Known, Stored, Variable};
-use base::Roster;
+use base::AppendOnlyVec;
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.
@@ -64,7 +64,7 @@ pub struct Program {
     pub global: Global,
     /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
     /// ones stay, so that indices hold.
-    pub proxies: Roster<Arc<Proxy>>,
+    pub proxies: AppendOnlyVec<Arc<Proxy>>,
     /// Rings of log lines.
     pub rings: Vec<Ring>,
     /// Relays of log lines.

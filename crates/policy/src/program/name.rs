@@ -1,8 +1,8 @@
 //! The name of a server, which an order may change while others read it. Must never take back a name that somebody may
 //! still be reading.
 
-use base::Roster;
-use base::roster::Full;
+use base::AppendOnlyVec;
+use base::append_only_vec::Full;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub struct ServerName {
 #[derive(Default)]
 struct Later {
     /// All names but the first one, each once.
-    names: Roster<Box<str>>,
+    names: AppendOnlyVec<Box<str>>,
     /// The place of the one that holds now, counted from 1; 0: the first one.
     current: AtomicUsize,
 }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn going_back_and_forth_takes_no_room() {
         let name = ServerName::from("a");
-        for _ in 0..base::roster::MOST_ADDED {
+        for _ in 0..base::append_only_vec::MOST_ADDED {
             name.change("b").unwrap();
             name.change("c").unwrap();
         }

@@ -14,8 +14,8 @@ use crate::log_format::LogFormat;
 use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
-use base::Roster;
-use base::roster::Iter;
+use base::AppendOnlyVec;
+use base::append_only_vec::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
 use std::time::Duration;
 
@@ -228,7 +228,7 @@ pub struct Bind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backend {
     /// Its servers: those of the configuration, then those that the runtime API adds.
-    pub servers: Roster<Server>,
+    pub servers: AppendOnlyVec<Server>,
     /// `balance`.
     pub balance: BalanceSpec,
     /// `hash-type` and its kin.
@@ -339,7 +339,7 @@ pub struct Server {
 }
 
 /// No server.
-static NONE: std::sync::LazyLock<Roster<Server>> = std::sync::LazyLock::new(Roster::default);
+static NONE: std::sync::LazyLock<AppendOnlyVec<Server>> = std::sync::LazyLock::new(AppendOnlyVec::default);
 
 impl Backend {
     /// Whether anything depends on what becomes of requests at its servers.

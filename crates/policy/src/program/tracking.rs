@@ -1,7 +1,7 @@
 //! Who shares whose state (configuration manual, section 5.2, "track"). Must never know a state.
 
 use super::{Program, Server};
-use base::Roster;
+use base::AppendOnlyVec;
 
 /// A server, named by its proxy and its place in it.
 pub type ServerPlace = (usize, usize);
@@ -16,7 +16,7 @@ pub struct Tracking {
     /// The servers that track it, those that are written last first, as HAProxy tells them.
     pub followers: Box<[ServerPlace]>,
     /// Those that the runtime API has added.
-    pub added: Roster<ServerPlace>,
+    pub added: AppendOnlyVec<ServerPlace>,
 }
 
 impl Tracking {

@@ -31,10 +31,10 @@ struct Stock {
 
 impl Stock {
     /// Counts one pipe more, if there may be one.
-    fn take(&'static self) -> Option<Counted> {
+    fn take(&'static self) -> Option<LocalRc> {
         let most = self.most.load(Ordering::Relaxed);
         let one_more = |open: usize| (open < most).then(|| open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Counted(self))
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| LocalRc(self))
     }
 
     fn is_exhausted(&self) -> bool {
@@ -43,9 +43,9 @@ impl Stock {
 }
 
 /// A pipe in the count.
-struct Counted(&'static Stock);
+struct LocalRc(&'static Stock);
 
-impl Drop for Counted {
+impl Drop for LocalRc {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ pub(crate) struct RawPipe {
     read: OwnedFd,
     write: OwnedFd,
     capacity: usize,
-    _counted: Counted,
+    _counted: LocalRc,
 }
 
 /// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.

@@ -1,7 +1,7 @@
 //! Where the lines of each proxy go: compiled from the program once, then shared by all workers. Must never hold what
 //! belongs to one worker.
 
-use base::Roster;
+use base::AppendOnlyVec;
 use bumpalo::Bump;
 use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
 use policy::live::Live;
@@ -29,7 +29,7 @@ use super::sampling::Sampling;
 #[derive(Debug)]
 pub struct Targets {
     /// Each proxy's own, by its index.
-    pub(super) proxies: Roster<Route>,
+    pub(super) proxies: AppendOnlyVec<Route>,
     /// The process's.
     pub(super) process: Route,
     /// `log-profile` sections, as the program counts them.

@@ -10,7 +10,7 @@ pub use kept::{Kept, KeptCounts, Side};
 pub use rate::Rate;
 
 use crate::program::Program;
-use base::{Moment, Roster};
+use base::{AppendOnlyVec, Moment};
 use std::sync::Arc;
 
 /// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
@@ -219,9 +219,9 @@ pub struct WorkerTallies {
     /// Of the process.
     pub process: ProcessTally,
     /// Of each proxy, by index.
-    pub proxies: Roster<Arc<ProxyTallies>>,
+    pub proxies: AppendOnlyVec<Arc<ProxyTallies>>,
     /// Of each server, by serial.
-    pub servers: Roster<Tally>,
+    pub servers: AppendOnlyVec<Tally>,
 }
 
 impl WorkerTallies {

@@ -77,7 +77,7 @@ impl Totals {
             requests: counters.process(|process| &process.requests),
             bytes_out: counters.process(|process| &process.bytes_out),
             spliced_bytes_out: counters.process(|process| &process.spliced_out),
-            // Counted in units of 32 bytes.
+            // LocalRc in units of 32 bytes.
             bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
         }
     }

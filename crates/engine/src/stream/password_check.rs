@@ -21,7 +21,7 @@ pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
 ///
 /// # Errors
 /// Too many requests wait for that already.
-pub async fn prove(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
+pub async fn check(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
     let shared = &session.worker.shared;
     let unknown = {
         let facts = facts.borrow();

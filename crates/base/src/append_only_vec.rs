@@ -31,7 +31,7 @@ impl<T> Entry<T> {
 type Block<T> = OnceLock<Box<[OnceLock<Entry<T>>]>>;
 
 /// A list that grows at its end while others read it.
-pub struct Roster<T> {
+pub struct AppendOnlyVec<T> {
     first: Box<[T]>,
     /// Which of these are struck off: apart, so that they lie as they would in a vector.
     first_struck: Box<[AtomicBool]>,
@@ -55,7 +55,7 @@ const fn place(index: usize) -> (usize, usize) {
     (block, index - FIRST_BLOCK * ((1 << block) - 1))
 }
 
-impl<T> Roster<T> {
+impl<T> AppendOnlyVec<T> {
     /// With these entries.
     pub fn new(first: impl IntoIterator<Item = T>) -> Self {
         let first: Box<[T]> = first.into_iter().collect();
@@ -176,9 +176,9 @@ impl<T> Roster<T> {
     }
 }
 
-/// See [`Roster::iter`].
+/// See [`AppendOnlyVec::iter`].
 pub struct Iter<'a, T> {
-    roster: &'a Roster<T>,
+    roster: &'a AppendOnlyVec<T>,
     next: usize,
     end: usize,
 }
@@ -216,7 +216,7 @@ impl<T> DoubleEndedIterator for Iter<'_, T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Roster<T> {
+impl<'a, T> IntoIterator for &'a AppendOnlyVec<T> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
 
@@ -225,25 +225,25 @@ impl<'a, T> IntoIterator for &'a Roster<T> {
     }
 }
 
-impl<T> FromIterator<T> for Roster<T> {
+impl<T> FromIterator<T> for AppendOnlyVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         Self::new(entries)
     }
 }
 
-impl<T> From<Vec<T>> for Roster<T> {
+impl<T> From<Vec<T>> for AppendOnlyVec<T> {
     fn from(entries: Vec<T>) -> Self {
         Self::new(entries)
     }
 }
 
-impl<T> Default for Roster<T> {
+impl<T> Default for AppendOnlyVec<T> {
     fn default() -> Self {
         Self::new([])
     }
 }
 
-impl<T> Index<usize> for Roster<T> {
+impl<T> Index<usize> for AppendOnlyVec<T> {
     type Output = T;
 
     /// # Panics
@@ -258,7 +258,7 @@ impl<T> Index<usize> for Roster<T> {
     }
 }
 
-impl<T> IndexMut<usize> for Roster<T> {
+impl<T> IndexMut<usize> for AppendOnlyVec<T> {
     #[allow(clippy::panic)]
     fn index_mut(&mut self, index: usize) -> &mut T {
         match self.get_mut(index) {
@@ -269,7 +269,7 @@ impl<T> IndexMut<usize> for Roster<T> {
 }
 
 /// Places are kept, so that what knows of them may be copied too.
-impl<T: Clone> Clone for Roster<T> {
+impl<T: Clone> Clone for AppendOnlyVec<T> {
     fn clone(&self) -> Self {
         let places = self.places();
         let copy = Self::new((0..places).filter_map(|index| self.get(index).cloned()));
@@ -280,15 +280,15 @@ impl<T: Clone> Clone for Roster<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Roster<T> {
+impl<T: PartialEq> PartialEq for AppendOnlyVec<T> {
     fn eq(&self, other: &Self) -> bool {
         self.enumerate().eq(other.enumerate())
     }
 }
 
-impl<T: Eq> Eq for Roster<T> {}
+impl<T: Eq> Eq for AppendOnlyVec<T> {}
 
-impl<T: fmt::Debug> fmt::Debug for Roster<T> {
+impl<T: fmt::Debug> fmt::Debug for AppendOnlyVec<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self).finish()
     }
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn entries_keep_their_places_while_others_come_and_go() {
-        let list: Roster<String> = ["a", "b"].map(str::to_owned).into_iter().collect();
+        let list: AppendOnlyVec<String> = ["a", "b"].map(str::to_owned).into_iter().collect();
         let (a, b) = (list.get(0).unwrap(), &list[1]);
         for number in 2..100 {
             assert_eq!(list.push(|place| place.to_string()), Ok(number));
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_was_struck_off_comes_back_where_it_was() {
-        let list: Roster<usize> = Roster::new([0]);
+        let list: AppendOnlyVec<usize> = AppendOnlyVec::new([0]);
         for number in 1..20 {
             assert_eq!(list.push(|place| place), Ok(number));
         }
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "takes minutes there")]
     fn it_ends_somewhere() {
-        let list: Roster<usize> = Roster::new([7]);
+        let list: AppendOnlyVec<usize> = AppendOnlyVec::new([7]);
         for number in 0..MOST_ADDED {
             assert_eq!(list.push(|place| place), Ok(number + 1));
         }
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn readers_see_whole_entries_while_four_threads_add() {
         const EACH: usize = if cfg!(miri) { 10 } else { 500 };
-        let list: Roster<[usize; 4]> = Roster::default();
+        let list: AppendOnlyVec<[usize; 4]> = AppendOnlyVec::default();
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let list = &list;

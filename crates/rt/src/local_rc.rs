@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 use crate::recycle::{allocate, release};
 
 /// A shared value that goes with the last of its holders. There are no weak ones.
-pub struct Counted<T> {
+pub struct LocalRc<T> {
     content: NonNull<Content<T>>,
     owns: PhantomData<Content<T>>,
 }
@@ -22,14 +22,14 @@ struct Content<T> {
     value: T,
 }
 
-impl<T> Counted<T> {
+impl<T> LocalRc<T> {
     /// Shares the value that `make` returns, which is written where it stays: a large one is not copied there.
     #[inline]
-    pub fn new(make: impl FnOnce() -> T) -> Counted<T> {
+    pub fn new(make: impl FnOnce() -> T) -> LocalRc<T> {
         let block = allocate(Layout::new::<Content<T>>()).cast::<Content<T>>();
         // SAFETY: the block is fresh, and large and aligned enough for the content. A panic in `make` would leak it, no more.
         unsafe { block.write(Content { holders: Cell::new(1), value: make() }) };
-        Counted { content: block, owns: PhantomData }
+        LocalRc { content: block, owns: PhantomData }
     }
 
     #[inline]
@@ -39,17 +39,17 @@ impl<T> Counted<T> {
     }
 }
 
-impl<T> Clone for Counted<T> {
+impl<T> Clone for LocalRc<T> {
     #[inline]
-    fn clone(&self) -> Counted<T> {
+    fn clone(&self) -> LocalRc<T> {
         let holders = &self.content().holders;
         assert!(holders.get() < usize::MAX, "a value has fewer than 2^64 holders");
         holders.set(holders.get() + 1);
-        Counted { content: self.content, owns: PhantomData }
+        LocalRc { content: self.content, owns: PhantomData }
     }
 }
 
-impl<T> Deref for Counted<T> {
+impl<T> Deref for LocalRc<T> {
     type Target = T;
 
     #[inline]
@@ -58,7 +58,7 @@ impl<T> Deref for Counted<T> {
     }
 }
 
-impl<T> Drop for Counted<T> {
+impl<T> Drop for LocalRc<T> {
     #[inline]
     fn drop(&mut self) {
         /// Gives the memory back even when the value's own `drop` panics.
@@ -78,7 +78,7 @@ impl<T> Drop for Counted<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Counted<T> {
+impl<T: fmt::Debug> fmt::Debug for LocalRc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_value_goes_with_its_last_holder() {
         let witness = Rc::new(());
-        let one = Counted::new(|| (7, Rc::clone(&witness)));
+        let one = LocalRc::new(|| (7, Rc::clone(&witness)));
         let other = one.clone();
         assert_eq!((one.0, Rc::strong_count(&witness)), (7, 2));
         drop(one);
