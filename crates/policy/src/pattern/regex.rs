@@ -180,6 +180,9 @@ impl Regex {
             if automaton.is_match(text, steps)? {
                 starts.set(0);
             }
+        } else if inner.asks_for_begin() {
+            // PCRE2 has to be asked from where the search begins, not from where a match may begin.
+            unanchored = true;
         } else if let Some(backward) = inner.backward() {
             backward.automaton.starts(text, starts, steps)?;
             extents = if with_groups { &[] } else { &backward.extents };
@@ -253,6 +256,11 @@ impl Search<'_> {
 }
 
 impl Inner {
+    /// Whether the pattern says `\G`: what it matches depends on where the search begins.
+    fn asks_for_begin(&self) -> bool {
+        !self.exact && self.pattern.contains("\\G")
+    }
+
     fn shape(&self) -> Option<Shape> {
         let pattern = config::text::to_bytes(&self.pattern);
         let translated = translate(&pattern, false).filter(|_| self.exact).or_else(|| translate(&pattern, true))?;

@@ -379,3 +379,16 @@ fn as_many_matches_with_groups_as_pairs_take_few_steps() {
         assert_eq!(found, expected, "{pattern}");
     }
 }
+
+/// `\G` is where the search begins, not where a match may begin.
+#[test]
+fn the_place_where_a_search_begins_is_that_of_the_search() {
+    for (pattern, text, wanted) in [("\\Gb", "ab", None), ("\\Gb", "ba", Some((0, 1))), ("\\Gb|a", "xa", Some((1, 2)))]
+    {
+        let regex = Regex::new(pattern, false).unwrap();
+        let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
+        let found = regex.search(&mut places, text.as_bytes(), (&steps, true)).unwrap().next(0).unwrap();
+        assert_eq!(found, wanted, "{pattern} in {text}");
+        assert_eq!(regex.is_match(text.as_bytes()).unwrap(), wanted.is_some(), "{pattern} in {text}");
+    }
+}
