@@ -131,7 +131,9 @@ fn queries_of_a_closed_stream_fail_though_its_descriptor_is_used_again() {
         // The kernel hands out the lowest number that is free; other tests may take it first.
         let mut later = Vec::new();
         while later.len() < 32
-            && later.iter().all(|(client, server)| ![Stream::number(client), server.number()].contains(&number))
+            && later
+                .iter()
+                .all(|(client, server): &(Stream, Stream)| ![client.number(), server.number()].contains(&number))
         {
             later.push(pair().await);
         }
