@@ -33,8 +33,15 @@ pub enum Transport {
 /// Bytes that the variants for tests add to a transport.
 pub const FAKED: usize = size_of::<Transport>() - size_of::<Stream>();
 
-/// Matches on the variants.
+/// Matches on the variants, which mostly do the same.
 macro_rules! on {
+    ($transport:expr, $stream:ident => $either:expr) => {
+        match $transport {
+            Self::Plain($stream) => $either,
+            #[cfg(feature = "fakes")]
+            Self::Records($stream) => $either,
+        }
+    };
     ($transport:expr, $stream:ident => $plain:expr, $records:ident => $shuffled:expr) => {
         match $transport {
             Self::Plain($stream) => $plain,
@@ -44,11 +51,16 @@ macro_rules! on {
     };
 }
 
+#[cfg(feature = "fakes")]
+fn shuffled(records: records::Records) -> Transport {
+    Transport::Records(Box::new(records))
+}
+
 /// The transport over a connection of the kernel's, or of the simulated network.
 fn over(stream: Stream) -> Transport {
     #[cfg(feature = "fakes")]
     if rt::sim::shuffles_records() {
-        return Transport::Records(Box::new(records::Records::new(stream)));
+        return shuffled(records::Records::new(stream));
     }
     Transport::Plain(stream)
 }
@@ -107,7 +119,7 @@ impl Transport {
     /// The socket's; `InvalidInput` when `buffer` has no room.
     #[inline]
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
-        on!(self, stream => stream.poll_read(cx, buffer), records => records.poll_read(cx, buffer))
+        on!(self, stream => stream.poll_read(cx, buffer))
     }
 
     /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
@@ -116,7 +128,7 @@ impl Transport {
     /// As for [`Transport::poll_read`].
     #[inline]
     pub fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
-        on!(self, stream => stream.try_read(buffer), records => records.try_read(buffer))
+        on!(self, stream => stream.try_read(buffer))
     }
 
     /// Drops up to `most` received bytes and returns how many; 0 is the end. TCP only.
@@ -125,7 +137,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn poll_discard(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
-        on!(self, stream => stream.poll_discard(cx, most), records => records.poll_discard(cx, most))
+        on!(self, stream => stream.poll_discard(cx, most))
     }
 
     /// Writes both buffers, `head` first, with one call, and consumes what was written. `more` announces that more data or
@@ -141,7 +153,7 @@ impl Transport {
         body: &mut Buffer,
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        on!(self, stream => stream.poll_write(cx, head, body, more), records => records.poll_write(cx, head, body, more))
+        on!(self, stream => stream.poll_write(cx, head, body, more))
     }
 
     /// Writes slices with one call and returns how many bytes were written.
@@ -155,7 +167,7 @@ impl Transport {
         slices: &[IoSlice<'_>],
         more: bool,
     ) -> Poll<io::Result<usize>> {
-        on!(self, stream => stream.poll_write_slices(cx, slices, more), records => records.poll_write_slices(cx, slices, more))
+        on!(self, stream => stream.poll_write_slices(cx, slices, more))
     }
 
     /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.
@@ -164,25 +176,25 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
-        on!(self, stream => stream.try_write(bytes, more), records => records.try_write(bytes, more))
+        on!(self, stream => stream.try_write(bytes, more))
     }
 
     /// Ready when a read may return something, without reading.
     #[inline]
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        on!(self, stream => stream.poll_readable(cx), records => if records.has_received() { Poll::Ready(()) } else { records.stream.poll_readable(cx) })
+        on!(self, stream => stream.poll_readable(cx))
     }
 
     /// Ready when a write may take something.
     #[inline]
     pub fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        on!(self, stream => stream.poll_writable(cx), records => records.stream.poll_writable(cx))
+        on!(self, stream => stream.poll_writable(cx))
     }
 
     /// Ready when the peer has closed or the connection failed. Data that arrives meanwhile wakes no task.
     #[inline]
     pub fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
-        on!(self, stream => stream.poll_hangup(cx), records => records.stream.poll_hangup(cx))
+        on!(self, stream => stream.poll_hangup(cx))
     }
 
     /// Moves received bytes into the pipe, at most `most`; 0 is the end.
@@ -190,7 +202,7 @@ impl Transport {
     /// # Errors
     /// The socket's; `InvalidInput` where this transport or socket cannot be spliced.
     pub fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
-        on!(self, stream => pipe.poll_splice_in(cx, stream, most), records => { let _ = (records, cx, pipe); Poll::Ready(Err(io::ErrorKind::InvalidInput.into())) })
+        on!(self, stream => pipe.poll_splice_in(cx, stream, most), _records => records::not_spliced())
     }
 
     /// Whether bytes may go past this process on their way out.
@@ -203,7 +215,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {
-        on!(self, stream => pipe.poll_splice_out(cx, stream, more), records => { let _ = (records, cx, pipe); Poll::Ready(Err(io::ErrorKind::InvalidInput.into())) })
+        on!(self, stream => pipe.poll_splice_out(cx, stream, more), _records => records::not_spliced())
     }
 
     /// Writes bytes over a UNIX socket, descriptors with the first of them.
@@ -216,19 +228,19 @@ impl Transport {
         bytes: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> Poll<io::Result<usize>> {
-        on!(self, stream => stream.poll_send_descriptors(cx, bytes, descriptors), records => records.stream.poll_send_descriptors(cx, bytes, descriptors))
+        on!(self, stream => stream.poll_send_descriptors(cx, bytes, descriptors))
     }
 
     /// Has the driver watch the connection from now on, and not only from the first wait.
     #[inline]
     pub fn register(&mut self) {
-        on!(self, stream => stream.register(), records => records.stream.register());
+        on!(self, stream => stream.register());
     }
 
     /// Whether the driver watches the connection.
     #[inline]
     pub fn is_registered(&self) -> bool {
-        on!(self, stream => stream.is_registered(), records => records.stream.is_registered())
+        on!(self, stream => stream.is_registered())
     }
 
     /// Ends this direction in order.
@@ -237,7 +249,7 @@ impl Transport {
     /// The socket's: `NotConnected` after a reset.
     #[inline]
     pub fn shutdown_write(&mut self) -> io::Result<()> {
-        on!(self, stream => stream.shutdown_write(), records => records.stream.shutdown_write())
+        on!(self, stream => stream.shutdown_write())
     }
 
     /// Makes closing reset the connection instead of ending it in order.
@@ -246,7 +258,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn set_linger_zero(&mut self) -> io::Result<()> {
-        on!(self, stream => stream.set_linger_zero(), records => records.stream.set_linger_zero())
+        on!(self, stream => stream.set_linger_zero())
     }
 
     /// Makes closing invisible to the peer (`silent-drop`); with a number of `hops`, by a reset with that time to live.
@@ -254,7 +266,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
-        on!(self, stream => stream.forget(hops), records => records.stream.forget(hops))
+        on!(self, stream => stream.forget(hops))
     }
 
     /// Wakes readers only when so many bytes have come (`SO_RCVLOWAT`).
@@ -263,7 +275,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
-        on!(self, stream => stream.set_receive_low_water(bytes), records => { let _ = (records, bytes); Err(io::ErrorKind::Unsupported.into()) })
+        on!(self, stream => stream.set_receive_low_water(bytes))
     }
 
     /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
@@ -271,7 +283,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
-        on!(self, stream => stream.reduce_segments(by), records => records.stream.reduce_segments(by))
+        on!(self, stream => stream.reduce_segments(by))
     }
 
     /// Bytes of a full segment to the peer. A system call.
@@ -279,7 +291,7 @@ impl Transport {
     /// # Errors
     /// The socket's; one that is not TCP has no segments.
     pub fn segment_size(&self) -> io::Result<usize> {
-        on!(self, stream => stream.segment_size(), records => records.stream.segment_size())
+        on!(self, stream => stream.segment_size())
     }
 
     /// Bytes that may be written now without waiting, about. A system call.
@@ -287,7 +299,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn send_capacity(&self) -> io::Result<usize> {
-        on!(self, stream => stream.send_capacity(), records => records.stream.send_capacity())
+        on!(self, stream => stream.send_capacity())
     }
 
     /// The address of this end. A system call.
@@ -295,7 +307,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn local_address(&self) -> io::Result<Address> {
-        on!(self, stream => stream.local_address(), records => records.stream.local_address())
+        on!(self, stream => stream.local_address())
     }
 
     /// The address of the peer. A system call.
@@ -303,37 +315,37 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn peer_address(&self) -> io::Result<Address> {
-        on!(self, stream => stream.peer_address(), records => records.stream.peer_address())
+        on!(self, stream => stream.peer_address())
     }
 
     /// A handle that queries the socket for as long as the transport exists.
     #[inline]
     pub fn socket(&self) -> SocketQuery {
-        on!(self, stream => stream.query(), records => records.stream.query())
+        on!(self, stream => stream.query())
     }
 
     /// The socket's number.
     #[inline]
     pub fn number(&self) -> i32 {
-        on!(self, stream => stream.number(), records => records.stream.number())
+        on!(self, stream => stream.number())
     }
 
     /// True where nothing is known of unread bytes, an end or an error. A system call where that is not known.
     #[inline]
     pub fn is_clean(&mut self) -> bool {
-        on!(self, stream => stream.is_clean(), records => !records.has_received() && records.stream.is_clean())
+        on!(self, stream => stream.is_clean())
     }
 
     /// Whether there is something to read: data, the end or an error. A system call where that is not known.
     #[inline]
     pub fn has_input(&mut self) -> bool {
-        on!(self, stream => stream.has_input(), records => records.has_received() || records.stream.has_input())
+        on!(self, stream => stream.has_input())
     }
 
     /// Whether the last read found nothing more, and nothing was reported since.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        on!(self, stream => stream.is_quiet(), records => !records.has_received() && records.stream.is_quiet())
+        on!(self, stream => stream.is_quiet())
     }
 
     /// Reads what came while the connection was idle, where that concerns the transport alone (a session ticket, a key
@@ -379,7 +391,7 @@ impl Parked {
     /// The name under which an event on it is reported.
     #[inline]
     pub fn id(&self) -> ParkedId {
-        on!(self, parked => parked.id(), records => records.parked.id())
+        on!(self, parked => parked.id())
     }
 
     /// What an event on it means. Nobody has asked a peer for plain bytes: they end it.
@@ -389,12 +401,12 @@ impl Parked {
 
     /// Takes it over on the worker that it lies on, whatever happened. `None`: it lies on another one.
     pub(crate) fn resume(self) -> Option<Transport> {
-        on!(self, parked => parked.resume().map(Transport::Plain), records => records.resume().map(|records| Transport::Records(Box::new(records))))
+        on!(self, parked => parked.resume().map(Transport::Plain), records => records.resume().map(shuffled))
     }
 
     /// Takes it over on the current worker. `None`: it is not open and silent any more.
     #[inline]
     pub fn adopt(self) -> Option<Transport> {
-        on!(self, parked => parked.adopt().map(Transport::Plain), records => records.adopt().map(|records| Transport::Records(Box::new(records))))
+        on!(self, parked => parked.adopt().map(Transport::Plain), records => records.adopt().map(shuffled))
     }
 }

@@ -5,8 +5,9 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
+use crate::flow::ByteSource;
 use crate::link::Link;
-use crate::service::Service;
+use crate::service::{Payload, Service};
 
 /// Who answers a request.
 pub enum Upstream<'a> {
@@ -32,7 +33,7 @@ impl Upstream<'_> {
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         match self {
             Self::H1(link) => link.stream.poll_read(cx, buffer),
-            Self::Service(service) => service.poll_data(cx, buffer).map_err(|_| io::ErrorKind::Other.into()),
+            Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
         }
     }
 }

@@ -43,7 +43,7 @@ pub enum Came {
 /// How an answer is passed on.
 #[derive(Debug, Clone, Copy)]
 pub struct Onward<'s> {
-    /// The method that the client has sent, where rules may have changed it.
+    /// The client has asked for a head alone, whatever rules have made of its method.
     pub for_head_alone: bool,
     /// The answer opens a tunnel.
     pub tunnel: bool,

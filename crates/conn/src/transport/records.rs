@@ -2,10 +2,11 @@
 //! waits inside, comes out in pieces, and writes are taken in part. For tests of everything above a transport.
 
 use std::io::{self, IoSlice};
+use std::ops::{Deref, DerefMut};
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use rt::net::{ParkedStream, Stream};
+use rt::net::{ParkedId, ParkedStream, Stream};
 
 /// The connection and what was received and not read yet.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub struct Records {
 
 /// An idle one.
 pub struct ParkedRecords {
-    pub(super) parked: ParkedStream,
+    parked: ParkedStream,
     /// Something was received that nobody has read: it cannot be used again.
     spoilt: bool,
 }
@@ -29,13 +30,54 @@ fn piece(most: usize) -> usize {
     1 + (rt::random() % most.max(1) as u64) as usize
 }
 
+/// Everything but reading and writing is the stream's.
+impl Deref for Records {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl DerefMut for Records {
+    fn deref_mut(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+}
+
+/// The bytes are inside the process.
+pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
+    Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
+}
+
 impl Records {
     pub(super) fn new(stream: Stream) -> Self {
         Self { stream, received: Buffer::empty() }
     }
 
-    pub(super) fn has_received(&self) -> bool {
+    fn has_received(&self) -> bool {
         !self.received.is_empty()
+    }
+
+    pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_received() { Poll::Ready(()) } else { self.stream.poll_readable(cx) }
+    }
+
+    pub(super) fn has_input(&mut self) -> bool {
+        self.has_received() || self.stream.has_input()
+    }
+
+    pub(super) fn is_clean(&mut self) -> bool {
+        !self.has_received() && self.stream.is_clean()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.has_received() && self.stream.is_quiet()
+    }
+
+    /// What waits inside is in no mark of the kernel's.
+    pub(super) fn set_receive_low_water(&mut self, _: usize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn hand_out(&mut self, buffer: &mut Buffer) -> usize {
@@ -138,6 +180,10 @@ impl Records {
 }
 
 impl ParkedRecords {
+    pub(super) fn id(&self) -> ParkedId {
+        self.parked.id()
+    }
+
     pub(super) fn resume(self) -> Option<Records> {
         self.parked.resume().map(Records::new)
     }

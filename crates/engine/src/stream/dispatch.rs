@@ -7,7 +7,7 @@ use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::flow::Trailers;
-use conn::h1::{self, BodyEnd, Coding, Limits, Spelling, UnreadBody};
+use conn::h1::{self, BodyEnd, Coding, Limits, RequestBody, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
 use policy::balance::Subject;
@@ -21,7 +21,7 @@ use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
-use crate::stream::answer::Manner;
+use crate::stream::answer::{Ending, Manner};
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
 use crate::stream::exchange::{End, Exchange, Terms};
@@ -233,26 +233,49 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                     ejections::observe(&session.worker, backend_proxy, slot.server(), || ejections::FAILED);
                 }
                 facts.borrow_mut().counts = Some(slot.release());
-                facts.borrow_mut().outcome = outcome;
-                if remains.nothing_sent && status > 0 {
-                    facts.borrow_mut().status = i32::from(status);
-                    if page {
-                        let text = ending.and_then(|ending| ending.text);
-                        let arguments = (session, client, facts, Answer::new(status, text), up);
-                        return rt::boxed_with(arguments, |(session, client, facts, answer, up)| async move {
-                            reply(session, client, facts, answer, up).await
-                        })
-                        .await;
-                    }
-                }
-                conclude::conclude(session, facts);
-                if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
-                    return Next::Close;
-                }
-                return leave(client, outcome, up.source_ended());
+                let status = if remains.nothing_sent { status } else { 0 };
+                let arguments = (session, client, facts, (Failed { outcome, status, page }, ending), up);
+                return rt::boxed_with(arguments, |(session, client, facts, failed, up)| {
+                    fail(session, client, facts, failed, up)
+                })
+                .await;
             }
         }
     }
+}
+
+/// How an exchange failed.
+pub struct Failed {
+    /// How it is logged.
+    pub outcome: Outcome,
+    /// The status of the answer; 0: something of an answer was sent, or nothing is to be.
+    pub status: u16,
+    /// The client gets that status' page, or what a rule has put in its place.
+    pub page: bool,
+}
+
+/// Ends a request whose exchange has failed.
+pub async fn fail(
+    session: &Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    (failed, ending): (Failed, Option<Box<Ending<'static>>>),
+    up: RequestBody,
+) -> Next {
+    let Failed { outcome, status, page } = failed;
+    facts.borrow_mut().outcome = outcome;
+    if status > 0 {
+        facts.borrow_mut().status = i32::from(status);
+        if page {
+            let text = ending.and_then(|ending| ending.text);
+            return reply(session, client, facts, Answer::new(status, text), up).await;
+        }
+    }
+    conclude::conclude(session, facts);
+    if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
+        return Next::Close;
+    }
+    leave(client, outcome, up.source_ended())
 }
 
 /// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.

@@ -6,10 +6,10 @@ use policy::sample::Direction;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::dispatch::{depart, leave, trailers};
+use crate::stream::dispatch::{Failed, depart, fail, trailers};
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
-use crate::stream::reply::{Answer, keeps_client, reply, reply_broken, reply_error_unread};
+use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error_unread};
 use crate::stream::request::{Next, head_limits};
 use crate::stream::{body, conclude, filter};
 use crate::worker::SharedFacts;
@@ -25,16 +25,17 @@ pub async fn serve(
     let shared = &session.worker.shared;
     let Some(mut service) = shared.services.start(number, session) else {
         let outcome = Outcome::new(Cause::Internal, Phase::Request);
-        let failure = crate::stream::reply::Failure { outcome, status: 500, page: true };
+        let failure = Failure { outcome, status: 500, page: true };
         return reply_error_unread(session, client, facts, failure, body).await;
     };
     let proxy = session.proxy();
+    let row = shared.services.names().get(number);
     {
         let facts = &mut *facts.borrow_mut();
-        facts.service = shared.services.names().get(number).map(|row| row.shown.clone());
+        facts.service = row.map(|row| row.shown.clone());
         (facts.timings.queued, facts.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
-    let ruled = shared.services.names().get(number).is_some_and(|row| row.ruled);
+    let ruled = row.is_some_and(|row| row.ruled);
     let filters = facts.borrow().filters.clone().filter(|_| ruled);
     let rule = trailers(proxy.http.drop_request_trailers, None);
     let started = body::start(body, client, &facts, Coding::Removed, |up, has_body| {
@@ -56,16 +57,8 @@ pub async fn serve(
             depart(client, rest)
         }
         End::Failed { outcome, status, page } => {
-            facts.borrow_mut().outcome = outcome;
-            if remains.nothing_sent && status > 0 {
-                facts.borrow_mut().status = i32::from(status);
-                if page {
-                    let text = ending.and_then(|ending| ending.text);
-                    return reply(session, client, facts, Answer::new(status, text), up).await;
-                }
-            }
-            conclude::conclude(session, facts);
-            leave(client, outcome, up.source_ended())
+            let status = if remains.nothing_sent { status } else { 0 };
+            fail(session, client, facts, (Failed { outcome, status, page }, ending), up).await
         }
         // Of servers alone.
         End::Tunnel | End::Replay | End::Retry { .. } | End::Overdue | End::Overtaken | End::Silent => {

@@ -221,6 +221,22 @@ fn rules_see_the_answers_of_services_that_declare_it() {
 }
 
 #[test]
+fn rules_may_put_something_in_the_place_of_a_services_answer() {
+    for (rule, head) in [("deny status 502", Some("HTTP/1.1 502 ")), ("silent-drop", None)] {
+        let lines = format!("    http-response {rule} if {{ status 200 }}");
+        streaming(&lines, true).0.workers(&[1]).seeds(0..2).run(move |world| async move {
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            match head {
+                Some(head) => assert!(client.receive_head().await.unwrap().starts_with(head)),
+                None => client.expect_end().await,
+            }
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
 fn a_client_that_leaves_ends_the_service() {
     streaming("", false).0.run(|world| async move {
         let mut client = Peer::connect(WEIR).await;

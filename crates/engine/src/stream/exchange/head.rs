@@ -43,15 +43,16 @@ impl Exchange<'_> {
             return self.inspect_and_begin(cx);
         }
         if let Upstream::Service(service) = &mut self.upstream {
-            let facts = &mut *self.facts.borrow_mut();
-            match service.poll_head(cx, &facts.request, &mut facts.response) {
+            let polled = {
+                let facts = &mut *self.facts.borrow_mut();
+                service.poll_head(cx, &facts.request, &mut facts.response)
+            };
+            match polled {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(())) => self.answered = true,
                 Poll::Ready(Err(_)) => return failed(Cause::Internal, Phase::Headers, 500),
             }
             self.server_side.reads(rt::now());
-        }
-        if matches!(self.upstream, Upstream::Service(_)) {
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
