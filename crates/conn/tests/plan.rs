@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
+use weir_conn::downstream::HeadFormat;
 
-use weir_conn::h1::{Answer, Onward};
+use weir_conn::exchange::{Answer, Onward};
 use wire::h1::{Limits, Parse, RequestContext, Scan, parse_request, parse_response};
 use wire::http::{Framing, Head, Method};
 
@@ -79,9 +80,9 @@ fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
         uncoded: false,
         spelling: None,
     };
-    let plan = Answer::plan(&request, &response, &onward);
+    let plan = Answer::plan(HeadFormat::H1, &request, &response, &onward);
     let mut answer = Answer::default();
-    answer.queue_head(&request, &response, &plan, &onward).unwrap();
+    answer.queue_head(HeadFormat::H1, (&request, &response), &plan, &onward).unwrap();
     let (head, _) = answer.into_tunnel();
     let text = String::from_utf8(head.data().to_vec()).unwrap();
     let ends =

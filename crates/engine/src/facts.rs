@@ -5,6 +5,7 @@ use crate::stream::budget::Spent;
 use crate::stream::filter::Filters;
 use crate::stream::kernel::Kernel;
 use base::moment::WallTime;
+use base::slab::Key;
 use policy::capture::Captures;
 use policy::live::Counts;
 use policy::live::table::Tracking;
@@ -125,6 +126,8 @@ pub struct Facts {
     pub has_request: bool,
     /// Rules on the session's bytes have let it pass: it is known as a request.
     pub inspected: bool,
+    /// The task that serves it, where it can be reached ([`crate::stream::task`]).
+    pub task: Option<Key>,
     /// How many streams the process had before it.
     pub number: u32,
     /// Its line was written before its end.
@@ -372,6 +375,7 @@ impl Facts {
             response,
             has_request,
             inspected,
+            task,
             number,
             logged,
             orders,
@@ -437,6 +441,7 @@ impl Facts {
         *filters = None;
         variables.get_mut().clear();
         *inspected = false;
+        *task = None;
         exhausted.set(false);
         (*has_request, *logged, *redispatched, *denied, *failed) = (false, false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);

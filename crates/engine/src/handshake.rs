@@ -191,10 +191,10 @@ fn log(session: &Session) {
         server: "<NOSRV>",
         origin: Origin::SessionKilled,
         termination: *b"PR--",
-        request_date: session.accept_date,
+        request_date: session.accept_date(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
-        ..session.worker.logger.record(session.frontend, session.accept_date)
+        ..session.worker.logger.record(session.frontend, session.accept_date())
     };
     let (logger, facts) = (&session.worker.logger, session.worker.take_facts());
     View::log(session, &facts.borrow()).lend(|context| {

@@ -44,7 +44,7 @@ pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
 /// Whose session a task's tag names: its frontend and its client. For the worker that runs it; `None` when it has ended.
 #[must_use]
 pub fn describe_session(tag: u64) -> Option<String> {
-    let session = rt::local::<Worker>()?.session(base::Key::from_bits(tag))?;
+    let session = rt::local::<Worker>()?.task(base::Key::from_bits(tag))?;
     let client = session.client().map_or("unix".to_owned(), |client| client.to_string());
     Some(format!("frontend {}, client {client}", session.proxy().name))
 }
@@ -53,8 +53,8 @@ pub fn describe_session(tag: u64) -> Option<String> {
 /// ends with an internal error. Returns what [`describe_session`] does.
 pub fn end_session(tag: u64) -> Option<String> {
     let description = describe_session(tag)?;
-    if let Some(session) = rt::local::<Worker>()?.session(base::Key::from_bits(tag)) {
-        session.cut_off();
+    if let Some(task) = rt::local::<Worker>()?.task(base::Key::from_bits(tag)) {
+        task.cut_off();
     }
     Some(description)
 }

@@ -4,9 +4,9 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
+use base::buffer::Buffer;
 use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
 use base::slab::Key;
@@ -23,16 +23,13 @@ use rt::LocalRc;
 use rt::net::{Address, OwnedSocket, SocketQuery};
 use wire::proxy_protocol::Header;
 
-use crate::facts::{Cause, Outcome, Phase};
 use crate::generation::{FrontendHandle, Generation};
 use crate::handshake;
 use crate::stream;
 use crate::stream::http::Client;
 use crate::stream::rules::run_connection;
+use crate::stream::task::StreamTask;
 use crate::worker::{SharedFacts, Worker};
-
-/// The place of a session that has none: a worker has fewer tasks.
-const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
 
 /// What is known of the ends of a client's connection beside the client's address.
 #[derive(Clone, Copy, Default)]
@@ -42,6 +39,11 @@ struct Ends {
     /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
     /// `None`: nobody has asked the connection.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
+}
+
+/// Nanoseconds since the UNIX epoch, to the year 2554; 0 before the epoch.
+fn nanos_of(time: WallTime) -> u64 {
+    u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(u64::from(time.nanos))
 }
 
 /// What few sessions have.
@@ -73,21 +75,14 @@ pub struct Session {
     client: Cell<Option<SocketAddr>>,
     /// When it was accepted.
     pub accepted: Moment,
-    /// The same on the wall clock.
-    pub accept_date: WallTime,
+    /// The same on the wall clock, as nanoseconds since the UNIX epoch.
+    accept_nanos: u64,
     /// The address that the client connected to, asked for once, and what rules have replaced.
     ends: Cell<Option<Box<Ends>>>,
     /// Why it has failed before anything was served.
     pub error: Cell<ConnectionError>,
     /// What few sessions have.
     rare: OnceCell<Box<Rare>>,
-    /// The stream that it serves now.
-    facts: Cell<Option<SharedFacts>>,
-    waker: Cell<Option<Waker>>,
-    /// Its place on the worker; [`NOWHERE`]: none yet, or none any more.
-    key: Cell<Key>,
-    /// Somebody wants its connection closed at once.
-    killed: Cell<Option<Cause>>,
     /// Variables that live as long as it does.
     variables: SessionStore,
     /// Its connection came in TCP mode and went over to HTTP.
@@ -105,6 +100,12 @@ impl Session {
     /// The proxy with that index, in its own configuration.
     pub fn proxy_at(&self, index: usize) -> &Proxy {
         self.handle.generation.proxy(index)
+    }
+
+    /// When it was accepted, on the wall clock.
+    pub fn accept_date(&self) -> WallTime {
+        let second = 1_000_000_000;
+        WallTime { seconds: (self.accept_nanos / second) as i64, nanos: (self.accept_nanos % second) as u32 }
     }
 
     /// Its frontend.
@@ -270,7 +271,8 @@ impl Session {
         match self.generation().program.global.close_spread {
             CloseSpread::AtOnce => Some(stopped),
             CloseSpread::Over(window) => {
-                let number = self.key.get().to_bits() ^ self.accepted.as_nanos();
+                let number =
+                    self.client.get().map_or(0, |client| u64::from(client.port()) << 32) ^ self.accepted.as_nanos();
                 let share = u64::from(avalanche((number ^ (number >> 32)) as u32) % 1000);
                 Some(stopped + Duration::from_micros(window.saturating_mul(share)))
             }
@@ -283,60 +285,23 @@ impl Session {
         self.is_stopping() && self.departure().is_some_and(|departure| rt::now() >= departure)
     }
 
-    /// Begins a stream: its facts are reachable from here until it is concluded.
-    pub fn begin(&self) -> SharedFacts {
-        let facts = self.worker.take_facts();
-        let handshake = self.rare.get().and_then(|rare| rare.handshake.take());
-        if let Ok(mut facts) = facts.try_borrow_mut() {
-            facts.timings.handshake = handshake;
-            facts.cost_before = rt::task_cost();
-        }
-        self.facts.set(Some(Rc::clone(&facts)));
-        facts
-    }
-
-    /// The stream that is served now.
-    pub fn current(&self) -> Option<SharedFacts> {
-        let facts = self.facts.take();
-        self.facts.set(facts.clone());
-        facts
-    }
-
-    /// Ends the stream: its facts are given back.
+    /// Ends a stream: its facts are given back.
     pub fn end(&self, facts: SharedFacts) {
-        self.facts.set(None);
-        if let Ok(mut known) = facts.try_borrow_mut() {
-            if let Some(filters) = known.filters.take() {
-                stream::filter::end(&filters);
-            }
-            stream::tracking::end(known.tracking.get_mut());
-        }
-        self.worker.keep_facts(facts);
+        stream::task::end(&self.worker, facts);
     }
 
-    /// Wakes its task.
-    pub fn wake(&self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake_by_ref();
-            self.waker.set(Some(waker));
-        }
+    /// When the handshakes of the layers below were done, for the first stream that asks.
+    pub fn take_handshake(&self) -> Option<Moment> {
+        self.rare.get().and_then(|rare| rare.handshake.take())
     }
 
-    /// Closes its connection at once, whatever its stream does (`shutdown session`, `on-marked-down`). False: it has no
-    /// stream.
-    pub fn kill(&self, why: Cause) -> bool {
-        let has_stream = self.current().is_some();
-        if has_stream {
-            self.killed.set(Some(why));
-            self.wake();
+    /// Its connection has ended.
+    fn close(&self) {
+        self.release();
+        if let Some(tracking) = self.known_tracking() {
+            stream::tracking::end(&mut tracking.borrow_mut());
         }
-        has_stream
-    }
-
-    /// Closes its connection at once: its task has kept the worker from all others for too long.
-    pub fn cut_off(&self) {
-        self.killed.set(Some(Cause::Internal));
-        self.wake();
+        stream::tally::session_ended(self);
     }
 
     /// Gives back its places, before the connection itself has ended.
@@ -359,7 +324,7 @@ pub fn start(
         _ => None,
     };
     let stream = transport::accept(socket);
-    let session = LocalRc::new(|| Session {
+    let make = || Session {
         worker: Rc::clone(worker),
         handle: Rc::clone(handle),
         bind: bind as u32,
@@ -367,26 +332,22 @@ pub fn start(
         frontend: handle.proxy.index,
         client: Cell::new(client),
         accepted: rt::now(),
-        accept_date: rt::wall(),
+        accept_nanos: nanos_of(rt::wall()),
         ends: Cell::default(),
         error: Cell::default(),
         rare: OnceCell::new(),
-        facts: Cell::default(),
-        waker: Cell::default(),
-        key: Cell::new(NOWHERE),
-        killed: Cell::default(),
         variables: SessionStore::default(),
         upgraded: Cell::new(false),
         slots: Cell::new(Some(slots)),
-    });
-    let key = worker.enter(session.clone());
-    session.key.set(key);
+    };
+    let session = LocalRc::new(|| StreamTask::own(make()));
+    StreamTask::enter(&session);
     stream::tally::connection(&session);
     if session.proxy().rules.connection.is_empty() {
         spawn(session, stream);
     } else {
         // A panic is that of the session, not of whoever accepts.
-        rt::contain(key.to_bits(), || screen(session, stream));
+        rt::contain(session.tag(), || screen(session, stream));
     }
 }
 
@@ -394,7 +355,7 @@ pub fn start(
 const NO_HEADER: ExpectedHeader = ExpectedHeader { netscaler: None, proxy: false };
 
 /// Runs the rules on connections, and goes on with a connection that they let pass.
-fn screen(session: LocalRc<Session>, mut stream: Transport) {
+fn screen(session: LocalRc<StreamTask>, mut stream: Transport) {
     match admit(&session, &mut stream, true) {
         Some(expected) => {
             if expected.is_some() {
@@ -409,26 +370,27 @@ fn screen(session: LocalRc<Session>, mut stream: Transport) {
     }
 }
 
-fn spawn(session: LocalRc<Session>, stream: Transport) {
-    let tag = session.key.get().to_bits();
-    rt::spawn_with(rt::Class::Normal, tag, (session, stream), |(session, stream)| run_unless_killed(session, stream));
+fn spawn(session: LocalRc<StreamTask>, stream: Transport) {
+    rt::spawn_with(rt::Class::Normal, session.tag(), (session, stream), |(session, stream)| {
+        run_unless_killed(session, stream)
+    });
 }
 
 /// Runs a session to its end, or until somebody kills it: everything that it holds is dropped then. The client lies in the
 /// future once: an argument of an asynchronous function would lie there twice.
-fn run_unless_killed(session: LocalRc<Session>, stream: Transport) -> impl Future<Output = ()> {
+fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Future<Output = ()> {
     let mut client = Client::new(&session, stream);
     async move {
-        let mut ended = rt::unless(|| session.killed.get().is_some(), prepare(&session, &mut client)).await;
+        let mut ended = rt::unless(|| session.is_killed(), prepare(&session, &mut client)).await;
         if ended != Some(true) {
             drop(client);
         } else if session.proxy().mode == Mode::Http {
             let served = stream::http::serve(&session, &mut client);
-            ended = rt::unless(|| session.killed.get().is_some(), served).await.map(|()| true);
+            ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             drop(client);
         } else {
             let served = stream::tcp::serve(&session, &mut client);
-            let served = rt::unless(|| session.killed.get().is_some(), served).await;
+            let served = rt::unless(|| session.is_killed(), served).await;
             drop(client);
             ended = served.is_some().then_some(true);
             if let Some(Some(facts)) = served {
@@ -436,55 +398,52 @@ fn run_unless_killed(session: LocalRc<Session>, stream: Transport) -> impl Futur
             }
         }
         if ended.is_none() {
-            conclude_killed(&session);
+            session.conclude_killed();
         }
         leave(&session);
     }
 }
 
-/// A stream that was killed ends like none that was cut off: always in the same state, as HAProxy logs it.
-fn conclude_killed(session: &Session) {
-    let Some(facts) = session.current() else { return };
-    if let Ok(mut known) = facts.try_borrow_mut() {
-        known.outcome = Outcome::new(session.killed.get().unwrap_or(Cause::Killed), Phase::Connect);
-        if session.is_http() {
-            known.status = 500;
-        }
-    }
-    stream::conclude::conclude(session, facts);
-}
-
 /// Does what the listening address asks for before the connection is served. False: the connection has ended.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
-fn prepare<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = bool> + 'a {
+fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<Output = bool> + 'a {
     async move {
-        std::future::poll_fn(|cx| {
-            session.waker.set(Some(cx.waker().clone()));
-            std::task::Poll::Ready(())
-        })
-        .await;
+        session.register().await;
         let mut expected = session.rare.get().and_then(|rare| rare.expected.take()).unwrap_or(NO_HEADER);
         if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
             if let Segments::ReducedBy(bytes) = special.socket.segments {
                 // A kernel that refuses leaves the size as it is.
-                let _ = client.conn.bytes().0.reduce_segments(bytes);
+                if let Some((transport, _)) = client.conn.bytes() {
+                    let _ = transport.reduce_segments(bytes);
+                }
             }
             expected.netscaler = special.header.netscaler.or(expected.netscaler);
             expected.proxy |= special.header.proxy;
         }
         if expected.is_some() {
-            match rt::boxed(handshake::receive(session, client.conn.bytes().0, expected)).await {
-                Some(input) => *client.conn.bytes().1 = input,
-                None => return false,
+            let Some((transport, input)) = client.conn.bytes() else { return false };
+            if !rt::boxed(receive_header((session, transport, input), expected)).await {
+                return false;
             }
         }
-        if !session.proxy().rules.session.is_empty() && admit(session, client.conn.bytes().0, false).is_none() {
+        if !session.proxy().rules.session.is_empty()
+            && client.conn.bytes().is_none_or(|(transport, _)| admit(session, transport, false).is_none())
+        {
             return false;
         }
         stream::tally::session(session);
         stream::tracking::session(session);
         true
     }
+}
+
+/// Reads the header of a balancer in front; what came behind it is input. False: the connection has ended.
+async fn receive_header(
+    (session, transport, input): (&StreamTask, &mut Transport, &mut Buffer),
+    expected: ExpectedHeader,
+) -> bool {
+    let received = handshake::receive(session, transport, expected).await;
+    received.map(|received| *input = received).is_some()
 }
 
 /// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.
@@ -523,33 +482,20 @@ fn is_special(listening: &Listening) -> bool {
     listening.header.is_some() || matches!(listening.socket.segments, Segments::ReducedBy(_))
 }
 
-fn leave(session: &Session) {
-    session.release();
-    if let Some(tracking) = session.known_tracking() {
-        stream::tracking::end(&mut tracking.borrow_mut());
-    }
-    stream::tally::session_ended(session);
-    session.waker.take();
-    let key = session.key.replace(NOWHERE);
-    if key != NOWHERE {
-        session.worker.leave(key);
-    }
+/// The task of a session has ended.
+fn leave(task: &StreamTask) {
+    task.close();
+    task.leave();
 }
 
-/// A session's task panicked and was dropped: what is known of its stream is counted and logged as internal.
+/// A task panicked and was dropped: what is known of its stream is counted and logged as internal, and its session ends
+/// where it was that one's own.
 pub fn conclude_panicked(worker: &Worker, tag: u64) {
-    let Some(session) = worker.leave(Key::from_bits(tag)) else { return };
-    if let Some(facts) = session.current() {
-        if let Ok(mut facts) = facts.try_borrow_mut() {
-            facts.outcome = Outcome::new(Cause::Internal, Phase::Done);
-        }
-        stream::conclude::conclude(&session, facts);
+    let Some(task) = worker.leave(Key::from_bits(tag)) else { return };
+    task.conclude_panicked();
+    if task.owns_session() {
+        task.close();
     }
-    session.release();
-    if let Some(tracking) = session.known_tracking() {
-        stream::tracking::end(&mut tracking.borrow_mut());
-    }
-    stream::tally::session_ended(&session);
 }
 
 #[cfg(test)]
@@ -563,8 +509,8 @@ mod tests {
     /// Idle clients are what a proxy has most of. Whoever needs more than this per session boxes what is rare.
     #[test]
     fn an_idle_session_is_small() {
-        let (task, shared) = (future_of(run_unless_killed), size_of::<Session>());
-        let task = task - conn::transport::FAKED;
+        let (task, shared) = (future_of(run_unless_killed), size_of::<StreamTask>());
+        let task = task - conn::transport::FAKED - conn::downstream::FAKED;
         assert!(task <= 224 && shared <= 176, "{task} bytes of a future, {shared} of a session");
     }
 }

@@ -35,8 +35,8 @@ use crate::service::peers::PeerSocket;
 use crate::service::registry::Services;
 use crate::service::runtime::Host;
 use crate::service::runtime::Opened;
-use crate::session::Session;
 use crate::sockets::Sockets;
+use crate::stream::task::StreamTask;
 
 /// What all workers share, whatever configuration they serve.
 pub struct Process {
@@ -291,7 +291,7 @@ pub struct Worker {
     pub logger: Logger,
     /// The sections of name servers that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
-    sessions: RefCell<Slab<LocalRc<Session>>>,
+    tasks: RefCell<Slab<LocalRc<StreamTask>>>,
     facts: RefCell<Vec<SharedFacts>>,
     /// Tasks that want to know of a stop.
     watchers: RefCell<Vec<Waker>>,
@@ -332,7 +332,7 @@ impl Worker {
             links: WorkerLinks::new(id),
             logger,
             sections: RefCell::default(),
-            sessions: RefCell::default(),
+            tasks: RefCell::default(),
             facts: RefCell::default(),
             watchers: RefCell::default(),
             drained: RefCell::default(),
@@ -496,37 +496,42 @@ impl Worker {
         self.requests.get()
     }
 
-    /// Enters a session for which a place was reserved; the key tags its task.
-    pub fn enter(&self, session: LocalRc<Session>) -> Key {
-        self.sessions.borrow_mut().insert(session)
+    /// Enters a task that serves streams and for which a place was reserved; the key tags it.
+    pub fn enter(&self, task: LocalRc<StreamTask>) -> Key {
+        self.tasks.borrow_mut().insert(task)
     }
 
-    /// Sessions on this worker.
-    pub fn sessions_here(&self) -> usize {
-        self.sessions.borrow().len()
+    /// Reserves a place for the task of one stream, beside that of its session.
+    pub fn enter_stream(&self) {
+        self.shared.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The session with that key.
-    pub fn session(&self, key: Key) -> Option<LocalRc<Session>> {
-        self.sessions.borrow().get(key).cloned()
+    /// Tasks that serve streams: those of sessions, and those of streams beside others.
+    pub fn tasks_here(&self) -> usize {
+        self.tasks.borrow().len()
     }
 
-    /// Some sessions, those behind a key, at most `most`: for a look at all of them in steps.
-    pub fn sessions_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, LocalRc<Session>)> {
-        let sessions = self.sessions.borrow();
+    /// The task with that key.
+    #[inline]
+    pub fn task(&self, key: Key) -> Option<LocalRc<StreamTask>> {
+        self.tasks.borrow().get(key).cloned()
+    }
+
+    /// Some of the tasks, those behind a key, at most `most`: for a look at all of them in steps.
+    pub fn tasks_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, LocalRc<StreamTask>)> {
+        let tasks = self.tasks.borrow();
         // Keys of one place differ by its generation; places are in order.
         let place = |key: u64| key & 0xffff_ffff;
-        let behind =
-            sessions.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
-        behind.take(most).map(|(key, session)| (key, session.clone())).collect()
+        let behind = tasks.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
+        behind.take(most).map(|(key, task)| (key, task.clone())).collect()
     }
 
-    /// A session has ended.
-    pub fn leave(&self, key: Key) -> Option<LocalRc<Session>> {
-        let session = self.sessions.borrow_mut().remove(key)?;
+    /// A task that serves streams has ended.
+    pub fn leave(&self, key: Key) -> Option<LocalRc<StreamTask>> {
+        let task = self.tasks.borrow_mut().remove(key)?;
         self.shared.leave(self.id);
         self.tell_if_drained();
-        Some(session)
+        Some(task)
     }
 
     /// A sender of log lines is connected: the end of the process waits for it as for a session.
@@ -576,8 +581,8 @@ impl Worker {
     /// Wakes whoever watches for a stop, and every session, so that idle ones see that the process stops.
     pub fn wake_sessions(&self) {
         self.wake_watchers();
-        for (_, session) in self.sessions.borrow().iter() {
-            session.wake();
+        for (_, task) in self.tasks.borrow().iter() {
+            task.wake();
         }
     }
 

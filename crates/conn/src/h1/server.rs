@@ -9,7 +9,7 @@ use rt::net::{Hangup, SocketQuery};
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Head, PART};
 
-use super::body::UnreadBody;
+use super::unread::{BodyEnd, UnreadBody};
 use crate::flow;
 use crate::transport::Transport;
 
@@ -23,6 +23,20 @@ pub struct Server {
     pub(crate) input: Buffer,
 }
 
+/// What follows on a connection once a request has ended.
+#[derive(Debug, Default)]
+pub enum Reuse {
+    /// It closes.
+    #[default]
+    Close,
+    /// It closes, but the client may still be sending: it gets the answer first.
+    Linger,
+    /// The next request: this one was read to its end.
+    Again(BodyEnd),
+    /// There was no request, but the preface of a protocol with several streams ([`crate::several`]).
+    Several,
+}
+
 /// How a request's head was received.
 pub enum Received {
     /// It is complete, and was `length` bytes long.
@@ -34,6 +48,8 @@ pub enum Received {
     },
     /// The connection ended or failed before the head did.
     Closed,
+    /// The connection goes over to a protocol with several streams.
+    Preface,
     /// It is no request.
     Invalid {
         /// The status that says why.
@@ -109,6 +125,17 @@ impl Server {
         head: &mut Head,
     ) -> Poll<Received> {
         loop {
+            #[cfg(feature = "fakes")]
+            match super::preface::begins(self.input.data()) {
+                Some(true) => return Poll::Ready(Received::Preface),
+                Some(false) => {}
+                None if self.input.is_empty() => {}
+                None => match self.transport.poll_read(cx, &mut self.input) {
+                    Poll::Ready(Ok(1..)) => continue,
+                    Poll::Ready(_) => return Poll::Ready(Received::Closed),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
             if self.has_received()
                 && let Some(received) = self.parse(limits, scan, head)
             {

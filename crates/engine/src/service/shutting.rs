@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::facts::Cause;
-use crate::session::Session;
+use crate::stream::task::StreamTask;
 use crate::worker::{Process, Worker};
 
 /// Sessions that a worker looks at before others get their turn.
@@ -26,8 +26,8 @@ pub async fn shut_sessions(shared: &Process, at: (usize, usize), why: Cause) {
 
 /// Kills those of some sessions that have to do with a server. Where to go on.
 fn kill_some(worker: &Rc<Worker>, (backend, server): (usize, usize), why: Cause, from: Option<u64>) -> Option<u64> {
-    let sessions = worker.sessions_behind(from, BATCH);
-    let is_there = |session: &Session| {
+    let sessions = worker.tasks_behind(from, BATCH);
+    let is_there = |session: &StreamTask| {
         let facts = session.current();
         let facts = facts.as_ref().and_then(|facts| facts.try_borrow().ok());
         facts.is_some_and(|facts| facts.backend == Some(backend) && facts.server == Some(server))

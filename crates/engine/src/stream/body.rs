@@ -3,15 +3,16 @@
 
 use std::task::Poll;
 
+use conn::exchange::{Coding, RequestBody};
 use conn::flow::{FlowError, Moved, Step};
-use conn::h1::{BodyEnd, Coding, RequestBody, UnreadBody};
+use conn::h1::{BodyEnd, UnreadBody};
 
 use crate::session::Session;
 use crate::stream::http::Client;
 use crate::stream::tally;
 use crate::worker::SharedFacts;
 
-/// Starts the body's flow, see [`UnreadBody::start`]. Bytes that came with the head are counted, unless they were.
+/// Starts the body's flow, see [`RequestBody::start`]. Bytes that came with the head are counted, unless they were.
 ///
 /// # Errors
 /// As there.
@@ -22,7 +23,7 @@ pub fn start(
     coding: Coding,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<RequestBody, FlowError> {
-    let (body, came) = body.start(&mut client.conn, coding, prepare)?;
+    let (body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
     if came > 0 {
         let facts = &mut *facts.borrow_mut();
         facts.bytes_in += (came as u64).saturating_sub(facts.early_body);

@@ -41,7 +41,8 @@ pub async fn wait_until(
     (least, mut large): (u64, Option<usize>),
 ) -> Result<(), Failure> {
     let framing = facts.borrow().request.framing;
-    if framing == Framing::UntilClose {
+    let framing = client.conn.framing_of(framing);
+    if framing == Framing::UntilClose && client.conn.is_connection() {
         return Ok(());
     }
     let mut coming = Coming::new(framing, least);
@@ -90,6 +91,7 @@ fn poll(
                     return Poll::Ready(Ok(()));
                 }
             }
+            Poll::Ready(Ok(Some(0))) if !client.conn.is_connection() => return Poll::Ready(Ok(())),
             Poll::Ready(_) => return missing(Cause::Client, 400, false),
             Poll::Pending if client.timer.poll_expired(cx).is_ready() => {
                 return missing(Cause::ClientTimeout, 408, true);

@@ -242,7 +242,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         response_captures: &response_captures,
         request_cookie: captures.cookie.get(),
         response_cookie: captures.set_cookie.get(),
-        ..worker.logger.record(session.frontend, session.accept_date)
+        ..worker.logger.record(session.frontend, session.accept_date())
     };
     use_record(&record);
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use config::spec::{HttpReuse, Mode, RetryOn};
-use conn::h1::{self, RequestBody};
+use conn::downstream::Downstream;
+use conn::exchange::RequestBody;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Place;
@@ -71,7 +72,7 @@ pub struct Request<'a> {
     /// The backend's proxy.
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
-    pub client: &'a mut h1::Server,
+    pub client: &'a mut Downstream,
     /// A client that has closed its direction without a word has asked for nothing (TCP mode).
     pub waits_for_bytes: bool,
     /// The flow of the request's body.

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use base::moment::Moment;
+use conn::downstream::Downstream;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Moved, Step};
-use conn::h1::Server;
 use conn::transport::Transport;
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
@@ -95,7 +95,7 @@ pub fn request<'a>(
 /// How the request has ended.
 pub async fn http_request(
     session: &Session,
-    client: &mut Server,
+    client: &mut Downstream,
     timer: &mut rt::Timer,
     facts: &SharedFacts,
     proxy: &Proxy,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
+use conn::exchange::{Coding, RequestBody};
 use conn::flow::Trailers;
-use conn::h1::{self, BodyEnd, Coding, Limits, RequestBody, Spelling, UnreadBody};
+use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
 use policy::balance::Subject;
@@ -32,7 +33,7 @@ use crate::stream::private::Asked;
 use crate::stream::reply::{
     Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_error_unread,
 };
-use crate::stream::request::{Next, head_limits};
+use crate::stream::request::head_limits;
 use crate::stream::{
     body, conclude, content, filter, forwarded, kernel, observing, password_check, persistence, ruling, sticking,
     tally, tcp,
@@ -40,7 +41,7 @@ use crate::stream::{
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// Sends a request to its backend and carries the answer back.
-pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
+pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
     let proxy = session.proxy();
     if screens(proxy)
         && let Err(failure) = rt::boxed(screen(session, client, &facts, proxy, None)).await
@@ -115,7 +116,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
     let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
     facts.borrow().exhausted.set(false);
     let hash = match &backend.hash_key {
-        None => recognise(session, backend, &facts.borrow(), client.conn.received()),
+        None => recognise(session, backend, &facts.borrow(), client),
         Some(key) => {
             let known = facts.borrow();
             let view = View::request(session, &known).behind(client.conn.received());
@@ -261,7 +262,7 @@ pub async fn fail(
     facts: SharedFacts,
     (failed, ending): (Failed, Option<Box<Ending<'static>>>),
     up: RequestBody,
-) -> Next {
+) {
     let Failed { outcome, status, page } = failed;
     facts.borrow_mut().outcome = outcome;
     if status > 0 {
@@ -273,25 +274,23 @@ pub async fn fail(
     }
     conclude::conclude(session, facts);
     if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
-        return Next::Close;
+        return;
     }
-    leave(client, outcome, up.source_ended())
+    leave(client, outcome, up.source_ended());
 }
 
 /// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
-fn refuse_mode(session: &Session, facts: SharedFacts) -> Next {
+fn refuse_mode(session: &Session, facts: SharedFacts) {
     finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
     facts.borrow_mut().timings.request = None;
     conclude::conclude(session, facts);
-    Next::Close
 }
 
 /// Ends a request without an answer.
-pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) -> Next {
+pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) {
     finish(&facts, outcome, -1);
     facts.borrow_mut().timings.request = None;
     conclude::conclude(session, facts);
-    Next::Close
 }
 
 /// The proxy that the switching rules send a request to, or the one where no rule does.
@@ -305,20 +304,22 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
     View::request(session, &facts).behind(client.conn.received()).lend(|context| frontend.switch(context))
 }
 
-/// The hash that the balance chooses a server by. `input` is what came behind the head.
-fn recognise(session: &Session, backend: &Backend, facts: &Facts, input: &[u8]) -> Option<u32> {
+/// The hash that the balance chooses a server by.
+fn recognise(session: &Session, backend: &Backend, facts: &Facts, client: &Client) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
     let request = &facts.request;
-    let bytes = h1::first_payload(request.framing, input);
+    let bytes = client.conn.first_payload(request.framing);
     recogniser.hash(&Subject { source: facts.source(session), request: Some(request), bytes })
 }
 
 /// How the connection of a client ends whose request failed. Closing it with bytes that nobody read is a reset, and that
 /// would take from the client what it has not received yet of an earlier answer.
-pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) -> Next {
+pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
     let quiet = uploaded && client.conn.is_surely_settled();
-    if outcome.phase != Phase::Last && (by_client || quiet) { Next::Close } else { Next::Linger }
+    if outcome.phase == Phase::Last || !(by_client || quiet) {
+        client.linger();
+    }
 }
 
 /// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
@@ -368,9 +369,9 @@ fn answered(
     facts: SharedFacts,
     leftover: Leftover,
     end: Option<BodyEnd>,
-) -> Next {
+) {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
-    let Some(backend) = &proxy.backend else { return Next::Close };
+    let Some(backend) = &proxy.backend else { return };
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&facts.borrow()));
     if backend.limits.hedge.is_some() && !facts.borrow().hedge_won {
         session.worker.state(proxy.index).note_latency(|| ejections::took(&facts.borrow()), rt::now());
@@ -390,16 +391,16 @@ fn answered(
     }
     facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
-    depart(client, end)
+    depart(client, end);
 }
 
 /// What becomes of the client's connection after an answer.
-pub fn depart(client: &Client, end: Option<BodyEnd>) -> Next {
+pub fn depart(client: &mut Client, end: Option<BodyEnd>) {
     match end {
-        Some(end) => Next::Again(end),
+        Some(end) => client.keep(end),
         // Nothing unread: closing cannot reset what is still on its way to the client.
-        None if client.conn.is_settled() => Next::Close,
-        None => Next::Linger,
+        None if client.conn.is_settled() => {}
+        None => client.linger(),
     }
 }
 
@@ -561,17 +562,17 @@ async fn tunnel(
     facts: SharedFacts,
     (slot, mut link): (Slot, Link),
     (head, server_input): (Buffer, Buffer),
-) -> Next {
+) {
     let input = client.conn.take_received();
-    if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
+    if let Ok(mut duplex) = Duplex::new(input, head, server_input)
+        && let Some((stream, _)) = client.conn.bytes()
+    {
         filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
         let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
-        let (stream, timer) = (client.conn.bytes().0, &mut client.timer);
-        let outcome = tcp::carry(duplex, stream, &mut link.stream, timer, &limits, (session, &facts)).await;
+        let outcome = tcp::carry(duplex, stream, &mut link.stream, &mut client.timer, &limits, (session, &facts)).await;
         facts.borrow_mut().outcome = outcome;
     }
     drop(link);
     facts.borrow_mut().counts = Some(slot.release());
     conclude::conclude(session, facts);
-    Next::Close
 }

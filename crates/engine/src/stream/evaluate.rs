@@ -293,7 +293,7 @@ impl Probes for StreamProbes<'_, '_> {
     fn session(&self) -> Option<SessionFacts<'_>> {
         let session = self.0.session;
         let bind = session.bind_index();
-        let (accept_date, header) = (session.accept_date, session.proxy_header());
+        let (accept_date, header) = (session.accept_date(), session.proxy_header());
         Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
     }
 

@@ -13,8 +13,9 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::RetryOn;
+use conn::exchange::{self, RequestBody};
 use conn::flow::{FlowError, Moved, Step};
-use conn::h1::{self, Limits, RequestBody, Violation};
+use conn::h1::{Limits, Violation};
 use conn::upstream::Upstream;
 
 use crate::facts::{Cause, Outcome, Phase};
@@ -143,7 +144,7 @@ pub struct Exchange<'a> {
     up: &'a mut RequestBody,
     up_step: Step,
     answer: Answer,
-    down: h1::Answer,
+    down: exchange::Answer,
     down_step: Step,
     /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
     inspecting: Option<Moment>,
@@ -210,7 +211,7 @@ impl<'a> Exchange<'a> {
             up,
             up_step: Step::Exhausted,
             answer: Answer::Awaited,
-            down: h1::Answer::default(),
+            down: exchange::Answer::default(),
             down_step: Step::Exhausted,
             inspecting: None,
             inspected: Progress::default(),

@@ -5,18 +5,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::moment::{Moment, WallTime};
-use conn::h1::{BodyEnd, Server};
+use conn::downstream::Downstream;
+use conn::h1::{BodyEnd, Reuse};
 use conn::transport::Transport;
+
+use rt::LocalRc;
 
 use crate::session::Session;
 use crate::stream::private::PrivateLinks;
-use crate::stream::request::{self, Next};
+use crate::stream::request;
+use crate::stream::several;
+use crate::stream::task::StreamTask;
 use crate::worker::SharedFacts;
 
 /// The client's side of a session.
 pub struct Client {
     /// The connection.
-    pub conn: Server,
+    pub conn: Downstream,
     /// The session's one timer.
     pub timer: rt::Timer,
     /// Links to servers that no other session may use.
@@ -33,6 +38,8 @@ pub struct Client {
     unannounced: bool,
     /// A stream began in TCP mode: the first request goes on with it.
     begun: bool,
+    /// What follows on the connection once the request has ended.
+    reuse: Reuse,
 }
 
 /// How a wait for a request ended.
@@ -47,20 +54,58 @@ impl Client {
     /// A client that has just been accepted.
     pub fn new(session: &Session, transport: Transport) -> Self {
         Self {
-            conn: Server::new(transport),
+            conn: Downstream::new(transport),
             timer: rt::Timer::new(),
             private: PrivateLinks::default(),
             served: 0,
             since: session.accepted,
-            since_date: session.accept_date,
+            since_date: session.accept_date(),
             ready: session.accepted,
             unannounced: false,
             begun: false,
+            reuse: Reuse::Close,
         }
     }
 
+    /// The client of one stream of a connection that carries several; the connection has served that many before.
+    pub fn of_stream(conn: Downstream, served: u32) -> Self {
+        let (now, date) = (rt::now(), rt::wall());
+        Self {
+            conn,
+            timer: rt::Timer::new(),
+            private: PrivateLinks::default(),
+            served,
+            since: now,
+            since_date: date,
+            ready: now,
+            unannounced: false,
+            begun: false,
+            reuse: Reuse::Close,
+        }
+    }
+
+    /// The connection goes on with the next request, where it is the request's own.
+    pub fn keep(&mut self, end: BodyEnd) {
+        self.reuse = Reuse::Again(end);
+    }
+
+    /// The connection ends, but the client may still be sending: it gets the answer first.
+    pub fn linger(&mut self) {
+        self.reuse = Reuse::Linger;
+    }
+
+    /// The connection goes over to a protocol with several streams.
+    pub fn upgrade(&mut self) {
+        self.reuse = Reuse::Several;
+    }
+
+    /// What follows on the connection. Unless the request's end has said so, it closes.
+    fn finish(&mut self) -> Reuse {
+        std::mem::take(&mut self.reuse)
+    }
+
     /// The facts of the next request, and whether its stream began in TCP mode.
-    pub fn begin(&mut self, session: &Session) -> (SharedFacts, bool) {
+    pub fn begin(&mut self, session: &StreamTask) -> (SharedFacts, bool) {
         match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
             Some(facts) => (facts, true),
             None => (session.begin(), false),
@@ -69,7 +114,7 @@ impl Client {
 }
 
 /// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
-pub async fn serve_upgraded(session: &Session, client: &mut Client) {
+pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) {
     session.upgrade();
     client.begun = true;
     serve(session, client).await;
@@ -82,7 +127,7 @@ pub async fn serve_upgraded(session: &Session, client: &mut Client) {
 }
 
 /// Serves a client until its connection ends.
-pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
+pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
     client.ready = rt::now();
     async move {
         // A request that came along with its connection is read at once, unless memory is scarce.
@@ -105,16 +150,23 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
                 rt::yield_now().await;
             }
             wait = true;
-            match rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await {
-                Next::Wait => {}
-                Next::Again(BodyEnd { .. }) => {
+            if !client.conn.try_receive() {
+                continue;
+            }
+            rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await;
+            match client.finish() {
+                Reuse::Again(BodyEnd { .. }) => {
                     client.served = client.served.saturating_add(1);
                     client.since = rt::now();
                     client.since_date = rt::wall();
                     client.unannounced = session.is_leaving();
                 }
-                Next::Close => break,
-                Next::Linger => {
+                Reuse::Close => break,
+                Reuse::Several => {
+                    rt::boxed_with((session, client), |(session, client)| several::serve(session, client)).await;
+                    break;
+                }
+                Reuse::Linger => {
                     rt::boxed(linger(session, client)).await;
                     break;
                 }

@@ -16,11 +16,11 @@ use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::dispatch::switch;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
-use crate::stream::request::Next;
 use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
 use crate::worker::SharedFacts;
+use conn::exchange::Coding;
+use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
-use conn::h1::{Coding, UnreadBody};
 
 /// Why a request ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +70,13 @@ pub async fn reply_error(
     facts: SharedFacts,
     failure: impl Into<Failure>,
     rest: impl Remainder,
-) -> Next {
+) {
     let Failure { outcome, status, page } = failure.into();
     finish(&facts, outcome, status);
     match u16::try_from(status) {
         Ok(status) if page => reply(session, client, facts, Answer::new(status, None), rest).await,
         _ => {
             conclude::conclude(session, facts);
-            Next::Close
         }
     }
 }
@@ -89,7 +88,7 @@ pub async fn reply_error_unread(
     facts: SharedFacts,
     failure: Failure,
     body: UnreadBody,
-) -> Next {
+) {
     if failure.outcome.cause == Cause::Client {
         blame_client(session, client, &facts);
     }
@@ -120,7 +119,7 @@ pub async fn reply_unread(
     facts: SharedFacts,
     answer: Answer<'_>,
     body: UnreadBody,
-) -> Next {
+) {
     match body.absent() {
         Ok(end) => {
             client.conn.release();
@@ -139,19 +138,24 @@ pub async fn reply_unread(
 }
 
 /// Ends a request whose body breaks the chunked coding in what came with its head: it never was one.
-pub async fn reply_broken(session: &Session, client: &mut Client, facts: SharedFacts) -> Next {
+pub async fn reply_broken(session: &Session, client: &mut Client, facts: SharedFacts) {
     facts.borrow_mut().forget_request();
     finish(&facts, Outcome::new(Cause::Proxy, Phase::Request), 400);
     reply_malformed(session, client, facts, 400).await
 }
 
 /// Answers what was no request, or came too late for one, with the page that no rule changes. The connection ends.
-pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) -> Next {
+pub async fn reply_malformed(session: &Session, client: &mut Client, facts: SharedFacts, status: u16) {
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
+    if sent {
+        client.conn.complete();
+    }
     tally::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, facts);
-    if sent && !page.is_empty() { Next::Linger } else { Next::Close }
+    if sent && !page.is_empty() {
+        client.linger();
+    }
 }
 
 /// Sends the head of an interim answer. False: the client does not take it.
@@ -167,7 +171,7 @@ pub async fn reply<R: Remainder>(
     facts: SharedFacts,
     answer: Answer<'_>,
     rest: R,
-) -> Next {
+) {
     let logged = answer.logged;
     if logged {
         tracking::own_answer(session, &mut facts.borrow_mut());
@@ -176,6 +180,9 @@ pub async fn reply<R: Remainder>(
     // Everything that the client has sent was read: closing cannot reset what is on its way to it.
     let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
     let sent = write(session, client, &answer.bytes, closes).await;
+    if sent && !answer.bytes.is_empty() {
+        client.conn.complete();
+    }
     {
         let facts = &mut *facts.borrow_mut();
         if let Some(status) = answer.status.filter(|_| facts.status > 0) {
@@ -193,12 +200,13 @@ pub async fn reply<R: Remainder>(
     let (keep, empty) = (answer.keep, answer.bytes.is_empty());
     page::keep_text(session, answer);
     if !sent || empty || (closes && client.conn.is_settled()) {
-        return Next::Close;
+        return;
     }
-    if !keep {
-        return Next::Linger;
+    let end = if keep && client.conn.is_connection() { rest.read(session, client).await } else { None };
+    match end {
+        Some(end) => client.keep(end),
+        None => client.linger(),
     }
-    rest.read(session, client).await.map_or(Next::Linger, Next::Again)
 }
 
 /// Writes to the client; the last bytes wait for the connection's end, where that follows at once. False: the client does

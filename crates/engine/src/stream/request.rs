@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, BodyEnd, Limits, Scan, UnreadBody};
+use conn::h1::{self, Limits, Scan, UnreadBody};
 use policy::log_format::Origin;
 use policy::program::{Global, Proxy};
 
@@ -11,26 +11,16 @@ use crate::session::Session;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
+use crate::stream::task::StreamTask;
 use crate::stream::{conclude, content, dispatch, filter, tally, tracking};
 use crate::worker::SharedFacts;
-
-/// What becomes of the client's connection.
-#[derive(Debug)]
-pub enum Next {
-    /// Nothing was there: wait for the first byte.
-    Wait,
-    /// Wait for the next request: this one was read to its end.
-    Again(BodyEnd),
-    /// It ends.
-    Close,
-    /// It ends, but the client may still be sending: see that it gets the answer first.
-    Linger,
-}
 
 /// How a request's head came.
 enum Received {
     Head(UnreadBody),
     Nothing,
+    /// Another protocol takes the connection over.
+    Preface,
     /// The client went away between two requests.
     Silence,
     Failed {
@@ -39,11 +29,8 @@ enum Received {
     },
 }
 
-/// Serves one request.
-pub async fn serve(session: &Session, client: &mut Client) -> Next {
-    if !client.conn.try_receive() {
-        return Next::Wait;
-    }
+/// Serves the request that has begun to come.
+pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (facts, begun) = client.begin(session);
     {
         let facts = &mut *facts.borrow_mut();
@@ -57,7 +44,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         }
     }
     let received = receive(session, client, &facts).await;
-    if !begun && !matches!(received, Received::Nothing | Received::Silence) {
+    if !begun && !matches!(received, Received::Nothing | Received::Silence | Received::Preface) {
         facts.borrow_mut().number = session.worker.shared.number_stream();
     }
     let body = match received {
@@ -84,9 +71,9 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
             tracking::request(session, &mut facts.borrow_mut());
             body
         }
-        Received::Nothing | Received::Silence => {
+        Received::Nothing | Received::Silence | Received::Preface => {
             session.end(facts);
-            return Next::Close;
+            return;
         }
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
@@ -110,7 +97,7 @@ pub async fn serve(session: &Session, client: &mut Client) -> Next {
         return rt::boxed(monitor(session, client, facts, body)).await;
     }
     conclude::log_step(session, &facts, Origin::Request);
-    dispatch::dispatch(session, client, facts, body).await
+    dispatch::dispatch(session, client, facts, body).await;
 }
 
 /// Reads and parses until the head is complete.
@@ -134,6 +121,10 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
             Poll::Ready(h1::Received::Head { body, length }) => {
                 meet_head(&mut facts.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
+            }
+            Poll::Ready(h1::Received::Preface) => {
+                client.upgrade();
+                Poll::Ready(Received::Preface)
             }
             Poll::Ready(h1::Received::Invalid { status }) => {
                 facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());
@@ -181,7 +172,7 @@ fn finish_upgrade(facts: &SharedFacts) {
 }
 
 /// The client of a fresh connection sent nothing in time.
-pub async fn expired(session: &Session, client: &mut Client) {
+pub async fn expired(session: &StreamTask, client: &mut Client) {
     let (facts, begun) = client.begin(session);
     conclude::learn_destination(session);
     if begun {
@@ -230,7 +221,7 @@ fn origin_form(target: &[u8]) -> &[u8] {
 }
 
 /// Answers a monitoring request; it is not logged.
-async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
+async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
     let status = {
         let facts = facts.borrow();
         let proxy = session.proxy();
@@ -240,7 +231,7 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, bod
         if fails { 503 } else { 200 }
     };
     tally::monitored(session, status);
-    reply_unread(session, client, facts, Answer { logged: false, ..Answer::new(status, None) }, body).await
+    reply_unread(session, client, facts, Answer { logged: false, ..Answer::new(status, None) }, body).await;
 }
 
 #[cfg(test)]

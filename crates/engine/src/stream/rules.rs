@@ -430,7 +430,7 @@ pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progre
 /// passes; `expect` is told which headers have to come first.
 pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
     session.worker.with_blank_facts(|facts| {
-        (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date);
+        (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date());
         let view = View::connection(session, facts);
         let mut course = Course::new(session, rules);
         course.of_stream = false;

@@ -11,7 +11,6 @@ use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
-use crate::stream::request::Next;
 use crate::stream::rules::{self, Progress, Stop};
 use crate::stream::{serving, waiting};
 use crate::worker::SharedFacts;
@@ -106,7 +105,7 @@ async fn obey<'r>(
 }
 
 /// Answers a request that does not go on, or ends its connection.
-pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>, body: UnreadBody) -> Next {
+pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, over: Over<'_>, body: UnreadBody) {
     let ending = match over {
         Over::Ended(ending) => ending,
         Over::Failed(failure) => {
@@ -133,13 +132,13 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
         persistence::note_cookie(session, client, &facts);
     }
     finish(&facts, ending.outcome, i32::from(ending.status));
-    reply_unread(session, client, facts, Answer::new(ending.status, ending.text), body).await
+    reply_unread(session, client, facts, Answer::new(ending.status, ending.text), body).await;
 }
 
 /// Ends a request whose rules cost more to evaluate than they may.
-pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) -> Next {
+pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
     let ending = Ending::exhausted(View::request(session, &facts.borrow()));
-    end(session, client, facts, Over::Ended(ending), body).await
+    end(session, client, facts, Over::Ended(ending), body).await;
 }
 
 /// Notes how a request ends.

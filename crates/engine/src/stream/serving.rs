@@ -1,6 +1,7 @@
 //! A request that a service of the process answers: the exchange with it, and its end. Must never make an answer itself.
 
-use conn::h1::{Coding, UnreadBody};
+use conn::exchange::Coding;
+use conn::h1::UnreadBody;
 use conn::upstream::Upstream;
 use policy::sample::Direction;
 
@@ -10,18 +11,12 @@ use crate::stream::dispatch::{Failed, depart, fail, trailers};
 use crate::stream::exchange::{End, Exchange, Terms};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error_unread};
-use crate::stream::request::{Next, head_limits};
+use crate::stream::request::head_limits;
 use crate::stream::{body, conclude, filter};
 use crate::worker::SharedFacts;
 
 /// Has a service answer.
-pub async fn serve(
-    session: &Session,
-    client: &mut Client,
-    facts: SharedFacts,
-    number: usize,
-    body: UnreadBody,
-) -> Next {
+pub async fn serve(session: &Session, client: &mut Client, facts: SharedFacts, number: usize, body: UnreadBody) {
     let shared = &session.worker.shared;
     let Some(mut service) = shared.services.start(number, session) else {
         let outcome = Outcome::new(Cause::Internal, Phase::Request);
@@ -54,17 +49,16 @@ pub async fn serve(
             facts.borrow_mut().outcome = Outcome::new(Cause::Local, Phase::Request);
             let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
             conclude::conclude(session, facts);
-            depart(client, rest)
+            depart(client, rest);
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
-            fail(session, client, facts, (Failed { outcome, status, page }, ending), up).await
+            fail(session, client, facts, (Failed { outcome, status, page }, ending), up).await;
         }
         // Of servers alone.
         End::Tunnel | End::Replay | End::Retry { .. } | End::Overdue | End::Overtaken | End::Silent => {
             facts.borrow_mut().outcome = Outcome::new(Cause::Internal, Phase::Data);
             conclude::conclude(session, facts);
-            Next::Close
         }
     }
 }

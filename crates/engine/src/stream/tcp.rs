@@ -14,6 +14,7 @@ use policy::live::Seen;
 use policy::log_format::Origin;
 use policy::program::{Frontend, Proxy};
 use policy::sample::{Bytes, Direction};
+use rt::LocalRc;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::{Orders, OwnTimeouts};
@@ -25,6 +26,7 @@ use crate::stream::dispatch::splices;
 use crate::stream::evaluate::View;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
+use crate::stream::task::StreamTask;
 use crate::stream::{conclude, content, filter, http, kernel, persistence, sticking, tally};
 use crate::worker::SharedFacts;
 
@@ -83,7 +85,10 @@ enum Way {
 /// Serves a client that came in TCP mode until its connection ends; what it has sent so far is its input. The stream is
 /// given back that is to be concluded once the connection is closed.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
-pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Output = Option<SharedFacts>> + 'a {
+pub fn serve<'a>(
+    session: &'a LocalRc<StreamTask>,
+    client: &'a mut Client,
+) -> impl Future<Output = Option<SharedFacts>> + 'a {
     async move {
         let facts = begin(session);
         let inspected = if session.proxy().rules.request_content.is_empty() {
@@ -121,10 +126,13 @@ pub fn serve<'a>(session: &'a Session, client: &'a mut Client) -> impl Future<Ou
     }
 }
 
+/// A stream of a connection that carries several is never in TCP mode.
+const NO_CONNECTION: Outcome = Outcome::new(Cause::Internal, Phase::Request);
+
 /// Reads what a client has sent that no server gets: its connection would end in a reset of bytes that nobody has read,
 /// and not in order.
 fn take_in(client: &mut Client) {
-    let (stream, input) = client.conn.bytes();
+    let Some((stream, input)) = client.conn.bytes() else { return };
     if input.capacity() == 0 {
         *input = rt::buffer();
     }
@@ -132,14 +140,14 @@ fn take_in(client: &mut Client) {
 }
 
 /// Begins the stream of a session in TCP mode.
-fn begin(session: &Session) -> SharedFacts {
+fn begin(session: &StreamTask) -> SharedFacts {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
         facts.number = session.worker.shared.number_stream();
         facts.timings.start = session.accepted;
         facts.status = 0;
-        facts.start_date = session.accept_date;
+        facts.start_date = session.accept_date();
     }
     tally::tcp(session);
     filter::begin(session, &facts);
@@ -154,17 +162,17 @@ fn inspect<'a>(
     facts: &'a SharedFacts,
     proxy: &'a Proxy,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, facts, proxy), |(session, client, facts, proxy)| {
+    rt::boxed_with((session, client, facts, proxy), |(session, client, facts, proxy)| async move {
         let Client { conn, timer, .. } = client;
-        let (stream, input) = conn.bytes();
-        content::request(session, stream, input, timer, facts, proxy)
+        let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
+        content::request(session, stream, input, timer, facts, proxy).await
     })
 }
 
 /// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
 /// is waited for.
 fn recognise(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Client) -> Option<u32> {
-    let (client, early) = client.conn.bytes();
+    let (client, early) = client.conn.bytes()?;
     let backend = backend.backend.as_ref()?;
     let reads = matches!(backend.balance, BalanceSpec::RdpCookie { .. }) || backend.persistence.rdp_cookie.is_some();
     if reads {
@@ -253,7 +261,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     conclude::log_step(session, facts, Origin::Connect);
     sticking::remember(session, &facts.borrow());
     let client_input = conn.take_received();
-    let client = conn.bytes().0;
+    let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
     let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {

@@ -43,6 +43,7 @@ mod retry_on;
 mod reuse;
 mod runtime;
 mod services;
+mod several;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;

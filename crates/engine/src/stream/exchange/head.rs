@@ -4,8 +4,8 @@
 use std::task::{Context, Poll};
 
 use config::spec::RetryOn;
+use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
 use conn::flow::{Moved, Step};
-use conn::h1::{self, Came, Found, Onward};
 use conn::upstream::Upstream;
 use policy::sample::Direction;
 use wire::http::{Method, Version};
@@ -162,7 +162,7 @@ impl Exchange<'_> {
         // HTTP/1.0 knows no interim answers.
         if facts.request.version() == Version::Http11 {
             let spelling = self.session.proxy().http.client_spelling.as_deref();
-            if self.down.queue_interim(&facts.response, spelling).is_err() {
+            if self.down.queue_interim(self.client.conn.head_format(), &facts.response, spelling).is_err() {
                 return failed(Cause::Proxy, Phase::Headers, 502);
             }
             self.interim_sent = true;
@@ -235,11 +235,12 @@ impl Exchange<'_> {
             keep_client: self.keep_client && body_is_sure && !self.session.is_leaving(),
             spelling: http.client_spelling.as_deref(),
         };
-        let plan = h1::Answer::plan(&facts.request, &facts.response, &onward);
+        let format = self.client.conn.head_format();
+        let plan = AnswerFlow::plan(format, &facts.request, &facts.response, &onward);
         self.keep_client = plan.keep_client;
         self.reusable = plan.keep_server && !self.terms.close_server;
         let interim = self.down.queued();
-        if self.down.queue_head(&facts.request, &facts.response, &plan, &onward).is_err() {
+        if self.down.queue_head(format, (&facts.request, &facts.response), &plan, &onward).is_err() {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         if tunnel {

@@ -62,7 +62,7 @@ impl Activity {
             busy: 100 - rt::idle_percent().min(100),
             used: rt::processor_time(),
             tasks: rt::tasks(),
-            sessions: worker.sessions_here(),
+            sessions: worker.tasks_here(),
             buffers: rt::buffers_in_use(),
             streams: worker.requests(),
             takeovers: worker.links.takeovers(),

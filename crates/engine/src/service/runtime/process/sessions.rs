@@ -13,7 +13,7 @@ use super::super::{Call, Command, Gone, Pending, Run};
 use super::servers::{find, find_backend};
 use crate::facts::Cause;
 use crate::service::shutting;
-use crate::session::Session;
+use crate::stream::task::StreamTask;
 use crate::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -153,7 +153,7 @@ async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &Wish) ->
 /// The lines of some sessions behind `from`, and where to go on.
 fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Option<u64>) {
     let mut text = String::new();
-    let sessions = worker.sessions_behind(from, BATCH);
+    let sessions = worker.tasks_behind(from, BATCH);
     let last = if sessions.len() < BATCH { None } else { sessions.last().map(|(key, _)| key.to_bits()) };
     for (key, session) in sessions {
         line(&session, key, wish, &mut text);
@@ -209,11 +209,11 @@ fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 /// Kills the session whose key has these bits. False: there is none, or it has no stream.
 fn kill(worker: &Rc<Worker>, bits: u64) -> bool {
     let place = bits as u32;
-    let found = worker.sessions_behind(place.checked_sub(1).map(u64::from), 1).pop();
+    let found = worker.tasks_behind(place.checked_sub(1).map(u64::from), 1).pop();
     found.is_some_and(|(key, session)| own_bits(key.to_bits()) == bits && session.kill(Cause::Killed))
 }
 
-fn line(session: &Session, key: Key, wish: &Wish, text: &mut String) {
+fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
     let worker = &session.worker;
     let Some(facts) = session.current() else { return };
     let Ok(facts) = facts.try_borrow() else { return };

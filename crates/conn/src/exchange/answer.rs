@@ -9,9 +9,9 @@ use base::moment::Moment;
 use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Method, Version};
 
-use super::Server;
-use super::server::{fits, grow, make_room};
+use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
 
@@ -205,13 +205,18 @@ impl Answer {
     ///
     /// # Errors
     /// It does not fit.
-    pub fn queue_interim(&mut self, head: &Head, spelling: Option<&Spelling>) -> Result<(), Overflow> {
+    pub fn queue_interim(
+        &mut self,
+        format: HeadFormat,
+        head: &Head,
+        spelling: Option<&Spelling>,
+    ) -> Result<(), Overflow> {
         let edits = Edits { spelling, ..Edits::interim() };
-        h1::encode_response(head, &edits, self.flow.head_mut())
+        format.encode(head, &edits, self.flow.head_mut())
     }
 
     /// Reads what the heads of a request and its answer say about the body and both connections.
-    pub fn plan(request: &Head, response: &Head, onward: &Onward<'_>) -> Plan {
+    pub fn plan(format: HeadFormat, request: &Head, response: &Head, onward: &Onward<'_>) -> Plan {
         let framing = if onward.tunnel { Framing::None } else { response.framing };
         let modern = request.version() == Version::Http11;
         // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
@@ -241,7 +246,7 @@ impl Answer {
         Plan {
             framing,
             sent,
-            chunked: framing == Framing::Chunked && modern && !bare,
+            chunked: framing == Framing::Chunked && modern && !bare && format.has_chunks(),
             bare,
             source: match framing {
                 // A service whose payload nobody is to get is not asked for it.
@@ -260,8 +265,8 @@ impl Answer {
     /// It does not fit.
     pub fn queue_head(
         &mut self,
-        request: &Head,
-        response: &Head,
+        format: HeadFormat,
+        (request, response): (&Head, &Head),
         plan: &Plan,
         onward: &Onward<'_>,
     ) -> Result<(), Overflow> {
@@ -272,7 +277,7 @@ impl Answer {
             false => ConnectionLine::for_response(request.version(), version, plan.keep_client),
         };
         let edits = Edits { connection, framing: plan.sent, version, spelling: onward.spelling, last: None };
-        h1::encode_response(response, &edits, self.flow.head_mut())
+        format.encode(response, &edits, self.flow.head_mut())
     }
 
     /// Starts the body with what came behind the head.
@@ -299,23 +304,46 @@ impl Answer {
         &mut self,
         cx: &mut Context<'_>,
         upstream: &mut Upstream<'_>,
-        client: &mut Server,
+        client: &mut Downstream,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
-        match upstream {
-            Upstream::H1(link) => self.flow.poll(cx, &mut link.stream, &mut client.transport, moved),
-            Upstream::Service(service) => {
-                self.flow.poll(cx, &mut Payload(&mut **service), &mut client.transport, moved)
+        let step = match (upstream, &mut *client) {
+            (Upstream::H1(link), Downstream::H1(server)) => {
+                self.flow.poll(cx, &mut link.stream, &mut server.transport, moved)?
             }
+            (Upstream::Service(service), Downstream::H1(server)) => {
+                self.flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Upstream::H1(link), Downstream::Pair(stream)) => {
+                self.flow.poll(cx, &mut link.stream, &mut **stream, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Upstream::Service(service), Downstream::Pair(stream)) => {
+                self.flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
+            }
+        };
+        if step == Step::Finished {
+            client.complete();
         }
+        Ok(step)
     }
 
     /// Writes what is queued. See [`Flow::poll_flush`].
     ///
     /// # Errors
     /// As there.
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>, client: &mut Server, moved: &mut Moved) -> Poll<io::Result<()>> {
-        self.flow.poll_flush(cx, &mut client.transport, moved)
+    pub fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Downstream,
+        moved: &mut Moved,
+    ) -> Poll<io::Result<()>> {
+        match client {
+            Downstream::H1(server) => self.flow.poll_flush(cx, &mut server.transport, moved),
+            #[cfg(feature = "fakes")]
+            Downstream::Pair(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
+        }
     }
 
     /// Bytes of heads that are queued.

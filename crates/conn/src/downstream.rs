@@ -1,0 +1,244 @@
+//! The client's end of an exchange: a connection that carries one request after the other, or one stream of a connection
+//! that carries several. Owns what both have to offer to a request; must never choose an answer.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use rt::net::Hangup;
+use wire::h1::{self, Edits, Limits, Overflow, Scan};
+use wire::http::{Framing, Head};
+
+use crate::h1::{Received, Server, first_payload};
+#[cfg(feature = "fakes")]
+use crate::pairs::Stream;
+use crate::transport::Transport;
+
+/// Where a request comes from, and where its answer goes.
+///
+/// Errors of its methods are those of the connection; a client that returned one gets nothing more.
+pub enum Downstream {
+    /// A connection of HTTP/1.
+    H1(Server),
+    /// A stream of the protocol that tests have.
+    #[cfg(feature = "fakes")]
+    Pair(Box<Stream>),
+}
+
+/// How the head of an answer is written for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadFormat {
+    /// As text (RFC 9112); the body may be chunked.
+    H1,
+    /// As a frame of the stream with that number.
+    #[cfg(feature = "fakes")]
+    Pair(u8),
+}
+
+impl HeadFormat {
+    /// Whether a body without a length can be chunked.
+    pub(crate) fn has_chunks(self) -> bool {
+        self == Self::H1
+    }
+
+    /// Writes a head.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn encode(self, head: &Head, edits: &Edits<'_>, out: &mut Buffer) -> Result<(), Overflow> {
+        match self {
+            Self::H1 => h1::encode_response(head, edits, out),
+            #[cfg(feature = "fakes")]
+            Self::Pair(number) => crate::pairs::encode(number, head, edits, out),
+        }
+    }
+}
+
+/// Bytes that the variant for tests adds to a client.
+pub const FAKED: usize = size_of::<Downstream>() - size_of::<Server>();
+
+/// Matches on the variants, which mostly do the same.
+macro_rules! on {
+    ($client:expr, $either:ident => $same:expr) => {
+        match $client {
+            Self::H1($either) => $same,
+            #[cfg(feature = "fakes")]
+            Self::Pair($either) => $same,
+        }
+    };
+    ($client:expr, $server:ident => $h1:expr, $stream:ident => $pair:expr) => {
+        match $client {
+            Self::H1($server) => $h1,
+            #[cfg(feature = "fakes")]
+            Self::Pair($stream) => $pair,
+        }
+    };
+}
+
+impl Downstream {
+    /// A connection of HTTP/1, or in TCP mode, of which nothing was read.
+    pub fn new(transport: Transport) -> Self {
+        Self::H1(Server::new(transport))
+    }
+
+    /// The connection as a byte stream, and what was read of it: for sessions in TCP mode, and for tunnels. `None`: a
+    /// stream, whose connection is not the request's own.
+    pub fn bytes(&mut self) -> Option<(&mut Transport, &mut Buffer)> {
+        on!(self, server => Some(server.bytes()), _stream => None)
+    }
+
+    /// Whether the connection is the request's own, so that it ends with the request where that has to be.
+    pub fn is_connection(&self) -> bool {
+        on!(self, _server => true, _stream => false)
+    }
+
+    /// What was read and not used: behind a head, the beginning of its body.
+    pub fn received(&self) -> &[u8] {
+        on!(self, either => either.received())
+    }
+
+    /// The payload at the beginning of a body with that framing, of what was read and not used: at most the first chunk.
+    pub fn first_payload(&self, framing: Framing) -> &[u8] {
+        on!(self, server => first_payload(framing, server.received()), stream => {
+            let _ = framing;
+            stream.received()
+        })
+    }
+
+    /// How a body is delimited where it is read whose message says so about it: on a stream no coding is.
+    pub fn framing_of(&self, said: Framing) -> Framing {
+        match said {
+            Framing::Chunked if !self.is_connection() => Framing::UntilClose,
+            other => other,
+        }
+    }
+
+    /// Whether something of a request has come that was not used.
+    pub fn has_received(&self) -> bool {
+        on!(self, either => either.has_received())
+    }
+
+    /// Takes what was read and not used.
+    pub fn take_received(&mut self) -> Buffer {
+        on!(self, either => either.take_received())
+    }
+
+    /// Gives an empty buffer back.
+    pub fn release(&mut self) {
+        on!(self, either => either.release());
+    }
+
+    /// Ready when a read may return something. Reads nothing.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        on!(self, either => either.poll_readable(cx))
+    }
+
+    /// Whether there is something to read: data, the end or an error.
+    pub fn is_readable(&mut self) -> bool {
+        on!(self, either => either.is_readable())
+    }
+
+    /// As [`Server::try_receive`].
+    pub fn try_receive(&mut self) -> bool {
+        on!(self, server => server.try_receive(), stream => stream.has_received())
+    }
+
+    /// As [`Server::poll_head`].
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &Limits,
+        scan: &mut Scan,
+        head: &mut Head,
+    ) -> Poll<Received> {
+        on!(self, server => server.poll_head(cx, limits, scan, head), stream => {
+            let _ = cx;
+            Poll::Ready(stream.take_head(limits, scan, head))
+        })
+    }
+
+    /// Writes bytes of a prepared answer, a text of HTTP/1: its head is whole in the first call. `last`: the connection's
+    /// end follows at once.
+    ///
+    /// # Errors
+    /// The transport's; `InvalidData` where a stream cannot carry the text.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
+        on!(self, server => server.poll_send(cx, bytes, last), stream => stream.poll_send(cx, bytes))
+    }
+
+    /// How heads of answers are written.
+    pub fn head_format(&self) -> HeadFormat {
+        on!(self, _server => HeadFormat::H1, stream => HeadFormat::Pair(stream.number()))
+    }
+
+    /// All of the answer was written. An answer without that was cut off, which a stream tells its client.
+    pub fn complete(&mut self) {
+        on!(self, _server => {}, stream => stream.complete());
+    }
+
+    /// Ready when the client has closed its direction or the connection failed.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
+        on!(self, either => either.poll_closed(cx))
+    }
+
+    /// Whether an end of the connection is reported without [`Downstream::poll_closed`] having to ask for that first.
+    pub fn is_watched(&self) -> bool {
+        on!(self, server => server.is_watched(), _stream => true)
+    }
+
+    /// Whether everything that the client has sent was read, as far as is known: closing then resets nothing.
+    pub fn is_settled(&self) -> bool {
+        on!(self, server => server.is_settled(), _stream => true)
+    }
+
+    /// As [`Downstream::is_settled`], and asks the system where that is not known.
+    pub fn is_surely_settled(&mut self) -> bool {
+        on!(self, server => server.is_surely_settled(), _stream => true)
+    }
+
+    /// Makes the end invisible to the client (`silent-drop`); of a stream as far as its protocol allows.
+    pub fn forget(&mut self, hops: Option<u8>) {
+        on!(self, server => server.forget(hops), _stream => { let _ = hops; });
+    }
+
+    /// As [`Server::begin_linger`].
+    pub fn begin_linger(&mut self) -> bool {
+        on!(self, server => server.begin_linger(), _stream => false)
+    }
+
+    /// As [`Server::poll_drain`].
+    pub fn poll_drain(&mut self, cx: &mut Context<'_>, left: &mut usize) -> Poll<()> {
+        on!(self, server => server.poll_drain(cx, left), _stream => {
+            let _ = (cx, left);
+            Poll::Ready(())
+        })
+    }
+
+    /// As [`Server::begin_buffering`].
+    pub fn begin_buffering(&mut self) {
+        on!(self, either => either.begin_buffering());
+    }
+
+    /// As [`Server::poll_buffer`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+        on!(self, either => either.poll_buffer(cx))
+    }
+
+    /// As [`Server::rest_buffering`].
+    pub fn rest_buffering(&mut self) {
+        on!(self, either => either.rest_buffering());
+    }
+
+    /// As [`Server::grow`].
+    pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
+        on!(self, either => either.grow(large))
+    }
+
+    /// As [`Server::has_sent`].
+    pub fn has_sent(&mut self) -> bool {
+        on!(self, server => server.has_sent(), _stream => true)
+    }
+}

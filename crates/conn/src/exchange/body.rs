@@ -1,0 +1,230 @@
+//! A request's body on its way from the client to a server or a service. Must never write to the client.
+
+use std::task::Context;
+
+use base::buffer::Buffer;
+use base::moment::Moment;
+use wire::http::Framing;
+
+use crate::downstream::Downstream;
+use crate::flow::{Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::h1::{BodyEnd, UnreadBody};
+use crate::service::Intake;
+use crate::upstream::Upstream;
+
+/// How a request's body goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// In chunks where it came in chunks: to a server.
+    Kept,
+    /// As payload alone: to a service.
+    Removed,
+}
+
+/// The body of a request that flows from the client's connection to a server.
+#[must_use]
+pub struct RequestBody {
+    flow: Flow,
+    has_body: bool,
+    /// Nothing of it has come, and the client may wait to be asked for it.
+    waits: bool,
+}
+
+impl RequestBody {
+    /// Starts the body's flow with what followed the head. `prepare` is given the flow before, and told whether there is a
+    /// body. A client without unread input holds no buffer from here on. Returns how many bytes of the body were here.
+    ///
+    /// # Errors
+    /// What followed the head breaks the chunked coding: where the body ends cannot be known.
+    pub fn start(
+        body: UnreadBody,
+        client: &mut Downstream,
+        coding: Coding,
+        prepare: impl FnOnce(&mut Flow, bool),
+    ) -> Result<(Self, usize), FlowError> {
+        let UnreadBody { framing, expects, uncoded } = body;
+        let has_body = framing.has_body();
+        let mut flow = Flow::idle();
+        prepare(&mut flow, has_body);
+        let input = if has_body { client.take_received() } else { Buffer::empty() };
+        let waits = expects && input.is_empty();
+        let source = if uncoded && framing == Framing::Chunked { Framing::UntilClose } else { framing };
+        let came = flow.start(input, source, coding == Coding::Kept && framing == Framing::Chunked)?;
+        client.release();
+        Ok((Self { flow, has_body, waits }, came))
+    }
+
+    /// Moves what can be moved. See [`Flow::poll`]. What was read behind the body's end is the client's input again.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Downstream,
+        upstream: &mut Upstream<'_>,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        let step = match (&mut *client, &mut *upstream) {
+            (Downstream::H1(server), Upstream::H1(link)) => {
+                self.flow.poll(cx, &mut server.transport, &mut link.stream, moved)?
+            }
+            (Downstream::H1(server), Upstream::Service(service)) => {
+                self.flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Downstream::Pair(stream), Upstream::H1(link)) => {
+                self.flow.poll(cx, &mut **stream, &mut link.stream, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Downstream::Pair(stream), Upstream::Service(service)) => {
+                self.flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
+            }
+        };
+        if step == Step::Finished
+            && let Upstream::Service(service) = upstream
+        {
+            service.end_request();
+        }
+        self.finish(client, step);
+        Ok(step)
+    }
+
+    /// Reads and drops what comes. See [`Flow::poll_drain`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Downstream,
+        moved: &mut Moved,
+    ) -> Result<Step, FlowError> {
+        let step = match &mut *client {
+            Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
+            #[cfg(feature = "fakes")]
+            Downstream::Pair(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
+        };
+        self.finish(client, step);
+        Ok(step)
+    }
+
+    /// Only a body's flow took the client's input.
+    fn finish(&mut self, client: &mut Downstream, step: Step) {
+        if step == Step::Finished
+            && let Downstream::H1(server) = client
+        {
+            let rest = self.flow.take_rest();
+            if !rest.is_empty() {
+                server.input = rest;
+            }
+        }
+    }
+
+    /// The client was asked for its body (`100 Continue`).
+    pub fn invite(&mut self) {
+        self.waits = false;
+    }
+
+    /// A client that was not asked for its body may leave it out, so that nothing tells it from the next request.
+    pub fn may_end(&self) -> bool {
+        self.source_ended() || !self.waits
+    }
+
+    /// The request goes out again from its beginning, behind a new head. False: what went out of its body is not here any
+    /// more.
+    #[must_use]
+    pub fn rewind(&mut self) -> bool {
+        if self.has_body {
+            return self.flow.rewind();
+        }
+        self.flow.abandon_sink();
+        true
+    }
+
+    /// The end of the request, if it was seen.
+    pub fn end(&mut self, client: &mut Downstream) -> Option<BodyEnd> {
+        if !self.source_ended() {
+            return None;
+        }
+        self.finish(client, Step::Finished);
+        Some(BodyEnd::seen())
+    }
+
+    /// What goes out before the body: the request's head is written here.
+    pub fn head_mut(&mut self) -> &mut Buffer {
+        self.flow.head_mut()
+    }
+
+    /// Whether the end of the body was read.
+    pub fn source_ended(&self) -> bool {
+        self.flow.source_ended()
+    }
+
+    /// Whether the end was read and nothing is left to write.
+    pub fn is_finished(&self) -> bool {
+        self.flow.is_finished()
+    }
+
+    /// Keeps what flows, so that it can be sent again. See [`Flow::record`].
+    pub fn record(&mut self) {
+        self.flow.record();
+    }
+
+    /// Whether all of it that went out is still here.
+    pub fn is_recorded(&self) -> bool {
+        self.flow.is_recorded()
+    }
+
+    /// It is not sent again.
+    pub fn forget_record(&mut self) {
+        self.flow.forget_record();
+    }
+
+    /// The server takes no more: what waited to be written is dropped.
+    pub fn abandon_sink(&mut self) {
+        self.flow.abandon_sink();
+    }
+
+    /// Has the kernel move the rest of the body where it can.
+    pub fn splice(&mut self) {
+        self.flow.splice();
+    }
+
+    /// What waits goes into buffers of its size.
+    pub fn shrink(&mut self) {
+        self.flow.shrink();
+    }
+
+    /// What becomes of trailers.
+    pub fn set_trailers(&mut self, trailers: Trailers) {
+        self.flow.trailers = trailers;
+    }
+
+    /// When it goes on, where a filter holds it back.
+    pub fn held_until(&self) -> Option<Moment> {
+        self.flow.held_until()
+    }
+
+    /// Whether the client's socket wakes readers for large amounts only; see [`RequestBody::lower_mark`].
+    pub fn is_bulk(&self) -> bool {
+        self.flow.is_bulk()
+    }
+
+    /// See [`Flow::lower_mark`].
+    pub fn lower_mark(&mut self, client: &mut Downstream) {
+        if let Some((transport, _)) = client.bytes() {
+            self.flow.lower_mark(transport);
+        }
+    }
+}
+
+impl crate::flow::Filtered for RequestBody {
+    fn has_passage(&self) -> bool {
+        self.flow.has_passage()
+    }
+
+    fn set_passage(&mut self, passage: Box<dyn Passage>) {
+        self.flow.set_passage(passage);
+    }
+}

@@ -1,0 +1,37 @@
+//! The head of a request on its way to a server. Must never decide what it says.
+
+use base::buffer::Buffer;
+use wire::h1::{ConnectionLine, Edits, Overflow, Spelling, encode_request};
+use wire::http::Head;
+
+/// How the head of a request is written for a server.
+pub struct RequestLine<'s> {
+    /// The server is asked to close behind the answer.
+    pub says_close: bool,
+    /// A field that goes out last.
+    pub last: Option<(&'s [u8], &'s [u8])>,
+    /// How the names of fields are spelt.
+    pub spelling: Option<&'s Spelling>,
+}
+
+impl RequestLine<'_> {
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn encode(&self, request: &Head, out: &mut Buffer) -> Result<(), Overflow> {
+        let connection = if request.upgrade {
+            ConnectionLine::Upgrade(request.first(b"upgrade").unwrap_or_default())
+        } else {
+            ConnectionLine::for_request(request, !self.says_close)
+        };
+        let edits = Edits {
+            connection,
+            framing: request.framing,
+            version: request.version(),
+            last: self.last,
+            spelling: self.spelling,
+        };
+        encode_request(request, &edits, out)
+    }
+}

@@ -1,0 +1,73 @@
+//! The body of a request that nobody has touched. Owns the proof that a request was read to its end, without which no other
+//! one is read on its connection. Must never read a byte.
+
+use base::buffer::Buffer;
+use wire::http::{Framing, Head, Version};
+
+/// Proof that a request was read to its end: what follows on the connection is the next one. Only this crate makes it: from
+/// a head that announces no body, here, and from a body whose end was seen, in [`crate::exchange`].
+#[derive(Debug)]
+#[must_use]
+pub struct BodyEnd(());
+
+impl BodyEnd {
+    /// The end of a request's body was read.
+    pub(crate) fn seen() -> Self {
+        Self(())
+    }
+}
+
+/// The body of a request whose head was just taken from the client's input: its first byte, if it has any, comes next.
+/// There is one for each head, and whatever ends the request takes it.
+#[derive(Debug)]
+#[must_use]
+pub struct UnreadBody {
+    pub(crate) framing: Framing,
+    /// The client may wait for `100 Continue` before it sends the body, or not send it at all (RFC 9110, section 10.1.1).
+    pub(crate) expects: bool,
+    /// It comes as payload, in no coding: on a stream.
+    pub(crate) uncoded: bool,
+}
+
+impl UnreadBody {
+    /// Takes a parsed head of `length` bytes from the input; its body begins there.
+    pub(super) fn after(head: &Head, length: usize, input: &mut Buffer) -> Self {
+        input.consume(length);
+        let expects = head.expect_continue && head.version() == Version::Http11;
+        Self { framing: head.framing, expects, uncoded: false }
+    }
+
+    /// The body of a request that came on a stream.
+    #[cfg(feature = "fakes")]
+    pub(crate) fn uncoded(head: &Head) -> Self {
+        Self { framing: head.framing, expects: false, uncoded: true }
+    }
+
+    /// The end of a request without a body.
+    ///
+    /// # Errors
+    /// It has one.
+    pub fn absent(self) -> Result<BodyEnd, Self> {
+        if self.framing.has_body() { Err(self) } else { Ok(BodyEnd(())) }
+    }
+}
+
+/// The payload at the beginning of a body, of what has come behind its head: at most the first chunk.
+pub fn first_payload(framing: Framing, received: &[u8]) -> &[u8] {
+    match framing {
+        Framing::Length(length) => &received[..received.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+        Framing::Chunked => first_chunk(received),
+        Framing::None | Framing::UntilClose => &[],
+    }
+}
+
+/// What is here of the first chunk of a body.
+fn first_chunk(input: &[u8]) -> &[u8] {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return &[] };
+    let digits = input[..end].iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let size = digits.fold(0_usize, |size, digit| {
+        size.saturating_mul(16).saturating_add((*digit as char).to_digit(16).unwrap_or_default() as usize)
+    });
+    let chunk = &input[end + 1..];
+    &chunk[..chunk.len().min(size)]
+}

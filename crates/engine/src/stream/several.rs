@@ -1,0 +1,82 @@
+//! A client's connection that carries several streams at a time: its task moves what they have to send and to receive, and
+//! starts a task for each. Must never serve a stream itself.
+
+use std::task::{Context, Poll};
+
+use base::moment::Moment;
+use conn::downstream::Downstream;
+use conn::several::Connection;
+use rt::LocalRc;
+
+use crate::session::Session;
+use crate::stream::http::Client;
+use crate::stream::request;
+use crate::stream::task::StreamTask;
+
+/// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
+pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
+    let Client { conn, timer, .. } = client;
+    let Some(mut connection) = Connection::of(conn) else { return };
+    let mut idle_since = None;
+    loop {
+        let opened = connection.opened();
+        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut idle_since, cx)).await;
+        let Some(stream) = event else { break };
+        start(session, stream, opened);
+        if rt::slice_is_over() {
+            rt::yield_now().await;
+        }
+    }
+    connection.close();
+    std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
+}
+
+/// Moves what can be moved. Ready with a stream that was opened, or with `None`: the connection is to end. One without
+/// streams waits for as long as a client between two requests, and ends with a soft stop.
+fn poll(
+    session: &Session,
+    connection: &mut Connection<'_>,
+    timer: &mut rt::Timer,
+    idle_since: &mut Option<Moment>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Downstream>> {
+    if session.is_leaving() {
+        connection.refuse();
+    }
+    if let Poll::Ready(event) = connection.poll(cx) {
+        return Poll::Ready(event);
+    }
+    let is_idle = connection.is_idle();
+    *idle_since = if is_idle { idle_since.or(Some(rt::now())) } else { None };
+    let timeouts = &session.proxy().timeouts;
+    let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
+    let deadline = idle_since.zip(limit).map(|(since, limit)| since + limit);
+    loop {
+        let now = rt::now();
+        if is_idle && (session.is_leaving() || deadline.is_some_and(|deadline| now >= deadline)) {
+            return Poll::Ready(None);
+        }
+        let departure = session.departure().filter(|departure| *departure > now);
+        timer.arm([deadline, departure].into_iter().flatten().min());
+        if timer.poll_expired(cx).is_pending() {
+            return Poll::Pending;
+        }
+    }
+}
+
+/// Starts the task of a stream, which is number `served` of its connection, from 0.
+fn start(session: &LocalRc<StreamTask>, stream: Downstream, served: u32) {
+    let task = StreamTask::another(session);
+    rt::spawn_with(rt::Class::Normal, task.tag(), (task, stream), move |(task, stream)| run(task, stream, served));
+}
+
+async fn run(task: LocalRc<StreamTask>, stream: Downstream, served: u32) {
+    task.register().await;
+    let mut client = Client::of_stream(stream, served);
+    let ended = rt::unless(|| task.is_killed(), request::serve(&task, &mut client)).await;
+    drop(client);
+    if ended.is_none() {
+        task.conclude_killed();
+    }
+    task.leave();
+}
