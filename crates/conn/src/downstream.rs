@@ -9,6 +9,7 @@ use rt::net::Hangup;
 use wire::h1::{self, Edits, Limits, Overflow, Scan};
 use wire::http::{Framing, Head};
 
+use crate::behind::Behind;
 use crate::h1::{Received, Server, first_payload};
 #[cfg(feature = "fakes")]
 use crate::pairs::Stream;
@@ -105,12 +106,9 @@ impl Downstream {
         })
     }
 
-    /// How a body is delimited where it is read whose message says so about it: on a stream no coding is.
-    pub fn framing_of(&self, said: Framing) -> Framing {
-        match said {
-            Framing::Chunked if !self.is_connection() => Framing::UntilClose,
-            other => other,
-        }
+    /// What was read behind a head and not used.
+    pub fn behind(&self) -> Behind<'_> {
+        Behind { data: self.received(), coded: self.is_connection() }
     }
 
     /// Whether something of a request has come that was not used.

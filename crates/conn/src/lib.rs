@@ -1,6 +1,7 @@
 //! Connections: bytes become messages, and links to servers are kept. Owns the body flows between two streams, the
 //! duplex of a tunnel and the idle server links. Must never know ACLs, backends, statistics or logs.
 
+pub mod behind;
 pub mod downstream;
 pub mod duplex;
 pub mod exchange;

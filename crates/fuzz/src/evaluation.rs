@@ -101,7 +101,7 @@ pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T 
         request,
         unread: None,
         response: None,
-        bytes: Bytes { data: bytes, complete: true, announced: None },
+        bytes: Bytes::new(bytes, true),
         transaction: Transaction::default(),
         variables: Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() },
         captures: None,

@@ -170,7 +170,7 @@ fn fields(program: &Program, request: &str) -> Vec<(String, String)> {
             request: Some(&head),
             unread: None,
             response: None,
-            bytes: Bytes { data: b"", complete: true, announced: None },
+            bytes: Bytes::new(b"", true),
             transaction: Transaction::default(),
             variables: Variables::default(),
             captures: None,

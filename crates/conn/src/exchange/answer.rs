@@ -9,6 +9,7 @@ use base::moment::Moment;
 use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Method, Version};
 
+use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
 use crate::h1::server::{fits, grow, make_room};
@@ -103,6 +104,11 @@ impl Answer {
     /// What was read and not used.
     pub fn received(&self) -> &[u8] {
         self.input.data()
+    }
+
+    /// What was read behind the head and not used: of a service, payload.
+    pub fn behind(&self, upstream: &Upstream<'_>) -> Behind<'_> {
+        Behind { data: self.input.data(), coded: matches!(upstream, Upstream::H1(_)) }
     }
 
     /// The bytes that were read and not used, for whoever reads on.

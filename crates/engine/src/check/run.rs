@@ -451,7 +451,7 @@ impl<'a> Course<'a> {
                 request: None,
                 unread: None,
                 response: self.head.as_ref(),
-                bytes: Bytes { data, complete: true, announced: None },
+                bytes: Bytes::new(data, true),
                 transaction: Transaction::default(),
                 captures: None,
                 variables: Variables {

@@ -57,7 +57,7 @@ pub fn lend<T>(
         request: None,
         unread: None,
         response: None,
-        bytes: Bytes { data: &[], complete: true, announced: None },
+        bytes: Bytes::new(&[], true),
         transaction: Transaction::default(),
         captures: None,
         variables: Variables::default(),

@@ -41,7 +41,7 @@ pub async fn wait_until(
     (least, mut large): (u64, Option<usize>),
 ) -> Result<(), Failure> {
     let framing = facts.borrow().request.framing;
-    let framing = client.conn.framing_of(framing);
+    let framing = client.conn.behind().framing_of(framing);
     if framing == Framing::UntilClose && client.conn.is_connection() {
         return Ok(());
     }

@@ -165,7 +165,7 @@ impl<'s> Inspection<'s> {
     fn decide(&mut self, cx: &mut Context<'_>, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
             let known = self.facts.borrow();
-            let bytes = Bytes { data, complete, announced: None };
+            let bytes = Bytes::new(data, complete);
             let view = View { bytes, ..View::request(self.session, &known) };
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
@@ -245,7 +245,7 @@ pub async fn response(
                 Err(_) => return Poll::Ready(Err(Outcome::new(Cause::Client, Phase::Data))),
             }
             let more = wait.receive(cx, server, &mut input);
-            let bytes = Bytes { data: input.data(), complete: wait.is_over(), announced: None };
+            let bytes = Bytes::new(input.data(), wait.is_over());
             let known = facts.borrow();
             let view = View { bytes, direction: Direction::Response, ..View::request(session, &known) };
             match run_content(&view, &proxy.rules.response_content, &mut progress) {

@@ -119,7 +119,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
         None => recognise(session, backend, &facts.borrow(), client),
         Some(key) => {
             let known = facts.borrow();
-            let view = View::request(session, &known).behind(client.conn.received());
+            let view = View::request(session, &known).behind(client.conn.behind());
             connect::hash_of_key(view, backend, key)
         }
     };
@@ -301,7 +301,7 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
     }
     let facts = facts.borrow();
     facts.exhausted.set(false);
-    View::request(session, &facts).behind(client.conn.received()).lend(|context| frontend.switch(context))
+    View::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
 }
 
 /// The hash that the balance chooses a server by.

@@ -4,17 +4,19 @@ use std::cell::{Cell, Ref};
 use std::net::{IpAddr, SocketAddr};
 
 use base::moment::{WallTime, ZoneName};
+use bumpalo::Bump;
 use config::spec::Mode;
+use conn::behind::{self, Behind};
 use policy::live::counters::Counters;
 use policy::live::table::Tracked;
 use policy::log_format::{Endpoint, Record};
 use policy::program::ServerAddress;
 use policy::sample::{
-    Bytes, Context, Cost, Direction, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts, Transaction, Transport,
-    Unread, UsageOf, Value,
+    Bytes, Context, Cost, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts, Transaction,
+    Transport, Unread, UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
-use wire::http::Head;
+use wire::http::{Framing, Head};
 
 use crate::facts::Facts;
 use crate::probes::usage;
@@ -26,6 +28,11 @@ use crate::stream::tracking;
 
 /// Bytes that a unique identifier has at most, as in HAProxy.
 const LONGEST_IDENTIFIER: usize = 127;
+
+/// The payload in what came behind a head on a connection of HTTP/1.
+fn payload_in<'a>(arena: &'a Bump, framing: Framing, data: &'a [u8]) -> &'a [u8] {
+    behind::payload(framing, data, |data| arena.alloc_slice_copy(data))
+}
 
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
@@ -49,7 +56,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Of a request.
     pub fn request(session: &'a Session, facts: &'a Facts) -> Self {
-        let bytes = Bytes { data: &[], complete: true, announced: None };
+        let bytes = Bytes::new(&[], true);
         Self { session, facts, response: None, direction: Direction::Request, bytes, has_stream: true, is_log: false }
     }
 
@@ -59,14 +66,15 @@ impl<'a> View<'a> {
     }
 
     /// With what has come behind the head.
-    pub fn behind(mut self, data: &'a [u8]) -> Self {
-        self.bytes.data = data;
+    pub fn behind(mut self, behind: Behind<'a>) -> Self {
+        self.bytes.data = behind.data;
+        self.bytes.extract = behind.coded.then_some(payload_in as Extract);
         self
     }
 
     /// Of an answer.
     pub fn response(session: &'a Session, facts: &'a Facts, response: &'a Head) -> Self {
-        let bytes = Bytes { data: &[], complete: true, announced: None };
+        let bytes = Bytes::new(&[], true);
         Self {
             session,
             facts,
@@ -80,7 +88,7 @@ impl<'a> View<'a> {
 
     /// Of a stream whose line is written.
     pub fn log(session: &'a Session, facts: &'a Facts) -> Self {
-        let bytes = Bytes { data: &[], complete: true, announced: None };
+        let bytes = Bytes::new(&[], true);
         let answered = facts.timings.response.is_some() && facts.response.status() > 0;
         let response = answered.then_some(&facts.response);
         Self { session, facts, response, direction: Direction::Response, bytes, has_stream: true, is_log: true }

@@ -34,7 +34,7 @@ pub fn bind_request(
     let order = match choice.persistence.is_empty() {
         true => None,
         false => {
-            View::request(session, &facts.borrow()).behind(client.conn.received()).lend(|context| choice.order(context))
+            View::request(session, &facts.borrow()).behind(client.conn.behind()).lend(|context| choice.order(context))
         }
     };
     let mut kept = Persistence::default();
@@ -43,7 +43,7 @@ pub fn bind_request(
         kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     }
     let known = facts.borrow();
-    let view = View::request(session, &known).behind(client.conn.received());
+    let view = View::request(session, &known).behind(client.conn.behind());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -68,7 +68,7 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
     let order =
-        View::request(session, &facts.borrow()).behind(client.conn.received()).lend(|context| choice.order(context));
+        View::request(session, &facts.borrow()).behind(client.conn.behind()).lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
     let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     let state = session.worker.state(proxy.index);
@@ -88,7 +88,7 @@ pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early
         return None;
     }
     let known = facts.borrow();
-    let bytes = Bytes { data: early, complete: true, announced: None };
+    let bytes = Bytes::new(early, true);
     let view = View { bytes, ..View::request(session, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
     let bound = name(view, proxy, backend, order).or_else(|| {

@@ -2,6 +2,7 @@
 //! evaluation is told. Must never send an answer itself.
 
 use config::spec::{LogLevel, LogStep};
+use conn::behind::Behind;
 use policy::condition::Verdict;
 use policy::live::table::Pinned;
 use policy::rule::{
@@ -278,9 +279,9 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// What has come of the body leaves a head less room.
-    fn share(&self, head: &mut Head, behind: &[u8]) {
+    fn share(&self, head: &mut Head, behind: Behind<'_>) {
         let global = &self.session.generation().program.global;
-        head.share(behind.len(), global.bufsize, global.maxrewrite);
+        head.share(behind.data.len(), global.bufsize, global.maxrewrite);
     }
 
     /// A change of the head failed: what that means for the message, unless it is left out.
@@ -450,7 +451,7 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
 pub fn run_request<'r>(
     session: &Session,
     facts: &mut Facts,
-    behind: &[u8],
+    behind: Behind<'_>,
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
@@ -486,7 +487,7 @@ pub fn run_request<'r>(
 pub fn run_response<'r>(
     session: &Session,
     facts: &Facts,
-    answer: (&mut Head, &[u8]),
+    answer: (&mut Head, Behind<'_>),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
@@ -497,7 +498,11 @@ pub fn run_response<'r>(
 }
 
 /// Goes on with rules on an answer until something else has to be done.
-fn finish_response<'r>(course: &mut Course<'_, 'r>, facts: &Facts, (head, behind): (&mut Head, &[u8])) -> Stop<'r> {
+fn finish_response<'r>(
+    course: &mut Course<'_, 'r>,
+    facts: &Facts,
+    (head, behind): (&mut Head, Behind<'_>),
+) -> Stop<'r> {
     let session = course.session;
     loop {
         match course.advance(&View::response(session, facts, head).behind(behind)) {
@@ -534,7 +539,7 @@ pub fn run_after<'s>(session: &'s Session, facts: &Facts, head: &mut Head) -> Op
         if rules.is_empty() {
             return None;
         }
-        match finish_response(&mut Course::new(session, rules), facts, (head, &[])) {
+        match finish_response(&mut Course::new(session, rules), facts, (head, Behind::NONE)) {
             Stop::Final(ended) => Some(ended),
             // None of these rules waits.
             Stop::End | Stop::Wait(_) | Stop::Yield => None,

@@ -66,7 +66,7 @@ fn rules_of<'r>(
     mut progress: Progress,
 ) -> Option<Ruled<'r>> {
     let facts = &mut *facts.borrow_mut();
-    let behind = client.conn.received();
+    let behind = client.conn.behind();
     match rules::run_request(session, facts, behind, &proxy.rules.http_request, &mut progress) {
         Stop::End => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),

@@ -103,7 +103,7 @@ pub fn answer(session: &Session, facts: &Facts) {
 #[inline]
 pub fn answer_bytes(session: &Session, facts: &Facts, data: &[u8]) {
     if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
-        let bytes = Bytes { data, complete: true, announced: None };
+        let bytes = Bytes::new(data, true);
         note_answer(View { bytes, direction: Direction::Response, ..View::request(session, facts) });
     }
 }

@@ -192,7 +192,7 @@ fn switch(session: &Session, facts: &SharedFacts, own: &Frontend, data: &[u8]) -
         return Some(target);
     }
     let facts = facts.borrow();
-    let bytes = Bytes { data, complete: true, announced: None };
+    let bytes = Bytes::new(data, true);
     let view = View { bytes, ..View::request(session, &facts) };
     view.lend(|context| own.switch(context))
 }
@@ -226,7 +226,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         None => recognise(session, facts, backend, client),
         Some((own, key)) => {
             let known = facts.borrow();
-            let bytes = Bytes { data: client.conn.received(), complete: true, announced: None };
+            let bytes = Bytes::new(client.conn.received(), true);
             connect::hash_of_key(View { bytes, ..View::request(session, &known) }, own, key)
         }
     };

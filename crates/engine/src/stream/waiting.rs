@@ -27,7 +27,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
         Wait::Pause(period) => {
             let period = {
                 let facts = facts.borrow();
-                View::request(session, &facts).behind(client.conn.received()).lend(|context| period.evaluate(context))
+                View::request(session, &facts).behind(client.conn.behind()).lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
                 pass(client, period).await;
@@ -53,7 +53,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                 }
                 let mut value = Vec::new();
                 View::request(session, &facts)
-                    .behind(client.conn.received())
+                    .behind(client.conn.behind())
                     .lend(|context| format.render_in(context, &mut value));
                 prepared::early_hint(name, &value)
             };
@@ -73,13 +73,13 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
 async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
     let name = {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.conn.received()).lend(|context| lookup.name(context))
+        View::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
     let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.conn.received()).lend(|context| lookup.store(context, ip));
+        View::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
     }
 }
 

@@ -251,3 +251,23 @@ fn a_client_that_leaves_ends_the_service() {
         world.expect_log(&[r#"l l/<streamer> 0/0/0/0/# 200 # - - CD-- 1/1/0/0/0 0/0 "GET /100000 HTTP/1.1""#]).await;
     });
 }
+
+/// Whether its length is known before or not, there are no chunks in what a service makes.
+#[test]
+fn rules_on_an_answer_see_the_payload_of_a_service() {
+    let rules = "http-response wait-for-body time 5s\n http-response set-header x-length %[res.body_len]";
+    streaming(rules, true).0.run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        for target in ["/2", "/2/length"] {
+            client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            let head = client.receive_head().await.unwrap();
+            assert!(head.contains("x-length: 2000\r\n"), "{head}");
+            if target == "/2" {
+                assert_eq!(client.receive_chunked(1000, 0).await.body.len(), 2 * PIECE);
+            } else {
+                client.expect("x".repeat(2 * PIECE)).await;
+            }
+        }
+        world.forget_log();
+    });
+}

@@ -327,7 +327,6 @@ fn services_answer_streams() {
 }
 
 #[test]
-#[ignore = "fetches take the payload of a stream for chunks"]
 fn rules_see_the_payload_of_a_stream() {
     let rules = "http-request wait-for-body time 5s
         http-request return status 200 content-type text/plain lf-string \"%[req.body] %[req.body_size]\"";
@@ -337,7 +336,7 @@ fn rules_see_the_payload_of_a_stream() {
         client.peer.send(frame(Kind::Data, 1, "5\r\nno")).await;
         sleep(5).await;
         client.upload(1, b" chunk\r\n").await;
-        client.expect(1, "HTTP/1.1 200 OK\r\n", "5\r\nno chunk\r\n 14").await;
+        client.expect(1, "HTTP/1.1 200 OK\r\n", "5\r\nno chunk\r\n 13").await;
         world.forget_log();
     });
 }

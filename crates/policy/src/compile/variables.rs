@@ -97,7 +97,7 @@ fn context<'a>(
         request: None,
         unread: None,
         response: None,
-        bytes: Bytes { data: &[], complete: true, announced: None },
+        bytes: Bytes::new(&[], true),
         transaction: Transaction::default(),
         captures: None,
         variables,

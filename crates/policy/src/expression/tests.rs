@@ -290,7 +290,7 @@ impl Scene {
             request: self.request.as_ref(),
             unread: Some(&unread),
             response: self.response.as_ref(),
-            bytes: Bytes { data: &self.bytes, complete: self.complete, announced: None },
+            bytes: Bytes::new(&self.bytes, self.complete),
             transaction: self.transaction,
             variables,
             captures: None,

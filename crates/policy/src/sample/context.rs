@@ -10,7 +10,7 @@ use crate::variable::Variables;
 use base::moment::Moment;
 use bumpalo::Bump;
 use std::cell::{Cell, RefCell};
-use wire::http::Head;
+use wire::http::{Framing, Head};
 
 /// Which way the message goes that is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +32,18 @@ pub struct Bytes<'a> {
     pub complete: bool,
     /// How many there will be in all, where that is known.
     pub announced: Option<u64>,
+    /// Finds the payload of a body in them; `None`: they are payload.
+    pub extract: Option<Extract>,
+}
+
+/// Finds the payload in what has come behind a head with that framing; what has to be put together is allocated in the arena.
+pub type Extract = for<'b> fn(&'b Bump, Framing, &'b [u8]) -> &'b [u8];
+
+impl<'a> Bytes<'a> {
+    /// Bytes in no coding. `complete`: no more will come, or no more is waited for.
+    pub const fn new(data: &'a [u8], complete: bool) -> Self {
+        Self { data, complete, announced: None, extract: None }
+    }
 }
 
 /// The bound of what one evaluation may cost was reached before its result was known.

@@ -17,7 +17,7 @@ pub(crate) mod written;
 
 pub use cast::{Cast, cast, embedded_ipv4};
 pub use connection_error::ConnectionError;
-pub use context::{Bytes, Context, Direction, Exhausted};
+pub use context::{Bytes, Context, Direction, Exhausted, Extract};
 pub(crate) use hexadecimal::unhex;
 pub use meter::Meter;
 pub use place::{Place, Places};

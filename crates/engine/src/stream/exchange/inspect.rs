@@ -27,7 +27,7 @@ impl Exchange<'_> {
         loop {
             let ended = {
                 let known = self.facts.borrow();
-                let bytes = Bytes { data: self.down.received(), complete, announced: None };
+                let bytes = Bytes::new(self.down.received(), complete);
                 let view = View::response(session, &known, &known.response);
                 run_content(&View { bytes, ..view }, &rules.response_content, &mut self.inspected)
             };

@@ -142,7 +142,7 @@ impl Exchange<'_> {
             let wait = {
                 let facts = &mut *self.facts.borrow_mut();
                 let mut head = std::mem::take(&mut facts.response);
-                let (session, behind) = (self.session, self.down.received());
+                let (session, behind) = (self.session, self.down.behind(&self.upstream));
                 let wait = match run_response(session, facts, (&mut head, behind), rules, progress) {
                     Stop::End => None,
                     Stop::Yield => Some(Held::Turn),
@@ -196,15 +196,18 @@ impl Exchange<'_> {
     /// What a rule makes the answer wait for.
     fn hold(&self, view: View<'_>, wait: &Wait) -> Held {
         match wait {
-            Wait::Pause(period) => match view.behind(self.down.received()).lend(|context| period.evaluate(context)) {
-                Some(period) => Held::Until(rt::now() + period),
-                None => Held::Over,
-            },
+            Wait::Pause(period) => {
+                match view.behind(self.down.behind(&self.upstream)).lend(|context| period.evaluate(context)) {
+                    Some(period) => Held::Until(rt::now() + period),
+                    None => Held::Over,
+                }
+            }
             Wait::Body(body) => {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
-                let mut coming = Coming::new(framing, body.least);
+                let behind = self.down.behind(&self.upstream);
+                let mut coming = Coming::new(behind.framing_of(framing), body.least);
                 // What breaks the coding is refused when it flows.
-                if coming.take(self.down.received()).is_err() || coming.is_over() {
+                if coming.take(behind.data).is_err() || coming.is_over() {
                     return Held::Over;
                 }
                 let large = self.session.generation().program.global.large_bufsize.filter(|_| body.large);

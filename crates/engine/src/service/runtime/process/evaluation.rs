@@ -28,7 +28,7 @@ pub(super) fn lend<T>((worker, generation): (&Worker, &Generation), with: impl F
             request: None,
             unread: None,
             response: None,
-            bytes: Bytes { data: &[], complete: true, announced: None },
+            bytes: Bytes::new(&[], true),
             transaction: Transaction::default(),
             captures: None,
             variables: Variables {

@@ -1,0 +1,82 @@
+//! What has come of a message behind its head. Owns the way from there to the payload; must never take a byte away.
+
+use wire::h1::ChunkDecoder;
+use wire::http::{Fields, Framing};
+
+/// Bytes that came behind a head and were not used yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Behind<'a> {
+    /// The bytes as they came.
+    pub data: &'a [u8],
+    /// They are those of a connection of HTTP/1: the head says how the body is delimited and coded in them. Otherwise they
+    /// are payload.
+    pub coded: bool,
+}
+
+impl Behind<'_> {
+    /// Nothing.
+    pub const NONE: Self = Self { data: &[], coded: false };
+
+    /// How a body is delimited in them whose head says this.
+    pub fn framing_of(&self, said: Framing) -> Framing {
+        match said {
+            Framing::Chunked if !self.coded => Framing::UntilClose,
+            other => other,
+        }
+    }
+}
+
+/// The payload in what has come behind a head of HTTP/1 with that framing. Chunks are taken apart on what `copy` makes; what
+/// breaks the coding has no payload, and is refused when the body flows.
+pub fn payload<'a>(framing: Framing, data: &'a [u8], copy: impl FnOnce(&'a [u8]) -> &'a mut [u8]) -> &'a [u8] {
+    match framing {
+        Framing::None => &[],
+        Framing::UntilClose => data,
+        Framing::Length(length) => &data[..data.len().min(usize::try_from(length).unwrap_or(usize::MAX))],
+        Framing::Chunked if data.is_empty() => data,
+        Framing::Chunked => {
+            let copy = copy(data);
+            let decoded = ChunkDecoder::new().decode_in_place(copy, &mut Fields::new());
+            &copy[..decoded.map_or(0, |decoded| decoded.payload)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_what_the_framing_says() {
+        let rows: &[(Framing, &str, &str)] = &[
+            (Framing::None, "GET /", ""),
+            (Framing::Length(3), "abcGET", "abc"),
+            (Framing::Length(9), "abc", "abc"),
+            (Framing::Chunked, "2\r\nab\r\n1\r\nc\r\n0\r\n\r\nGET", "abc"),
+            (Framing::Chunked, "2\r\nab\r\n1\r\nc\r\n0\r\nx: 1\r\n\r\nGET", "abc"),
+            (Framing::Chunked, "4\r\nab", "ab"),
+            (Framing::Chunked, "4\r\nabcd\r", "abcd"),
+            (Framing::Chunked, "4;x=y\r\nabcd\r\n5", "abcd"),
+            (Framing::Chunked, "", ""),
+            (Framing::Chunked, "x", ""),
+            (Framing::UntilClose, "abc", "abc"),
+        ];
+        for (framing, data, expected) in rows {
+            let found = payload(*framing, data.as_bytes(), |data| Box::leak(data.into()));
+            assert_eq!(found, expected.as_bytes(), "{framing:?} {data:?}");
+        }
+    }
+
+    /// Whatever has come of a chunked body, the payload is the beginning of the whole one's.
+    #[test]
+    fn every_part_of_a_chunked_body_has_the_beginning_of_its_payload() {
+        let body = b"3\r\nabc\r\n00a;ext=1\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET / HTTP/1.1\r\n";
+        let mut before = 0;
+        for end in 0..=body.len() {
+            let found = payload(Framing::Chunked, &body[..end], |data| Box::leak(data.into()));
+            assert!(b"abc0123456789".starts_with(found) && found.len() >= before, "{end}: {found:?}");
+            before = found.len();
+        }
+        assert_eq!(before, 13);
+    }
+}
