@@ -143,6 +143,10 @@ impl Transport {
     /// Writes both buffers, `head` first, with one call, and consumes what was written. `more` announces that more data or
     /// a close follows at once.
     ///
+    /// What was written has left the process: nothing is to be flushed. A transport that makes something else of the bytes
+    /// first (TLS records) is pending until all of that is out. So a write that was pending is repeated with the same first
+    /// bytes, to which more may have been appended, or the connection is given up.
+    ///
     /// # Errors
     /// The socket's.
     #[inline]

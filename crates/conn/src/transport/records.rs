@@ -1,5 +1,6 @@
 //! A transport that has a mind of its own about the borders of what is read and written, as TLS has: what was received
-//! waits inside, comes out in pieces, and writes are taken in part. For tests of everything above a transport.
+//! waits inside, comes out in pieces; writes are taken in part, and are sealed before they go out. For tests of everything
+//! above a transport.
 
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
@@ -13,6 +14,10 @@ use rt::net::{ParkedId, ParkedStream, Stream};
 pub struct Records {
     pub(super) stream: Stream,
     received: Buffer,
+    /// What the last write was made into, until all of it is out; it was pending so long.
+    sealed: Vec<u8>,
+    /// Bytes of it that are out.
+    sent: usize,
 }
 
 /// An idle one.
@@ -52,7 +57,7 @@ pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
 
 impl Records {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { stream, received: Buffer::empty() }
+        Self { stream, received: Buffer::empty(), sealed: Vec::new(), sent: 0 }
     }
 
     fn has_received(&self) -> bool {
@@ -126,6 +131,40 @@ impl Records {
         self.stream.poll_discard(cx, most)
     }
 
+    /// Seals the first bytes of a write, or goes on with those that are sealed: the caller repeats them.
+    fn seal(&mut self, first: &[u8]) {
+        if self.sealed.is_empty() {
+            self.sealed.extend_from_slice(&first[..piece(first.len())]);
+        }
+        assert!(first.starts_with(&self.sealed), "a write that was pending is repeated with other bytes");
+    }
+
+    /// Counts what went out. The length of the write, once it is out.
+    fn count(&mut self, written: usize) -> Option<usize> {
+        self.sent += written;
+        if self.sent < self.sealed.len() {
+            return None;
+        }
+        self.sent = 0;
+        Some(std::mem::take(&mut self.sealed).len())
+    }
+
+    fn poll_sealed(&mut self, cx: &mut Context<'_>, first: &[u8], more: bool) -> Poll<io::Result<usize>> {
+        self.seal(first);
+        loop {
+            let rest = &self.sealed[self.sent..];
+            let slices = [IoSlice::new(&rest[..piece(rest.len())])];
+            let written = std::task::ready!(self.stream.poll_write_slices(cx, &slices, more))?;
+            if let Some(length) = self.count(written) {
+                return Poll::Ready(Ok(length));
+            }
+            if rt::random().is_multiple_of(2) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -137,8 +176,7 @@ impl Records {
         if first.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let part = &first.data()[..piece(first.len())];
-        let written = std::task::ready!(self.stream.poll_write_slices(cx, &[IoSlice::new(part)], more))?;
+        let written = std::task::ready!(self.poll_sealed(cx, first.data(), more))?;
         first.consume(written);
         Poll::Ready(Ok(written))
     }
@@ -150,14 +188,27 @@ impl Records {
         more: bool,
     ) -> Poll<io::Result<usize>> {
         let Some(first) = slices.iter().find(|slice| !slice.is_empty()) else { return Poll::Ready(Ok(0)) };
-        self.stream.poll_write_slices(cx, &[IoSlice::new(&first[..piece(first.len())])], more)
+        self.poll_sealed(cx, first, more)
     }
 
     pub(super) fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
-        match bytes {
-            [] => Ok(Some(0)),
-            _ => self.stream.try_write(&bytes[..piece(bytes.len())], more),
+        if bytes.is_empty() {
+            return Ok(Some(0));
         }
+        self.seal(bytes);
+        loop {
+            let rest = &self.sealed[self.sent..];
+            let Some(written) = self.stream.try_write(&rest[..piece(rest.len())], more)? else { return Ok(None) };
+            if let Some(length) = self.count(written) {
+                return Ok(Some(length));
+            }
+        }
+    }
+
+    /// As the stream's. A write that is pending is not to be cut off by an orderly end.
+    pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
+        assert!(self.sealed.is_empty(), "the end of a direction follows a write that is still pending");
+        self.stream.shutdown_write()
     }
 
     /// What came is nothing but [`FILLER`], which is dropped.
@@ -174,6 +225,7 @@ impl Records {
     }
 
     pub(super) fn park(self) -> ParkedRecords {
+        assert!(self.sealed.is_empty(), "a connection is idle whose last write is still pending");
         let spoilt = self.has_received();
         ParkedRecords { parked: self.stream.park(), spoilt }
     }

@@ -338,6 +338,10 @@ impl<'a> Exchange<'a> {
         }
         match result {
             Ok(step) => {
+                if step == Step::AwaitsSink && self.up_step != step {
+                    // The server's time begins with the wait, however long nothing was to be written.
+                    self.server_side.writes(rt::now());
+                }
                 self.up_step = step;
                 if step == Step::Finished {
                     self.sent = self.upload == Upload::Flowing;
@@ -423,6 +427,10 @@ impl<'a> Exchange<'a> {
         }
         match result {
             Ok(step) => {
+                if step == Step::AwaitsSink && self.down_step != step {
+                    // Likewise the client's.
+                    self.client_side.writes(rt::now());
+                }
                 self.down_step = step;
                 if step == Step::Finished {
                     self.answer = Answer::Done;

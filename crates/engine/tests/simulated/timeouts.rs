@@ -434,3 +434,21 @@ fn timers_on_a_slow_network() {
         drop(server);
     });
 }
+
+/// Its time begins when the answer begins to wait for it, not with the request.
+#[test]
+fn client_is_not_late_with_an_answer_that_came_late() {
+    listen("timeout client 5s\n timeout server 60s\n server s1 10.0.1.1:80").shuffled().seeds(0..8).run(
+        |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(GET).await;
+            let mut server = s1.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            sleep(10_000).await;
+            server.send(OK).await;
+            client.expect(OK_AT_CLIENT).await;
+            world.forget_log();
+        },
+    );
+}
