@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::buffer::Buffer;
-use config::spec::{CloseMode, HttpReuse, Mode, RetryOn, SpliceSpec};
+use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
 use conn::exchange::{Coding, RequestBody};
 use conn::flow::Trailers;
@@ -19,170 +19,227 @@ use policy::sample::Direction;
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
-use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::connect::{self, Target};
 use crate::stream::evaluate::View;
-use crate::stream::exchange::{End, Exchange, Terms};
-use crate::stream::header_validation::{screen, screens};
+use crate::stream::exchange::{End, Exchange, Remains, Terms};
+use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
 use crate::stream::http::Client;
 use crate::stream::private::Asked;
-use crate::stream::reply::{
-    Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_error_unread,
-};
+use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
-use crate::stream::{
-    body, conclude, content, filter, forwarded, kernel, observing, password_check, persistence, ruling, sticking,
-    tally, tcp,
-};
+use crate::stream::route::{self, Route};
+use crate::stream::{body, conclude, filter, forwarded, kernel, observing, persistence, sticking, tally, tcp};
 use crate::worker::{SharedFacts, Slot, Worker};
+
+/// What a request needs to be sent on cost more to evaluate than it may.
+const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
-    let proxy = session.proxy();
-    if screens(proxy)
-        && let Err(failure) = rt::boxed(screen(session, client, &facts, proxy, None)).await
-    {
-        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
-    }
-    if password_check::may_wait(&facts, proxy)
-        && let Err(failure) = rt::boxed(password_check::check(session, &facts, proxy)).await
-    {
-        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
-    }
-    if !proxy.rules.http_request.is_empty()
-        && let Err(over) = ruling::rule(session, client, &facts, proxy).await
-    {
-        return ruling::end(session, client, facts, over, body).await;
-    }
-    let chosen = facts.borrow().backend;
-    // A session that came in TCP mode may have its backend already.
-    let target = chosen.or_else(|| switch(session, client, &facts));
-    if facts.borrow().exhausted.get() {
-        return rt::boxed(ruling::exhausted(session, client, facts, body)).await;
-    }
-    let target = target.map(|index| session.proxy_at(index));
-    let Some((backend_proxy, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
-        facts.borrow_mut().timings.request = None;
-        let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
-        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
-    };
-    facts.borrow_mut().backend = Some(backend_proxy.index);
-    if backend_proxy.mode != Mode::Http {
-        // Its servers speak something else.
-        return refuse_mode(session, facts);
-    }
-    if backend_proxy.index != proxy.index {
-        facts.borrow().order(Orders::leave_backend);
-    }
-    tally::backend(&session.worker, backend_proxy);
-    filter::choose(session, &facts, backend_proxy);
-    if backend_proxy.index != proxy.index && !backend_proxy.rules.request_content.is_empty() {
-        let Client { conn, timer, .. } = client;
-        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &facts, backend_proxy)).await {
-            return cut(session, facts, outcome);
-        }
-    }
-    if screens(backend_proxy)
-        && let Err(failure) = rt::boxed(screen(session, client, &facts, backend_proxy, Some(proxy))).await
-    {
-        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
-    }
-    if backend_proxy.index != proxy.index
-        && password_check::may_wait(&facts, backend_proxy)
-        && let Err(failure) = rt::boxed(password_check::check(session, &facts, backend_proxy)).await
-    {
-        return rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
-    }
-    if backend_proxy.index != proxy.index
-        && !backend_proxy.rules.http_request.is_empty()
-        && let Err(over) = ruling::rule(session, client, &facts, backend_proxy).await
-    {
-        return ruling::end(session, client, facts, over, body).await;
-    }
-    forwarded::add(session, backend_proxy, &facts);
-    if let Some(name) = &backend_proxy.http.send_name_header {
-        facts.borrow_mut().request.remove_all(name);
-    }
-    let filters = facts.borrow().filters.clone();
-    if let Some(filters) = &filters {
-        filter::request_head(filters, &facts);
-    }
-    let close_server = closes_server(proxy, backend_proxy) || asks_for_a_last_one(&facts.borrow().request);
-    let splice_request = splices(proxy, backend_proxy, |splice| splice.request);
-    let rule = trailers(backend_proxy.http.drop_request_trailers, backend_proxy.http.server_spelling.as_ref());
-    facts.borrow().exhausted.set(false);
-    let hash = match &backend.hash_key {
-        None => recognise(session, backend, &facts.borrow(), client),
-        Some(key) => {
-            let known = facts.borrow();
-            let view = View::request(session, &known).behind(client.conn.behind());
-            connect::hash_of_key(view, backend, key)
-        }
-    };
+    let Some((route, facts, body)) = route::route(session, client, facts, body).await else { return };
+    let plan = Plan::of(session, client, &facts, route);
     let started = body::start(body, client, &facts, Coding::Kept, |up, has_body| {
-        filter::install(filters.as_ref(), Direction::Request, up, has_body);
-        up.trailers = rule;
+        filter::install(plan.filters.as_ref(), Direction::Request, up, has_body);
+        up.trailers = trailers(route.proxy.http.drop_request_trailers, route.proxy.http.server_spelling.as_ref());
     });
     let Ok(mut up) = started else {
         return rt::boxed(reply_broken(session, client, facts)).await;
     };
-    if splice_request {
+    if splices(session.proxy(), route.proxy, |splice| splice.request) {
         up.splice();
     }
-    let bound = persistence::bind_request(session, client, &facts, backend_proxy, backend);
+    let bound = persistence::bind_request(session, client, &facts, route.proxy, route.backend);
     if facts.borrow().exhausted.get() {
-        let failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
-        return rt::boxed(reply_error(session, client, facts, failure, up)).await;
+        return rt::boxed(reply_error(session, client, facts, EXHAUSTED, up)).await;
     }
-    let mut held: Option<Slot> = None;
-    let (mut fresh, mut exclude) = (false, None);
+    let mut turn = Turn { held: None, fresh: false, exclude: None };
     loop {
-        let mut request = connect::Request {
-            session,
-            facts: &facts,
-            proxy: backend_proxy,
-            client: &mut client.conn,
-            waits_for_bytes: false,
-            body: Some(&mut up),
-            timer: &mut client.timer,
-            prefer: client.private.preference(backend_proxy, backend),
-            private: &mut client.private,
-            exclude: exclude.take(),
-            hash,
-            bound,
-            fresh,
-            first: client.served == 0,
-        };
-        let obtained = match request.begin(held.take()) {
+        let mut request = plan.request(session, client, &facts, &mut up, (bound, &mut turn));
+        let obtained = match request.begin(turn.held.take()) {
             Ok(target) => Ok(target),
             Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
         };
-        let Target { mut slot, mut link } = match obtained {
+        let mut target = match obtained {
             Ok(target) => target,
             Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
         };
-        conclude::log_step(session, &facts, Origin::Connect);
-        sticking::remember(session, &facts.borrow());
-        if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
-            up.record();
-        }
-        let says_close = close_server && !backend_proxy.http.pretend_keepalive;
-        let server = &backend.servers[slot.server()];
-        if encode_head(&facts, backend_proxy, server, says_close, up.head_mut()).is_err() {
-            facts.borrow_mut().counts = Some(slot.release());
+        if plan.write_head(session, &facts, &mut up, target.slot.server()).is_err() {
+            facts.borrow_mut().counts = Some(target.slot.release());
             let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
             return rt::boxed(reply_error(session, client, facts, failure, up)).await;
         }
-        let mut terms = terms(session, backend_proxy, backend, &facts, (&link, close_server));
-        let hedge = Hedge { session, facts: &facts, proxy: backend_proxy, backend, hash, says_close };
+        let ended = plan.exchange(session, client, (&facts, bound), &mut up, &mut target).await;
+        if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
+            // What went out of its body is not here any more.
+            return cut(session, facts, Outcome::new(Cause::Internal, Phase::Request));
+        }
+        let Target { slot, link } = target;
+        match ended.end {
+            End::Replay => turn = Turn { held: Some(slot), fresh: true, exclude: None },
+            End::Retry { bad_answer } => {
+                drop(link);
+                filter::tell(plan.filters.as_ref(), filter::Event::Restarted);
+                turn = again(session, route.proxy, &facts, (slot, bound), bad_answer);
+            }
+            End::Silent | End::Overdue | End::Overtaken => {
+                tally::bytes(session, &mut facts.borrow_mut());
+                session.end(facts);
+                return leave(client, Outcome::default(), true);
+            }
+            End::Answered => {
+                let reusable = ended.remains.link_is_reusable;
+                let link = Leftover { slot, link, reusable, close_server: plan.close_server };
+                let rest = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { None };
+                return answered(session, client, route.proxy, facts, link, rest);
+            }
+            End::Tunnel => {
+                let behind = ended.tunnelled.unwrap_or_default();
+                return rt::boxed(tunnel(session, client, route.proxy, facts, (slot, link), behind)).await;
+            }
+            End::Failed { .. } => {
+                drop(link);
+                let failed = note_failure(session, route.proxy, &facts, slot, ended);
+                let arguments = (session, client, facts, failed, up);
+                return rt::boxed_with(arguments, |(session, client, facts, failed, up)| {
+                    fail(session, client, facts, failed, up)
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// What holds for all attempts of a request.
+struct Plan<'s> {
+    route: Route<'s>,
+    filters: Option<Filters>,
+    /// The server is asked to close behind the answer.
+    close_server: bool,
+    /// What the balance recognises it by.
+    hash: Option<u32>,
+}
+
+/// How the next attempt differs from the first one.
+struct Turn {
+    /// The slot that it keeps.
+    held: Option<Slot>,
+    /// Only a fresh connection will do.
+    fresh: bool,
+    /// The server that it had better not be.
+    exclude: Option<usize>,
+}
+
+/// What an exchange has left.
+struct Exchanged {
+    end: End,
+    remains: Remains,
+    /// Head and first bytes of a tunnel's answer.
+    tunnelled: Option<(Buffer, Buffer)>,
+    ending: Option<Box<Ending<'static>>>,
+}
+
+impl<'s> Plan<'s> {
+    /// Makes the request's head ready for servers, and finds out what attempts have to know.
+    fn of(session: &Session, client: &Client, facts: &SharedFacts, route: Route<'s>) -> Self {
+        let Route { proxy, backend } = route;
+        forwarded::add(session, proxy, facts);
+        if let Some(name) = &proxy.http.send_name_header {
+            facts.borrow_mut().request.remove_all(name);
+        }
+        let filters = facts.borrow().filters.clone();
+        if let Some(filters) = &filters {
+            filter::request_head(filters, facts);
+        }
+        let close_server = closes_server(session.proxy(), proxy) || asks_for_a_last_one(&facts.borrow().request);
+        facts.borrow().exhausted.set(false);
+        let hash = match &backend.hash_key {
+            None => recognise(session, backend, &facts.borrow(), client),
+            Some(key) => {
+                let known = facts.borrow();
+                let view = View::request(session, &known).behind(client.conn.behind());
+                connect::hash_of_key(view, backend, key)
+            }
+        };
+        Self { route, filters, close_server, hash }
+    }
+
+    /// What asks for a server and a link to it.
+    fn request<'r>(
+        &self,
+        session: &'r Session,
+        client: &'r mut Client,
+        facts: &'r SharedFacts,
+        up: &'r mut RequestBody,
+        (bound, turn): (Option<Bound>, &mut Turn),
+    ) -> connect::Request<'r>
+    where
+        's: 'r,
+    {
+        let Route { proxy, backend } = self.route;
+        connect::Request {
+            session,
+            facts,
+            proxy,
+            client: &mut client.conn,
+            waits_for_bytes: false,
+            body: Some(up),
+            timer: &mut client.timer,
+            prefer: client.private.preference(proxy, backend),
+            private: &mut client.private,
+            exclude: turn.exclude.take(),
+            hash: self.hash,
+            bound,
+            fresh: turn.fresh,
+            first: client.served == 0,
+        }
+    }
+
+    /// Whether the request's head says that its connection to the server closes.
+    fn says_close(&self) -> bool {
+        self.close_server && !self.route.proxy.http.pretend_keepalive
+    }
+
+    /// A link to a server was obtained: the request's head is written for it.
+    ///
+    /// # Errors
+    /// It does not fit.
+    fn write_head(
+        &self,
+        session: &Session,
+        facts: &SharedFacts,
+        up: &mut RequestBody,
+        server: usize,
+    ) -> Result<(), h1::Overflow> {
+        conclude::log_step(session, facts, Origin::Connect);
+        sticking::remember(session, &facts.borrow());
+        let Route { proxy, backend } = self.route;
+        if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
+            up.record();
+        }
+        encode_head(facts, proxy, &backend.servers[server], self.says_close(), up.head_mut())
+    }
+
+    /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
+    async fn exchange(
+        &self,
+        session: &Session,
+        client: &mut Client,
+        (facts, bound): (&SharedFacts, Option<Bound>),
+        up: &mut RequestBody,
+        target: &mut Target,
+    ) -> Exchanged {
+        let Route { proxy, backend } = self.route;
+        let mut terms = terms(session, proxy, backend, facts, (&target.link, self.close_server));
+        let hedge = Hedge { session, facts, proxy, backend, hash: self.hash, says_close: self.says_close() };
         terms.hedge_at = hedge.due(client, bound);
         let mut overtaking = None;
-        let (end, remains, tunnelled, ending) = loop {
-            let mut exchange = Exchange::new(session, client, Upstream::H1(&mut link), &facts, terms, &mut up);
+        loop {
+            let Target { slot, link } = &mut *target;
+            let mut exchange = Exchange::new(session, client, Upstream::H1(link), facts, terms, up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -193,56 +250,33 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             }
             let won = if end == End::Overtaken { exchange.take_winner() } else { None };
             let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
-            let Some(won) = won else { break (end, exchange.remains(), tunnelled, exchange.take_ending()) };
+            let Some(won) = won else {
+                return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
+            };
             drop(exchange);
-            let (target, input) = hedge.overtake(client, Target { slot, link }, won);
-            Target { slot, link } = target;
-            (terms.hedge_at, terms.reused, overtaking) = (None, link.answers > 0, Some(input));
-        };
-        if matches!(end, End::Replay | End::Retry { .. }) && !up.rewind() {
-            // What went out of its body is not here any more.
-            return cut(session, facts, Outcome::new(Cause::Internal, Phase::Request));
-        }
-        match end {
-            End::Replay => {
-                held = Some(slot);
-                fresh = true;
-            }
-            End::Retry { bad_answer } => {
-                drop(link);
-                filter::tell(filters.as_ref(), filter::Event::Restarted);
-                (held, exclude) = again(session, backend_proxy, &facts, (slot, bound), bad_answer);
-                fresh = true;
-            }
-            End::Silent | End::Overdue | End::Overtaken => {
-                tally::bytes(session, &mut facts.borrow_mut());
-                session.end(facts);
-                return leave(client, Outcome::default(), true);
-            }
-            End::Answered => {
-                let link = Leftover { slot, link, reusable: remains.link_is_reusable, close_server };
-                let rest = if remains.client_goes_on { up.end(&mut client.conn) } else { None };
-                return answered(session, client, backend_proxy, facts, link, rest);
-            }
-            End::Tunnel => {
-                let behind = tunnelled.unwrap_or_default();
-                return rt::boxed(tunnel(session, client, backend_proxy, facts, (slot, link), behind)).await;
-            }
-            End::Failed { outcome, status, page } => {
-                drop(link);
-                if ejections::is_servers_fault(outcome) {
-                    ejections::observe(&session.worker, backend_proxy, slot.server(), || ejections::FAILED);
-                }
-                facts.borrow_mut().counts = Some(slot.release());
-                let status = if remains.nothing_sent { status } else { 0 };
-                let arguments = (session, client, facts, (Failed { outcome, status, page }, ending), up);
-                return rt::boxed_with(arguments, |(session, client, facts, failed, up)| {
-                    fail(session, client, facts, failed, up)
-                })
-                .await;
-            }
+            let input = hedge.overtake(client, target, won);
+            (terms.hedge_at, terms.reused, overtaking) = (None, target.link.answers > 0, Some(input));
         }
     }
+}
+
+/// Notes that an exchange with a server has failed, and gives the place there back.
+fn note_failure(
+    session: &Session,
+    proxy: &Proxy,
+    facts: &SharedFacts,
+    slot: Slot,
+    ended: Exchanged,
+) -> (Failed, Option<Box<Ending<'static>>>) {
+    let End::Failed { outcome, status, page } = ended.end else {
+        return (Failed { outcome: Outcome::new(Cause::Internal, Phase::Data), status: 0, page: false }, None);
+    };
+    if ejections::is_servers_fault(outcome) {
+        ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
+    }
+    facts.borrow_mut().counts = Some(slot.release());
+    let status = if ended.remains.nothing_sent { status } else { 0 };
+    (Failed { outcome, status, page }, ended.ending)
 }
 
 /// How an exchange failed.
@@ -279,29 +313,11 @@ pub async fn fail(
     leave(client, outcome, up.source_ended());
 }
 
-/// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
-fn refuse_mode(session: &Session, facts: SharedFacts) {
-    finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
-    facts.borrow_mut().timings.request = None;
-    conclude::conclude(session, facts);
-}
-
 /// Ends a request without an answer.
 pub fn cut(session: &Session, facts: SharedFacts, outcome: Outcome) {
     finish(&facts, outcome, -1);
     facts.borrow_mut().timings.request = None;
     conclude::conclude(session, facts);
-}
-
-/// The proxy that the switching rules send a request to, or the one where no rule does.
-pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
-    let frontend = session.proxy().frontend.as_ref()?;
-    if let Some(target) = frontend.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
-        return Some(target);
-    }
-    let facts = facts.borrow();
-    facts.exhausted.set(false);
-    View::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
 }
 
 /// The hash that the balance chooses a server by.
@@ -330,8 +346,9 @@ fn again(
     facts: &SharedFacts,
     (slot, bound): (Slot, Option<Bound>),
     bad_answer: bool,
-) -> (Option<Slot>, Option<usize>) {
-    let Some(backend) = &proxy.backend else { return (Some(slot), None) };
+) -> Turn {
+    let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
+    let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| tally::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let facts = &mut *facts.borrow_mut();
     if bad_answer {
@@ -346,9 +363,9 @@ fn again(
     }
     if connect::goes_elsewhere(backend, facts, bound) {
         count(tally::Step::Redispatch);
-        (None, Some(slot.server()))
+        Turn { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
-        (Some(slot), None)
+        kept(slot)
     }
 }
 

@@ -142,29 +142,29 @@ impl Hedge<'_> {
     }
 
     /// The second server answers: it takes the place of the first one, whose link is closed.
-    pub fn overtake(&self, client: &mut Client, first: Target, won: Won) -> (Target, Buffer) {
+    pub fn overtake(&self, client: &mut Client, place: &mut Target, won: Won) -> Buffer {
         let Won { target, input, connected, first_stood } = won;
         let state = self.session.worker.state(self.proxy.index);
         let waited = self.facts.borrow().timings.queued.map(|since| rt::now().saturating_since(since));
         state.note_hedge(Hedged::Won);
         state.note_latency(|| waited, rt::now());
-        let loser = first.slot.server();
-        drop(first);
+        let loser = place.slot.server();
+        *place = target;
         // How long it would have taken nobody knows: so long at least.
         ejections::observe(&self.session.worker, self.proxy, loser, || match first_stood {
             Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
             Standing::Poor | Standing::Gone => ejections::FAILED,
         });
         let request = self.request(client, loser);
-        request.note_server(target.slot.server());
-        request.note_connected(&target.link);
+        request.note_server(place.slot.server());
+        request.note_connected(&place.link);
         {
             let facts = &mut *self.facts.borrow_mut();
             facts.hedge_won = true;
             facts.timings.connected = connected.or(facts.timings.connected);
         }
         sticking::remember(self.session, &self.facts.borrow());
-        (target, input)
+        input
     }
 }
 

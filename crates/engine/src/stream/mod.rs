@@ -28,6 +28,7 @@ pub mod private;
 mod redirect;
 pub mod reply;
 pub mod request;
+pub mod route;
 pub mod rules;
 mod ruling;
 mod serving;

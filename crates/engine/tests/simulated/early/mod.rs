@@ -16,7 +16,7 @@ use crate::services;
 use crate::world::*;
 
 /// Calls of the functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
-const CALLS: usize = 17;
+const CALLS: usize = 15;
 
 #[test]
 fn what_follows_an_answer_of_rules_is_the_next_request_or_nothing() {

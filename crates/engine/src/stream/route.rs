@@ -1,0 +1,125 @@
+//! The way of a request to its backend: what the frontend and the backend ask of it, and the choice between backends. Must
+//! never ask for a server.
+
+use config::spec::Mode;
+use conn::h1::UnreadBody;
+use policy::program::{Backend, Proxy};
+
+use crate::facts::{Cause, Outcome, Phase};
+use crate::orders::Orders;
+use crate::session::Session;
+use crate::stream::dispatch::cut;
+use crate::stream::evaluate::View;
+use crate::stream::header_validation::{screen, screens};
+use crate::stream::http::Client;
+use crate::stream::reply::{Failure, finish, reply_error_unread};
+use crate::stream::{conclude, content, filter, password_check, ruling, tally};
+use crate::worker::SharedFacts;
+
+/// Where a request goes.
+#[derive(Clone, Copy)]
+pub struct Route<'s> {
+    /// The backend's proxy.
+    pub proxy: &'s Proxy,
+    /// The same proxy's backend.
+    pub backend: &'s Backend,
+}
+
+/// What goes on of a request: its facts and its body.
+type Passed = (SharedFacts, UnreadBody);
+
+/// Finds the backend of a request and runs what both sides ask of it. `None`: the request has ended.
+pub async fn route<'s>(
+    session: &'s Session,
+    client: &mut Client,
+    facts: SharedFacts,
+    body: UnreadBody,
+) -> Option<(Route<'s>, SharedFacts, UnreadBody)> {
+    let proxy = session.proxy();
+    let (facts, body) = pass(session, client, (facts, body), proxy, None).await?;
+    let chosen = facts.borrow().backend;
+    // A session that came in TCP mode may have its backend already.
+    let target = chosen.or_else(|| switch(session, client, &facts));
+    if facts.borrow().exhausted.get() {
+        rt::boxed(ruling::exhausted(session, client, facts, body)).await;
+        return None;
+    }
+    let target = target.map(|index| session.proxy_at(index));
+    let Some((own, backend)) = target.and_then(|proxy| proxy.backend.as_ref().map(|own| (proxy, own))) else {
+        facts.borrow_mut().timings.request = None;
+        let failure = Failure { outcome: Outcome::new(Cause::Server, Phase::Connect), status: 503, page: true };
+        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        return None;
+    };
+    facts.borrow_mut().backend = Some(own.index);
+    if own.mode != Mode::Http {
+        // Its servers speak something else.
+        refuse_mode(session, facts);
+        return None;
+    }
+    if own.index != proxy.index {
+        facts.borrow().order(Orders::leave_backend);
+    }
+    tally::backend(&session.worker, own);
+    filter::choose(session, &facts, own);
+    if own.index != proxy.index && !own.rules.request_content.is_empty() {
+        let Client { conn, timer, .. } = client;
+        if let Err(outcome) = rt::boxed(content::http_request(session, conn, timer, &facts, own)).await {
+            cut(session, facts, outcome);
+            return None;
+        }
+    }
+    let (facts, body) = pass(session, client, (facts, body), own, Some(proxy)).await?;
+    Some((Route { proxy: own, backend }, facts, body))
+}
+
+/// Screens a request for what `proxy` asks, and runs its rules; `before` is whose were run already, where that is not the
+/// first. `None`: the request has ended.
+async fn pass(
+    session: &Session,
+    client: &mut Client,
+    (facts, body): Passed,
+    proxy: &Proxy,
+    before: Option<&Proxy>,
+) -> Option<Passed> {
+    if screens(proxy)
+        && let Err(failure) = rt::boxed(screen(session, client, &facts, proxy, before)).await
+    {
+        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        return None;
+    }
+    if before.is_some_and(|before| before.index == proxy.index) {
+        return Some((facts, body));
+    }
+    if password_check::may_wait(&facts, proxy)
+        && let Err(failure) = rt::boxed(password_check::check(session, &facts, proxy)).await
+    {
+        rt::boxed(reply_error_unread(session, client, facts, failure, body)).await;
+        return None;
+    }
+    if !proxy.rules.http_request.is_empty()
+        && let Err(over) = ruling::rule(session, client, &facts, proxy).await
+    {
+        ruling::end(session, client, facts, over, body).await;
+        return None;
+    }
+    Some((facts, body))
+}
+
+/// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
+fn refuse_mode(session: &Session, facts: SharedFacts) {
+    finish(&facts, Outcome::new(Cause::Internal, Phase::Request), 500);
+    facts.borrow_mut().timings.request = None;
+    conclude::conclude(session, facts);
+}
+
+/// The proxy that the switching rules send a request to, or the one where no rule does.
+pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option<usize> {
+    let frontend = session.proxy().frontend.as_ref()?;
+    if let Some(target) = frontend.switch_at_once(|proxy| session.worker.state(proxy).is_open()) {
+        return Some(target);
+    }
+    let facts = facts.borrow();
+    facts.exhausted.set(false);
+    View::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
+}
