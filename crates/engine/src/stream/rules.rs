@@ -300,7 +300,7 @@ impl<'s, 'r> Course<'s, 'r> {
     /// What an action asks for. `None`: nothing more, it has been done.
     #[inline(never)]
     fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &View<'_>) -> Option<Step<'r>> {
-        let effect = match action {
+        match action {
             Action::Edit(edit) => {
                 let text = self.text();
                 if let Some(format) = edit.format() {
@@ -310,26 +310,26 @@ impl<'s, 'r> Course<'s, 'r> {
                     let value = expression.evaluate(context)?;
                     text.extend_from_slice(value.bytes()?);
                 }
-                return Some(Step::Edit(edit));
+                Some(Step::Edit(edit))
             }
             Action::SetVariable(variable, condition, expression) => {
                 let value = expression.evaluate(context);
                 condition.set(context, variable, value);
-                return None;
+                None
             }
             Action::FormatVariable(variable, condition, format) => {
                 let text = self.text();
                 format.render_in(context, text);
                 condition.set(context, variable, context.copy(context.fitting(text)).map(Value::Str));
-                return None;
+                None
             }
             Action::UnsetVariable(variable) => {
                 context.variables.unset(variable);
-                return None;
+                None
             }
             Action::ChangeList(change) => {
                 change.perform(context, self.text());
-                return None;
+                None
             }
             Action::Capture { of_request, index, expression } => {
                 let plan = context.frontend().and_then(|proxy| proxy.frontend.as_ref()?.captures.as_ref());
@@ -338,28 +338,43 @@ impl<'s, 'r> Course<'s, 'r> {
                 {
                     captures.borrow_mut().set(plan, *of_request, *index, text);
                 }
-                return None;
+                None
             }
             Action::SetStrict(strict) => {
                 self.progress.lenient = !strict;
-                return None;
+                None
             }
             Action::Track(track) => {
                 let begun = tracking::begin(view, context, track, self.of_stream);
-                let waits = begun == Begun::Later && self.waits && !context.bytes.complete;
-                return waits.then_some(Step::Unknown);
+                (begun == Begun::Later && self.waits && !context.bytes.complete).then_some(Step::Unknown)
             }
             Action::ChangeTracked(change) => {
                 tracking::change(view, context, change);
-                return None;
+                None
             }
-            Action::Nothing => return None,
-            Action::Wait(wait) => return Some(Step::Wait(wait)),
-            Action::Expect(expected) => return Some(Step::Expect(*expected)),
+            Action::Nothing => None,
+            Action::Wait(wait) => Some(Step::Wait(wait)),
+            Action::Expect(expected) => Some(Step::Expect(*expected)),
             Action::Final(ending) => match &**ending {
-                Final::Redirect(redirect) if redirect.is_void(context) => return None,
-                ending => return Some(Step::Final(ending)),
+                Final::Redirect(redirect) if redirect.is_void(context) => None,
+                ending => Some(Step::Final(ending)),
             },
+            Action::SetLogLevel(_)
+            | Action::Log { .. }
+            | Action::SetTimeout(..)
+            | Action::DisableRetry
+            | Action::SetPackets(..)
+            | Action::SetRetries(_)
+            | Action::SetPriorityClass(_)
+            | Action::SetPriorityOffset(_)
+            | Action::LimitBandwidth(_)
+            | Action::SetEnd(..) => self.effect(action, context).map(Step::Effect),
+        }
+    }
+
+    /// What an action changes of its stream or session; `None`: nothing.
+    fn effect(&self, action: &Action, context: &Context<'_>) -> Option<Effect> {
+        Some(match action {
             Action::SetLogLevel(level) => Effect::LogLevel(*level),
             Action::Log { step, profile } => Effect::Log(*step, *profile),
             Action::SetTimeout(kind, period) => Effect::Timeout(*kind, period.evaluate(context)?),
@@ -379,8 +394,9 @@ impl<'s, 'r> Course<'s, 'r> {
                 Effect::Limit(place, bytes, period, tracking::share(self.session, context, place))
             }
             Action::SetEnd(end, expression) => Effect::Ends(*end, end.change(context, expression)?),
-        };
-        Some(Step::Effect(effect))
+            // The others are steps of their own.
+            _ => return None,
+        })
     }
 }
 

@@ -203,7 +203,12 @@ fn exhaustion(facts: &SharedFacts) -> Result<(), Outcome> {
     if exhausted { Err(Outcome::new(Cause::Internal, Phase::Request)) } else { Ok(()) }
 }
 
-async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
+/// The backend of a session, whose rules have let it pass. `None`: it speaks HTTP, and the session goes over to it.
+async fn choose_backend<'s>(
+    session: &'s Session,
+    client: &mut Client,
+    facts: &SharedFacts,
+) -> Result<Option<&'s Proxy>, Outcome> {
     let frontend = session.proxy();
     let target = frontend.frontend.as_ref().and_then(|own| switch(session, facts, own, client.conn.received()));
     exhaustion(facts)?;
@@ -212,7 +217,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     };
     facts.borrow_mut().backend = Some(backend.index);
     if backend.mode == Mode::Http {
-        return Ok(Way::Upgraded);
+        return Ok(None);
     }
     if backend.index != frontend.index {
         facts.borrow().order(Orders::leave_backend);
@@ -222,14 +227,25 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
         inspect(session, client, facts, backend).await?;
     }
-    let hash = match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
+    Ok(Some(backend))
+}
+
+/// The hash that the balance chooses a server by, by a key of its own where it has one.
+fn hash(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Client) -> Option<u32> {
+    match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
         None => recognise(session, facts, backend, client),
         Some((own, key)) => {
             let known = facts.borrow();
             let bytes = Bytes::new(client.conn.received(), true);
             connect::hash_of_key(View { bytes, ..View::request(session, &known) }, own, key)
         }
-    };
+    }
+}
+
+async fn connect_and_carry(session: &Session, client: &mut Client, facts: &SharedFacts) -> Result<Way, Outcome> {
+    let frontend = session.proxy();
+    let Some(backend) = choose_backend(session, client, facts).await? else { return Ok(Way::Upgraded) };
+    let hash = hash(session, facts, backend, client);
     let Client { conn, timer, .. } = client;
     let bound = persistence::bind_session(session, facts, backend, conn.received());
     exhaustion(facts)?;
@@ -254,10 +270,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         Ok(target) => Ok(target),
         Err(begun) => rt::boxed(request.obtain(begun)).await,
     };
-    let Target { slot, mut link, .. } = match obtained {
-        Ok(target) => target,
-        Err(Refusal { outcome, .. }) => return Err(outcome),
-    };
+    let Target { slot, mut link } = obtained.map_err(|Refusal { outcome, .. }| outcome)?;
     conclude::log_step(session, facts, Origin::Connect);
     sticking::remember(session, &facts.borrow());
     let client_input = conn.take_received();

@@ -9,9 +9,6 @@ const LONGEST: usize = 70;
 const LONGER: &[(&str, &str, usize)] = &[
     // One line a field, so that the compiler misses none.
     ("crates/engine/src/facts.rs", "clear", 100),
-    ("crates/engine/src/stream/exchange/limits.rs", "poll_limits", 80),
-    ("crates/engine/src/stream/rules.rs", "take", 81),
-    ("crates/engine/src/stream/tcp.rs", "connect_and_carry", 94),
 ];
 
 #[test]

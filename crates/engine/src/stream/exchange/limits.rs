@@ -42,23 +42,13 @@ impl Exchange<'_> {
                 }
                 until(moment);
             }
-            if let Some(moment) = self.rival_deadline() {
+            // What goes on by itself at a time.
+            let inspecting = self.inspecting.or_else(|| self.ruling.as_ref()?.deadline());
+            if let Some(moment) = [self.rival_deadline(), self.held_until(), inspecting].into_iter().flatten().min() {
                 if now >= moment {
                     return self.poll(cx);
                 }
                 until(moment);
-            }
-            if let Some(moment) = self.held_until() {
-                if now >= moment {
-                    return self.poll(cx);
-                }
-                until(moment);
-            }
-            if let Some(deadline) = self.inspecting.or_else(|| self.ruling.as_ref()?.deadline()) {
-                if now >= deadline {
-                    return self.poll(cx);
-                }
-                until(deadline);
             }
             if self.down.is_bulk() {
                 let deadline = self.server_side.last_read() + BULK_PAUSE;
