@@ -5,10 +5,6 @@ use std::sync::{Arc, Weak};
 
 use rt::net::{Address, ListeningSocket};
 
-use crate::listener::Listening;
-use crate::service::peers::PeerSocket;
-use crate::service::runtime::Opened;
-
 /// All listening sockets.
 #[derive(Debug, Default)]
 pub struct Sockets(Box<[Place]>);
@@ -21,14 +17,18 @@ struct Place {
 }
 
 impl Sockets {
-    /// A socket of the runtime API at a path is left out: a successor makes one of its own in the same place, and who
-    /// asks there from then on wants to speak with the successor.
-    pub(crate) fn of(listening: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) -> Self {
+    /// Of frontends (each with the index of its proxy), of the runtime API and of peers. A socket of the runtime API at a
+    /// path is left out: a successor makes one of its own in the same place, and who asks there from then on wants to
+    /// speak with the successor.
+    pub fn of<'a>(
+        frontends: impl Iterator<Item = (usize, &'a Arc<ListeningSocket>)>,
+        runtime: impl Iterator<Item = &'a Arc<ListeningSocket>>,
+        peers: impl Iterator<Item = &'a Arc<ListeningSocket>>,
+    ) -> Self {
         let place = |frontend, socket: &Arc<ListeningSocket>| Place { frontend, socket: Arc::downgrade(socket) };
-        let listening = listening.iter().map(|one| place(Some(one.frontend), &one.socket));
-        let runtime = runtime.iter().filter(|one| !matches!(one.socket.local_address(), Address::Unix(_)));
-        let others = runtime.map(|one| &one.socket).chain(peers.iter().map(|one| &one.socket));
-        Self(listening.chain(others.map(|socket| place(None, socket))).collect())
+        let frontends = frontends.map(|(frontend, socket)| place(Some(frontend), socket));
+        let runtime = runtime.filter(|socket| !matches!(socket.local_address(), Address::Unix(_)));
+        Self(frontends.chain(runtime.chain(peers).map(|socket| place(None, socket))).collect())
     }
 
     /// Those that are still open, with the index of their frontend.

@@ -26,15 +26,12 @@ use rt::LocalRc;
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
 use crate::generation::{Generation, Generations, WorkerGeneration};
-use crate::listener::Listening;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
 use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
-use crate::service::peers::PeerSocket;
 use crate::service::registry::Services;
 use crate::service::runtime::Host;
-use crate::service::runtime::Opened;
 use crate::sockets::Sockets;
 use crate::stream::task::StreamTask;
 
@@ -198,8 +195,8 @@ impl Process {
     }
 
     /// Remembers which sockets the process listens on, without keeping them open. Only the first call has an effect.
-    pub fn know_sockets(&self, sockets: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) {
-        let _ = self.sockets.set(Sockets::of(sockets, runtime, peers));
+    pub fn know_sockets(&self, sockets: Sockets) {
+        let _ = self.sockets.set(sockets);
     }
 
     /// The sockets that the process listens on; none before [`Process::know_sockets`].

@@ -13,6 +13,7 @@ use engine::service::former::Former;
 use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
+use engine::sockets::Sockets;
 use engine::worker::Process;
 use policy::live::Live;
 use policy::live::counters::Kept;
@@ -95,7 +96,11 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     service.former.iter().for_each(|former| engine::service::former::direct(&shared, former));
     engine::service::former::preset(&shared, &service.counts, rt::clock::moment());
     let shared = Arc::new(shared);
-    shared.know_sockets(&sockets, &runtime, &peers);
+    shared.know_sockets(Sockets::of(
+        sockets.iter().map(|one| (one.frontend, &one.socket)),
+        runtime.iter().map(|one| &one.socket),
+        peers.iter().map(|one| &one.socket),
+    ));
     if service.succeeds {
         shared.exchange.expect_predecessor();
     }
