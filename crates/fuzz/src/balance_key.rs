@@ -5,7 +5,7 @@
 
 
 use config::spec::{BalanceSpec, HashFunction, HashSpec, UriSpec};
-use policy::balance::{Recogniser, Subject};
+use balance::{Recogniser, Subject};
 use wire::h1::{Limits, Parse, Scan, parse_request};
 use wire::http::Head;
 use wire::rdp::cookie;

@@ -1,8 +1,7 @@
-//! Weir's decisions: what a configuration means ([`program`], built by [`mod@compile`]), which server a request gets
-//! ([`balance`]) and the shared counts that decide it ([`live`]). Must never do I/O, wait, read a clock or a source of
+//! Weir's decisions: what a configuration means ([`program`], built by [`mod@compile`]) and the shared counts that decide
+//! which server a request gets ([`live`], which asks crate `balance` to choose). Must never do I/O, wait, read a clock or a source of
 //! randomness: the moment and the random numbers are arguments.
 
-pub mod balance;
 mod base64;
 pub mod capture;
 pub mod catalogue;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
 use conn::duplex::Duplex;
@@ -11,7 +12,6 @@ use conn::flow::Trailers;
 use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
-use policy::balance::Subject;
 use policy::log_format::Origin;
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;

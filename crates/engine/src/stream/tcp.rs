@@ -3,13 +3,13 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use balance::Subject;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use conn::transport::Transport;
-use policy::balance::Subject;
 use policy::live::Seen;
 use policy::log_format::Origin;
 use policy::program::{Frontend, Proxy};

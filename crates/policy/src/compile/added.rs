@@ -2,7 +2,6 @@
 //! name to be looked up.
 
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::balance;
 use crate::key::Keys;
 use crate::pattern;
 use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPlace, ServerPort, Tracking, Userlist};

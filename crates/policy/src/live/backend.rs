@@ -9,10 +9,10 @@ use super::{
     Admin, Counts, Ejection, HedgeCounts, Hedged, OutageReport, PickContext, ProxyState, QueuePositions, Removal, Seen,
     ServerStatus, Setting, Standing, Transition,
 };
-use crate::balance::Load;
 use crate::former::FormerState;
 use crate::health::{Health, Operation, Pace, Report, Symptom};
 use crate::program::{Proxy, Server};
+use balance::Load;
 use base::moment::Moment;
 use std::ops::Deref;
 use std::rc::Rc;

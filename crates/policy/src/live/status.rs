@@ -2,8 +2,8 @@
 
 use super::outages::LastChange;
 
-use crate::balance::Load;
 use crate::health::Operation;
+use balance::Load;
 
 impl ServerStatus {
     /// What it does.

@@ -5,7 +5,6 @@ use super::{
     LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
-use crate::balance::Recogniser;
 use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
 use crate::condition::Condition;
@@ -14,6 +13,7 @@ use crate::log_format::LogFormat;
 use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
 use crate::sample::Context;
+use balance::Recogniser;
 use base::AppendOnlyVec;
 use base::append_only_vec::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};

@@ -9,15 +9,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["base"]),
     ("config", &["base"]),
     ("rt", &["base"]),
-    ("policy", &["base", "config", "wire"]),
+    ("balance", &["base", "config", "wire"]),
+    ("policy", &["base", "config", "wire", "balance"]),
     ("conn", &["base", "wire", "rt"]),
-    ("engine", &["base", "wire", "config", "rt", "policy", "conn"]),
+    ("engine", &["base", "wire", "config", "rt", "balance", "policy", "conn"]),
     ("lua", &["base", "wire", "config", "rt", "policy", "conn", "engine"]),
     ("tools", &["base", "wire", "rt", "conn"]),
     ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua", "tools"]),
     ("testkit", &["base", "wire", "rt"]),
     // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
-    ("fuzz", &["base", "wire", "config", "policy", "engine", "tools"]),
+    ("fuzz", &["base", "wire", "config", "balance", "policy", "engine", "tools"]),
     // Drives the finished program from outside.
     ("cases", &[]),
 ];

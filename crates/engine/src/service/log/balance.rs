@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use balance::Recogniser;
 use bumpalo::Bump;
-use policy::balance::Recogniser;
 use policy::expression::Conversion;
 use policy::live::{ListStates, Live, PickContext};
 use policy::program::{LogServer, Program, Proxy};

@@ -2,11 +2,11 @@
 //! one before, and never remove one that has something to do.
 
 use super::Servers;
-use crate::balance::{Load, Loads};
 use crate::live::ramp::Ramps;
 use crate::live::server::ServerState;
 use crate::live::{Admin, Removal};
 use crate::program;
+use balance::{Load, Loads};
 use base::moment::Moment;
 
 /// Notes the limits of a server.

@@ -2,7 +2,7 @@
 //! long time: that time is there to find a lost wake-up, nothing is measured.
 
 use super::*;
-use crate::balance::Load;
+use balance::Load;
 use config::spec::{HashAffinity, HashMethod, HashSpec};
 use std::sync::atomic::AtomicU32;
 use std::thread;

@@ -1,26 +1,8 @@
-//! `balance ewma`, Weir's own: the server with the lowest expected wait of a few drawn by lot. How long a server takes is a
-//! moving average that follows every slow answer at once and forgets it slowly ("peak EWMA"). Must never measure time.
+//! How long servers take, for `balance ewma`: a moving average that follows every slow answer at once and forgets it slowly
+//! ("peak EWMA"). Must never measure time.
 
-use super::random::Random;
-use super::{Row, State};
 use base::moment::Moment;
-use config::spec::BalanceSpec;
 use std::time::Duration;
-
-pub(super) const ROW: Row = Row {
-    name: "ewma",
-    doc: "Weir's own. Draws two servers at random, in proportion to their weights, and selects the one with the lower \
-          expected wait: the average time until its answers begin, times the requests that it would have, divided by its \
-          weight. A slow answer counts at once, and decays over the time in parentheses (10 s).",
-    dynamic: true,
-    hashes: false,
-    make: |spec, hash| match spec {
-        BalanceSpec::Ewma { decay } => {
-            Some(State::Random(Random::by_wait(Waits::new(Duration::from_millis(*decay)), hash.balance_factor)))
-        }
-        _ => None,
-    },
-};
 
 /// How long servers take.
 #[derive(Debug)]

@@ -260,7 +260,7 @@ fn every_row_is_named_once_documented_and_found() {
 
 #[test]
 fn the_manual_has_every_row_in_its_own_words() {
-    let manual = include_str!("../../../../docs/balancing.md");
+    let manual = include_str!("../../../docs/balancing.md");
     for row in TABLE {
         let line = format!("| `{}` | {} |", row.name, row.doc);
         assert!(manual.contains(&line), "docs/balancing.md lacks: {line}");

@@ -20,21 +20,25 @@ impl Load {
     pub const IDLE: Self = Self { served: 0, queued: 0, limit: u32::MAX, maxqueue: u32::MAX };
 
     /// Whether one more request could be served at once.
+    #[inline]
     pub fn has_slot(&self) -> bool {
         self.served < self.limit
     }
 
     /// Whether one more request may wait in its queue.
+    #[inline]
     pub fn has_queue_room(&self) -> bool {
         self.queued < self.maxqueue
     }
 
     /// Whether its queue has a bound, and room below it.
+    #[inline]
     pub fn has_bounded_queue_room(&self) -> bool {
         self.maxqueue != u32::MAX && self.has_queue_room()
     }
 
     /// Requests that it has to do with.
+    #[inline]
     pub fn in_flight(&self) -> u32 {
         self.served.saturating_add(self.queued)
     }
@@ -65,12 +69,14 @@ impl Loads {
 impl Index<usize> for Loads {
     type Output = Load;
 
+    #[inline]
     fn index(&self, server: usize) -> &Load {
         &self.0[server / WIDTH].0[server % WIDTH]
     }
 }
 
 impl IndexMut<usize> for Loads {
+    #[inline]
     fn index_mut(&mut self, server: usize) -> &mut Load {
         &mut self.0[server / WIDTH].0[server % WIDTH]
     }

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use weir_policy::balance::{Candidate, Change, Load, Loads, Pick, Recogniser, Subject, find};
+use weir_balance::{Candidate, Change, Load, Loads, Pick, Recogniser, Subject, find};
 use wire::http::Head;
 
 const KEYS: usize = 10_000;

@@ -20,6 +20,22 @@ pub(super) const ROW: Row = Row {
     },
 };
 
+/// Weir's own: the server with the lowest expected wait of a few drawn by lot.
+pub(super) const EWMA: Row = Row {
+    name: "ewma",
+    doc: "Weir's own. Draws two servers at random, in proportion to their weights, and selects the one with the lower \
+          expected wait: the average time until its answers begin, times the requests that it would have, divided by its \
+          weight. A slow answer counts at once, and decays over the time in parentheses (10 s).",
+    dynamic: true,
+    hashes: false,
+    make: |spec, hash| match spec {
+        BalanceSpec::Ewma { decay } => {
+            Some(State::Random(Random::by_wait(Waits::new(Duration::from_millis(*decay)), hash.balance_factor)))
+        }
+        _ => None,
+    },
+};
+
 /// More draws than this find the same server anyway, and they are made under a lock.
 const MOST_DRAWS: u32 = 1_000;
 

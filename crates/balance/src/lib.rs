@@ -1,4 +1,4 @@
-//! Which server gets the next request (configuration manual, "balance"). One file is one algorithm: `rebuild` takes the
+//! Which server gets the next request, chosen from weights, loads and hashes (configuration manual, "balance"). One file is one algorithm: `rebuild` takes the
 //! servers that take part, `on_load` hears of every change of a server's load, `pick` chooses. Each is called under its
 //! backend's lock. Must never lock, wait, or read a clock or a source of randomness.
 //!
@@ -96,7 +96,7 @@ pub const TABLE: &[Row] = &[
     hashed::EXPRESSION,
     hashed::HEADER,
     random::ROW,
-    ewma::ROW,
+    random::EWMA,
     hashed::RDP_COOKIE,
     hashed::LOG_HASH,
     sticky::ROW,
@@ -146,11 +146,13 @@ impl State {
 
     /// The server for a request. `None`: all are full, the request waits in the backend's queue. A server that is full
     /// may be chosen too: then it waits in that server's.
+    #[inline]
     pub fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         dispatch!(self, algorithm => algorithm.pick(pick, loads))
     }
 
     /// Hears how long a server took to answer, where that matters.
+    #[inline]
     pub fn on_answer(&mut self, server: usize, took: Duration, now: Moment) {
         if let Self::Random(random) = self {
             random.note(server, took, now);
@@ -158,6 +160,7 @@ impl State {
     }
 
     /// Hears of a change of the load of a server that takes part.
+    #[inline]
     pub fn on_load(&mut self, server: usize, change: Change) {
         dispatch!(self, algorithm => algorithm.on_load(server, change));
     }
@@ -174,7 +177,7 @@ pub struct Change {
 }
 
 /// A vector with so much unused room behind its `count` elements that nothing else that is hot lies on its cache lines.
-pub(crate) fn roomy<T>(count: usize) -> Vec<T> {
+fn roomy<T>(count: usize) -> Vec<T> {
     const LINES: usize = 128;
     Vec::with_capacity(count + LINES.div_ceil(size_of::<T>().max(1)))
 }

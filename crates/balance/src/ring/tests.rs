@@ -1,7 +1,7 @@
 //! The circle: shares, what moves when a server goes, affinity, bounded loads; sequences are those of HAProxy 3.5.
 
 use super::*;
-use crate::balance::Recogniser;
+use crate::Recogniser;
 use config::spec::{BalanceSpec, HashMethod};
 
 struct Farm {
