@@ -16,7 +16,7 @@ use policy::sample::ConnectionError;
 use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 
 /// Which header is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ fn log(session: &Session) {
     }
     let bind = session.bind();
     let client = session.client().map_or_else(|| Endpoint::Unix(bind.map_or(0, |bind| bind.id)), Endpoint::Inet);
-    let live = &session.worker.shared.live;
+    let live = &session.worker.process.live;
     let record = Record {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
@@ -197,7 +197,7 @@ fn log(session: &Session) {
         ..session.worker.logger.record(session.frontend, session.accept_date())
     };
     let (logger, facts) = (&session.worker.logger, session.worker.take_facts());
-    View::log(session, &facts.borrow()).lend(|context| {
+    EvalContext::log(session, &facts.borrow()).lend(|context| {
         logger.connection_error(session.frontend, &record, Some(context), session.error.get().message());
     });
     session.worker.keep_facts(facts);

@@ -240,7 +240,7 @@ pub async fn drained() {
     std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
     let deadline = rt::now() + LAST_LINES;
     // Other workers send their last lines at the end of the turn that ended their last sessions.
-    while worker.shared.log_targets.is_behind() && rt::now() < deadline {
+    while worker.process.log_targets.is_behind() && rt::now() < deadline {
         rt::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -251,7 +251,7 @@ async fn reap(worker: Rc<Worker>) {
     loop {
         std::future::poll_fn(|cx| rt::net::poll_parked_events(cx, &mut events)).await;
         for id in events.drain(..) {
-            worker.links.heed(&worker.shared.pool, id);
+            worker.links.heed(&worker.process.pool, id);
         }
     }
 }
@@ -269,7 +269,7 @@ async fn purge(worker: Rc<Worker>) {
         let (now, generation) = (rt::now(), worker.generation());
         for server in generation.program.proxies.iter().flat_map(|proxy| proxy.servers()) {
             let Some(due) = due.get_mut(server.serial).filter(|due| now >= **due) else { continue };
-            worker.shared.pool.purge(server.serial, worker.id);
+            worker.process.pool.purge(server.serial, worker.id);
             *due = now + server.pool_purge_delay;
         }
     }

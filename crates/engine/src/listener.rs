@@ -62,7 +62,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
         }
         let mut taken = 0;
         while taken < batch.size && !rt::memory_is_scarce() {
-            let (slots, admission) = match worker.shared.live.enter_freely(place.frontend, place.bind) {
+            let (slots, admission) = match worker.process.live.enter_freely(place.frontend, place.bind) {
                 Some(slots) => (slots, None),
                 None => match enter(worker, place, listener, key).await {
                     Some((slots, admission)) => (slots, Some(admission)),
@@ -146,7 +146,7 @@ async fn rest(listener: &mut Listener) -> bool {
 /// The same while memory is scarce: the connections that are there come first. False also when the frontend stops.
 async fn wait_for_memory(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     listener.pause();
-    let goes_on = std::future::poll_fn(|cx| match worker.shared.opening(place.frontend) {
+    let goes_on = std::future::poll_fn(|cx| match worker.process.opening(place.frontend) {
         Opening::Shut => Poll::Ready(false),
         Opening::Open | Opening::Paused => rt::poll_memory(cx, rt::Stage::Connection).map(|()| true),
     });
@@ -172,7 +172,7 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
 /// Serves whoever has connected by the time of the stop: closing the socket would reset them. Nobody waits for room any
 /// more, and newcomers without end do not hold the stop up.
 fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
-    let live = &worker.shared.live;
+    let live = &worker.process.live;
     let backlog = worker.generation().proxy(place.frontend).frontend.as_ref().map_or(0, |frontend| frontend.backlog);
     // Events that have not been harvested yet would not be waited for: the socket itself is asked.
     listener.pause();
@@ -194,7 +194,7 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
 /// Ready with true when a connection waits, with false when the process stops or the frontend.
 async fn acceptable(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     std::future::poll_fn(|cx| {
-        match (worker.shared.opening(place.frontend), listener.is_paused()) {
+        match (worker.process.opening(place.frontend), listener.is_paused()) {
             (Opening::Shut, _) => return Poll::Ready(false),
             (Opening::Paused, false) => listener.pause(),
             (Opening::Open, true) if listener.resume().is_err() => return Poll::Ready(false),
@@ -213,11 +213,11 @@ async fn enter<'a>(
     listener: &mut Listener,
     key: u64,
 ) -> Option<(Entry, Admission<'a>)> {
-    let live = &worker.shared.live;
+    let live = &worker.process.live;
     let mut paused = false;
     let mut timer = None;
     let entry = std::future::poll_fn(|cx| {
-        if worker.shared.opening(place.frontend) == Opening::Shut {
+        if worker.process.opening(place.frontend) == Opening::Shut {
             return Poll::Ready(None);
         }
         let entered = loop {
@@ -267,7 +267,7 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
         return;
     }
     count(&worker.activity.accepted);
-    let chosen = worker.shared.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
+    let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
         session::start(worker, generation.frontend(frontend), bind, accepted, slots);

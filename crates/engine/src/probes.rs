@@ -72,7 +72,7 @@ impl Probes for ProcessProbes<'_> {
     }
 
     fn lend_record(&self, with: &mut dyn FnMut(&Record<'_>)) {
-        let (shared, wall) = (&self.worker.shared, rt::wall());
+        let (shared, wall) = (&self.worker.process, rt::wall());
         with(&Record {
             accept_date: wall,
             request_date: wall,
@@ -95,7 +95,7 @@ impl Probes for ProcessProbes<'_> {
     }
 
     fn tell(&self, sink: Sink, line: &[u8]) {
-        self.worker.shared.log_targets.tell(sink, line);
+        self.worker.process.log_targets.tell(sink, line);
     }
 
     fn process(&self) -> ProcessFacts<'_> {
@@ -103,10 +103,10 @@ impl Probes for ProcessProbes<'_> {
     }
 
     fn environment(&self, name: &[u8]) -> Option<&[u8]> {
-        self.worker.shared.host.variable(name)
+        self.worker.process.host.variable(name)
     }
 
     fn counters(&self) -> Option<&Counters> {
-        Some(&self.worker.shared.counters)
+        Some(&self.worker.process.counters)
     }
 }

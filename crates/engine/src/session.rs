@@ -261,13 +261,13 @@ impl Session {
 
     /// Whether the process wants sessions to end.
     pub fn is_stopping(&self) -> bool {
-        self.worker.shared.is_stopping()
+        self.worker.process.is_stopping()
     }
 
     /// When the process wants this session to end (`close-spread-time`): the moment of the soft stop, or one behind it
     /// that differs from session to session. `None`: it does not.
     pub fn departure(&self) -> Option<Moment> {
-        let stopped = self.worker.shared.stopped_at()?;
+        let stopped = self.worker.process.stopped_at()?;
         match self.generation().program.global.close_spread {
             CloseSpread::AtOnce => Some(stopped),
             CloseSpread::Over(window) => {
@@ -301,7 +301,7 @@ impl Session {
         if let Some(tracking) = self.known_tracking() {
             stream::tracking::end(&mut tracking.borrow_mut());
         }
-        stream::tally::session_ended(self);
+        stream::metrics::session_ended(self);
     }
 
     /// Gives back its places, before the connection itself has ended.
@@ -342,7 +342,7 @@ pub fn start(
     };
     let session = LocalRc::new(|| StreamTask::own(make()));
     StreamTask::enter(&session);
-    stream::tally::connection(&session);
+    stream::metrics::connection(&session);
     if session.proxy().rules.connection.is_empty() {
         spawn(session, stream);
     } else {
@@ -431,7 +431,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
         {
             return false;
         }
-        stream::tally::session(session);
+        stream::metrics::session(session);
         stream::tracking::session(session);
         true
     }
@@ -471,8 +471,8 @@ fn admit(session: &Session, client: &mut Transport, before_session: bool) -> Opt
         _ => Ok(()),
     };
     match ended {
-        Final::Exhausted => stream::tally::exhausted(session),
-        _ => stream::tally::denied(session, before_session),
+        Final::Exhausted => stream::metrics::exhausted(session),
+        _ => stream::metrics::denied(session, before_session),
     }
     None
 }

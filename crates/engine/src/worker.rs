@@ -273,7 +273,7 @@ pub struct Worker {
     /// Its number.
     pub id: usize,
     /// What all workers share.
-    pub shared: Arc<Process>,
+    pub process: Arc<Process>,
     /// Its own handles to the proxies' state, by index.
     states: AppendOnlyVec<Local>,
     /// What it counts.
@@ -321,7 +321,7 @@ impl Worker {
         let tables = shared.live.tables.iter().map(|table| Rc::new(Arc::clone(table))).collect();
         Self {
             id,
-            shared,
+            process: shared,
             states,
             tallies,
             generations: Generations::new(first),
@@ -345,7 +345,7 @@ impl Worker {
     /// Says in a proxy's log, and on standard error, what became of the proxy or of one of its servers.
     pub fn announce(&self, proxy: usize, level: LogLevel, text: &str) {
         self.logger.message(Some(proxy), level, text);
-        self.shared.host.say(Severity::Warning, text);
+        self.process.host.say(Severity::Warning, text);
     }
 
     /// Says that a proxy has stopped, and how many connections it has had on either side.
@@ -372,14 +372,14 @@ impl Worker {
 
     /// Accepts with the newest configuration of the process from now on, and tells the others when that is another one.
     pub(crate) fn take_up(&self) {
-        let next = self.shared.generation();
+        let next = self.process.generation();
         if next.number() != self.generation().number() {
             let next = WorkerGeneration::new(next, &self.tallies, |proxy| self.logger.is_wanted(proxy));
             self.generations.put(next);
         }
         let Some(before) = self.generations.announce() else { return };
-        self.shared.adopting.fetch_sub(1, Ordering::AcqRel);
-        let workers = self.shared.workers();
+        self.process.adopting.fetch_sub(1, Ordering::AcqRel);
+        let workers = self.process.workers();
         for worker in 0..workers {
             // Behind every connection that was handed over before.
             let pass = move |worker: &Rc<Worker>| worker.generations.pass(before, workers);
@@ -398,9 +398,9 @@ impl Worker {
     /// The proxy was added since this worker was asked for one last.
     #[cold]
     fn first_state(&self, index: usize) -> &Local {
-        let known = self.shared.live.proxies.places();
+        let known = self.process.live.proxies.places();
         while self.states.places() < known {
-            if self.states.push(|place| Local::new(Arc::clone(&self.shared.live.proxies[place]))).is_err() {
+            if self.states.push(|place| Local::new(Arc::clone(&self.process.live.proxies[place]))).is_err() {
                 break;
             }
         }
@@ -419,7 +419,7 @@ impl Worker {
 
     /// What expressions are told of the process.
     pub fn process_facts(&self) -> ProcessFacts<'_> {
-        let shared = &self.shared;
+        let shared = &self.process;
         ProcessFacts {
             pid: shared.host.pid,
             thread: self.id,
@@ -500,7 +500,7 @@ impl Worker {
 
     /// Reserves a place for the task of one stream, beside that of its session.
     pub fn enter_stream(&self) {
-        self.shared.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
+        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Tasks that serve streams: those of sessions, and those of streams beside others.
@@ -526,35 +526,35 @@ impl Worker {
     /// A task that serves streams has ended.
     pub fn leave(&self, key: Key) -> Option<LocalRc<StreamTask>> {
         let task = self.tasks.borrow_mut().remove(key)?;
-        self.shared.leave(self.id);
+        self.process.leave(self.id);
         self.tell_if_drained();
         Some(task)
     }
 
     /// A sender of log lines is connected: the end of the process waits for it as for a session.
     pub(crate) fn enter_relay(&self) {
-        self.shared.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
+        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// It is not any more.
     pub(crate) fn leave_relay(&self) {
-        self.shared.leave(self.id);
+        self.process.leave(self.id);
         self.tell_if_drained();
     }
 
     /// Somebody else on this worker may have to do with connections: a soft stop has not ended before that is over.
     pub(crate) fn begin_accepting(&self) {
-        self.shared.accepting.fetch_add(1, Ordering::AcqRel);
+        self.process.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
     /// This worker accepts nobody any more.
     pub(crate) fn end_accepting(&self) {
-        self.shared.accepting.fetch_sub(1, Ordering::AcqRel);
+        self.process.accepting.fetch_sub(1, Ordering::AcqRel);
         self.tell_if_drained();
     }
 
     fn tell_if_drained(&self) {
-        if self.shared.is_stopping() && self.shared.is_drained() {
+        if self.process.is_stopping() && self.process.is_drained() {
             rt::post(0, Box::new(|| crate::on_worker(|worker| worker.wake_drained())));
         }
     }
@@ -586,7 +586,7 @@ impl Worker {
     /// Ready once nobody accepts and no session is left anywhere. For worker 0.
     pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         *self.drained.borrow_mut() = Some(cx.waker().clone());
-        if self.shared.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        if self.process.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     }
 
     fn wake_drained(&self) {

@@ -4,13 +4,13 @@
 use crate::arguments::Settings;
 use crate::detected;
 use crate::files;
-use crate::former::FormerStates;
 use crate::host;
 use crate::kept_counts;
 use crate::messages::{Messages, Refused};
 use crate::processors;
 use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
+use crate::saved_state::SavedStates;
 use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use config::environment::Environment;
@@ -18,7 +18,7 @@ use config::keyword::SpecOptions;
 use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
-use engine::service::former::Former;
+use engine::service::saved_state::SavedServer;
 use policy::Limits;
 use policy::live::Live;
 use policy::live::counters::Kept;
@@ -42,8 +42,8 @@ pub struct Prepared {
     pub rights: Rights,
     /// The live state, where servers go on from that of another process.
     pub live: Option<Live>,
-    /// What is left to take over of their former states.
-    pub former: Vec<Former>,
+    /// What is left to take over of their saved states.
+    pub saved: Vec<SavedServer>,
     /// The counts to begin with.
     pub counts: Vec<Kept>,
 }
@@ -128,8 +128,8 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
             found.push(Diagnostic::new(Severity::Notice, server.span, sentence));
         }
     }
-    let former = FormerStates::read(&spec);
-    resolver.last_addresses = former.addresses();
+    let saved = SavedStates::read(&spec);
+    resolver.last_addresses = saved.addresses();
     let program = policy::compile(&spec, &mut resolver, &limits(&spec, settings), &mut found);
     messages.report(&in_order(found, &sources), &sources);
     conclude(messages)?;
@@ -138,14 +138,14 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("config : Fatal errors found in configuration.");
         return Err(Refused);
     };
-    let live = former.is_asked_for().then(|| Live::new(&program, rt::clock::seed()));
-    let former = former.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
+    let live = saved.is_asked_for().then(|| Live::new(&program, rt::clock::seed()));
+    let saved = saved.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
     let counts = kept_counts::read(&spec, &program, messages);
     if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {
         messages.alert("Some warnings were found and 'zero-warning' is set. Aborting.");
         return Err(Refused);
     }
-    Ok(Prepared { program, spec, sources, environment, threads, rights, live, former, counts })
+    Ok(Prepared { program, spec, sources, environment, threads, rights, live, saved, counts })
 }
 
 /// What the command line changes in what was written.

@@ -89,7 +89,7 @@ fn launch(
     let (succeeds, predecessors) = predecessors(settings);
     let (opened, predecessors) = open(settings, &prepared, predecessors, messages)?;
     let listeners::Sockets { proxies: sockets, runtime, relays, peers } = opened;
-    let Prepared { program, spec, sources: _, mut environment, threads, rights, live, former, counts } = prepared;
+    let Prepared { program, spec, sources: _, mut environment, threads, rights, live, saved, counts } = prepared;
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     // The master of a worker has gone to the background already, and its number is the service's.
@@ -114,7 +114,7 @@ fn launch(
     let service = Service {
         program,
         live,
-        former,
+        saved,
         counts,
         written: spec,
         sockets,

@@ -9,10 +9,10 @@ use crate::worker::Master;
 use config::spec::Spec;
 use engine::generation::Generation;
 use engine::listener::Listening;
-use engine::service::former::Former;
 use engine::service::log::{Problem, RelaySocket, Targets};
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::runtime::{Host, Opened};
+use engine::service::saved_state::SavedServer;
 use engine::sockets::Sockets;
 use engine::worker::Process;
 use policy::live::Live;
@@ -38,8 +38,8 @@ pub struct Service {
     pub program: Program,
     /// Its live state, where servers go on from that of another process.
     pub live: Option<Live>,
-    /// What is left to take over of their former states.
-    pub former: Vec<Former>,
+    /// What is left to take over of their saved states.
+    pub saved: Vec<SavedServer>,
     /// The counts to begin with.
     pub counts: Vec<Kept>,
     /// What that was made of.
@@ -93,8 +93,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);
-    service.former.iter().for_each(|former| engine::service::former::direct(&shared, former));
-    engine::service::former::preset(&shared, &service.counts, rt::clock::moment());
+    service.saved.iter().for_each(|saved| engine::service::saved_state::direct(&shared, saved));
+    engine::service::saved_state::preset(&shared, &service.counts, rt::clock::moment());
     let shared = Arc::new(shared);
     shared.know_sockets(Sockets::of(
         sockets.iter().map(|one| (one.frontend, &one.socket)),

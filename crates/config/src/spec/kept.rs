@@ -24,7 +24,7 @@ pub enum StateSource {
     Local,
 }
 
-/// What a backend's servers are told of their former states.
+/// What a backend's servers are told of their saved states.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StateFileSpec {
     /// `load-server-state-from-file`.

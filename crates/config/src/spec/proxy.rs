@@ -244,6 +244,6 @@ pub struct ProxySpec {
     pub stick_table: Option<TableSpec>,
     /// What keeps clients on their servers, beside rules.
     pub persistence: PersistenceSpec,
-    /// Where its servers' former states are.
+    /// Where its servers' saved states are.
     pub state: StateFileSpec,
 }

@@ -25,7 +25,7 @@ const LONGEST: usize = 4_096;
 
 /// Starts to ask the agents that are this worker's to ask.
 pub(super) fn start(worker: &Rc<Worker>) {
-    let workers = worker.shared.workers();
+    let workers = worker.process.workers();
     let generation = worker.generation();
     for proxy in generation.program.proxies.iter().filter(|proxy| !proxy.disabled) {
         let asked: Vec<_> = proxy.servers().filter_map(|server| Some((server, server.agent.as_ref()?))).collect();
@@ -50,8 +50,8 @@ pub(super) fn add(worker: &Rc<Worker>, proxy: usize, server: usize) {
 /// Asks the agent of a server until the process stops, or the server is removed.
 async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
     rt::sleep(offset).await;
-    let state = &worker.shared.live.proxies[proxy];
-    while !worker.shared.is_stopping() && state.health(server, Checker::Agent).is_some() {
+    let state = &worker.process.live.proxies[proxy];
+    while !worker.process.is_stopping() && state.health(server, Checker::Agent).is_some() {
         let Some(next) = ask_once(&worker, (proxy, server)).await else { return };
         rt::sleep_until(next).await;
     }
@@ -64,7 +64,7 @@ async fn ask_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<Mo
     let server = proxy.server(server)?;
     let agent = server.agent.as_ref()?;
     let begun = rt::now();
-    if worker.shared.live.proxies[proxy.index].begin_check(server.index, Checker::Agent) {
+    if worker.process.live.proxies[proxy.index].begin_check(server.index, Checker::Agent) {
         let running = worker.activity.begin_check();
         // It needs no place between two questions.
         let answer = Box::pin(Question::new(worker, proxy, server, agent, begun).ask()).await;
@@ -82,7 +82,7 @@ async fn ask_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<Mo
 /// Does what an answer says, except for what it says of the server's health: that is in the report.
 fn obey(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Duration) -> Report {
     let answer = AgentAnswer::parse(line);
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let enabled = state.health(server.index, Checker::Agent).is_some_and(|agent| agent.is_enabled());
     if let Some(admin) = answer.admin.filter(|admin| enabled || *admin == Admin::Ready) {
         let now = state.status(server.index).map(|status| status.forced);
@@ -137,7 +137,7 @@ impl<'a> Question<'a> {
 
     /// Its line.
     async fn ask(mut self) -> Result<Vec<u8>, Failure> {
-        let orders = self.worker.shared.probing.agent(self.server.serial);
+        let orders = self.worker.process.probing.agent(self.server.serial);
         let mut stream = self.connect(orders.address, orders.port).await?;
         if let Some(timeout) = self.timeout {
             self.deadline = rt::now() + timeout;
@@ -159,11 +159,11 @@ impl<'a> Question<'a> {
 
     async fn connect(&mut self, address: Option<std::net::IpAddr>, port: Option<u16>) -> Result<Transport, Failure> {
         let port = port.unwrap_or(self.agent.port);
-        let destination = match (address.or(self.agent.address), &*self.worker.shared.outgoing.address(self.server)) {
+        let destination = match (address.or(self.agent.address), &*self.worker.process.outgoing.address(self.server)) {
             (Some(ip), _) | (None, &ServerAddress::Inet { ip, .. }) => Address::Inet((ip, port).into()),
             (None, _) => return Err((CheckStatus::L4Connection, "no address to connect to".to_owned())),
         };
-        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
+        let route = self.worker.process.outgoing.route(self.server.serial).filter(|route| !route.blocked);
         let Some(route) = route else {
             return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
         };

@@ -94,11 +94,11 @@ pub(super) async fn check(
         false => Report { status: CheckStatus::ProgramError, code: Some(255), took, info: String::new() },
     };
     // Once, not with each check that fails like this.
-    let last = worker.shared.live.proxies[proxy.index].health(server.index, Checker::Health);
+    let last = worker.process.live.proxies[proxy.index].health(server.index, Checker::Health);
     if last.is_none_or(|health| (health.last().status, health.last().code) != (report.status, report.code)) {
         let text = format!("Failed to {failed}: {why}. Aborting.");
         worker.logger.message(Some(proxy.index), LogLevel::Alert, &text);
-        worker.shared.host.say(Severity::Alert, &text);
+        worker.process.host.say(Severity::Alert, &text);
     }
     report
 }
@@ -132,7 +132,7 @@ async fn run(
     if !external.allowed {
         return Err(Failure::Fork(io::Error::from_raw_os_error(NO_PROCESS)));
     }
-    let programs = &worker.shared.programs;
+    let programs = &worker.process.programs;
     let Some(room) = programs.room(deadline).await else { return Ok(LATE) };
     let invocation = invocation(worker, (proxy, server), external);
     let started = programs.starters.run(move || invocation.start()).await;
@@ -190,8 +190,8 @@ fn reason(error: &io::Error) -> String {
 
 fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &External) -> Invocation {
     let (at, of_proxy) = listener(proxy);
-    let (address, port) = place(&worker.shared.outgoing.address(server));
-    let load = worker.shared.live.proxies[proxy.index].status(server.index).map(|status| status.load);
+    let (address, port) = place(&worker.process.outgoing.address(server));
+    let load = worker.process.live.proxies[proxy.index].status(server.index).map(|status| status.load);
     let or_none = |written: &Option<String>| written.clone().unwrap_or_else(|| NONE.to_owned());
     let arguments = vec![or_none(&at), or_none(&of_proxy), address.clone(), or_none(&port)];
     let protocol = match proxy.mode {
@@ -213,7 +213,7 @@ fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &Ex
         ("HAPROXY_SERVER_PROTO", protocol.to_owned()),
         ("HAPROXY_SERVER_SSL", "0".to_owned()),
     ];
-    let kept = worker.shared.host.environment.iter().filter(|_| external.preserve_environment);
+    let kept = worker.process.host.environment.iter().filter(|_| external.preserve_environment);
     let kept = kept.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = kept.chain(own.map(|(name, value)| (name.to_owned(), value))).collect();
     Invocation { program: external.command.to_string(), path: external.path.to_string(), arguments, environment }

@@ -79,7 +79,7 @@ impl<'a> Course<'a> {
 
     /// `X-Haproxy-Server-State`.
     fn state(&self) -> String {
-        let shared = &self.worker.shared;
+        let shared = &self.worker.process;
         let live = &shared.live.proxies[self.proxy.index];
         let Some(status) = live.status(self.server.index) else { return String::new() };
         let health = live.health(self.server.index, Checker::Health);
@@ -116,7 +116,7 @@ impl<'a> Course<'a> {
     /// (`http-check disable-on-404`).
     pub(super) fn wants_no_more(&self, head: &Head) -> bool {
         let serves = || {
-            let live = &self.worker.shared.live.proxies[self.proxy.index];
+            let live = &self.worker.process.live.proxies[self.proxy.index];
             live.status(self.server.index).is_some_and(|status| status.up)
         };
         self.check.disable_on_404 && head.status() == 404 && serves()

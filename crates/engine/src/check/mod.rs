@@ -35,11 +35,11 @@ pub use targets::{Orders, Targets};
 pub fn start(worker: &Rc<Worker>) {
     let generation = worker.generation();
     let program = &generation.program;
-    let workers = worker.shared.workers();
+    let workers = worker.process.workers();
     let proxies = || program.proxies.iter().filter(|proxy| !proxy.disabled);
     for proxy in proxies().filter(|proxy| proxy.index % workers == worker.id) {
         // Some may have been warming up in the process before this one.
-        warm_up::watch(std::sync::Arc::clone(&worker.shared.live.proxies[proxy.index]));
+        warm_up::watch(std::sync::Arc::clone(&worker.process.live.proxies[proxy.index]));
     }
     let checked = || {
         let servers = proxies().flat_map(|proxy| proxy.servers().map(|server| (proxy.index, server)));
@@ -80,7 +80,7 @@ pub(crate) fn add(shared: &Process, proxy: usize, server: &Server) {
 /// Checks a server until the process stops, or the server is removed.
 async fn watch(worker: Rc<Worker>, proxy: usize, server: usize, offset: Duration) {
     rt::sleep(offset).await;
-    while !worker.shared.is_stopping() {
+    while !worker.process.is_stopping() {
         let Some((next, hurried)) = check_once(&worker, (proxy, server)).await else { return };
         pause_until(&worker, (proxy, server), next, hurried).await;
     }
@@ -93,7 +93,7 @@ async fn check_once(worker: &Worker, (proxy, server): (usize, usize)) -> Option<
     let proxy = generation.proxy(proxy);
     let server = proxy.server(server)?;
     let check = server.check.as_ref()?;
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     // However soon the next check is to come.
     let (begun, bound) = (rt::now(), check.pace.steady);
     if state.begin_check(server.index, Checker::Health) {
@@ -119,7 +119,7 @@ fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
 /// Waits for the next check, whose time is `regular`; once traffic makes the server suspect, it is `fast` from then.
 async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: Moment, fast: Option<Duration>) {
     let Some(fast) = fast else { return rt::sleep_until(regular).await };
-    let state = &worker.shared.live.proxies[proxy];
+    let state = &worker.process.live.proxies[proxy];
     let mut timer = rt::Timer::new();
     timer.arm(Some(regular));
     let hurried = poll_fn(|cx| match state.poll_hurry(server, cx) {
@@ -149,7 +149,7 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
 /// Tells everybody what a check found.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
     report.info = words::shortened(report.info);
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
         // It may have moved.
         crate::resolve::suspect(worker, server);
@@ -173,7 +173,7 @@ fn announce(
     let cause = if logs { Cause::Told } else { Cause::Check(report) };
     if let Some(transition) = transition {
         // Looked up only where something changed: that goes through all servers.
-        let online = Online::before(proxy, &worker.shared.live.proxies[proxy.index], &transition);
+        let online = Online::before(proxy, &worker.process.live.proxies[proxy.index], &transition);
         transitions::settle(worker, proxy, server, (transition, online), cause);
     }
 }
@@ -197,7 +197,7 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
         (Sign::Ill(symptom), answers) if answers || symptom == Symptom::Connection => Some(symptom),
         _ => return,
     };
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let Some(found) = state.observe(server, symptom, rt::now()) else { return };
     let Some(health) = state.health(server.index, Checker::Health) else { return };
     announce(worker, (proxy, server), Checker::Health, health.last(), found);
@@ -205,7 +205,7 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
 
 /// `option log-health-checks`.
 fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let (Some(health), Some(status)) = (state.health(server.index, checker), state.status(server.index)) else {
         return;
     };

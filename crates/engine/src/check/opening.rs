@@ -85,7 +85,7 @@ impl<'a> Course<'a> {
         let Some(destination) = self.destination(connect) else {
             return Err(self.failed(connect, "no address to connect to"));
         };
-        let route = self.worker.shared.outgoing.route(self.server.serial).filter(|route| !route.blocked);
+        let route = self.worker.process.outgoing.route(self.server.serial).filter(|route| !route.blocked);
         let Some(route) = route else { return Err(self.failed(connect, "no way to the server")) };
         let through = connect.via_socks4 || (connect.default && self.own.via_socks4);
         let proxy = self.server.connecting.socks4.as_ref().filter(|_| through).and_then(fixed_address);
@@ -140,8 +140,8 @@ impl<'a> Course<'a> {
 
     /// Where the connection of a step leads. `None`: the server has no address yet, or none that a check can ask.
     fn destination(&self, connect: &Connect) -> Option<Address> {
-        let current = self.worker.shared.outgoing.address(self.server);
-        let orders = self.worker.shared.probing.check(self.server.serial);
+        let current = self.worker.process.outgoing.address(self.server);
+        let orders = self.worker.process.probing.check(self.server.serial);
         let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
         let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
         let written = match &connect.port {

@@ -42,7 +42,7 @@ impl Course<'_> {
     fn pool_name(&self, connect: &Connect) -> Option<&[u8]> {
         let name = self.own.reuse.as_deref().filter(|_| self.check.is_http)?;
         let special = connect.port.is_some() || connect.address.is_some() || connect.send_proxy || connect.via_socks4;
-        let orders = self.worker.shared.probing.check(self.server.serial);
+        let orders = self.worker.process.probing.check(self.server.serial);
         let elsewhere = orders.address.is_some() || orders.port.is_some();
         // What a client's request makes different, or another way to the server, is nothing that a check would make.
         let differs = self.server.connecting.varies || self.server.connecting.socks4.is_some();
@@ -59,7 +59,7 @@ impl Course<'_> {
     pub(super) fn take_idle(&mut self, connect: &Connect) -> bool {
         self.pooling = Pooling { fresh: self.pooling.fresh, ..Pooling::default() };
         let Some(name) = self.pool_name(connect) else { return false };
-        let (pool, serial) = (&self.worker.shared.pool, self.server.serial);
+        let (pool, serial) = (&self.worker.process.pool, self.server.serial);
         // Each check is a session of its own, and this its first request.
         let proven = match self.reuse() {
             HttpReuse::Never | HttpReuse::Safe => None,
@@ -133,7 +133,7 @@ impl Course<'_> {
         }
         let Origin { answers, generation, place, pool_key } = origin;
         let worker = self.worker;
-        let (shared, serial) = (&worker.shared, self.server.serial);
+        let (shared, serial) = (&worker.process, self.server.serial);
         let answers = answers.saturating_add(1);
         // As with requests: where first ones may not take every idle connection, they leave one behind at most.
         let crowded = self.reuse() != HttpReuse::Always && answers == 1 && shared.pool.idle_of(serial, worker.id) > 0;

@@ -433,7 +433,7 @@ impl<'a> Course<'a> {
 
     /// Lends what the expressions of a check may see.
     pub(super) fn lend<T>(&self, data: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
-        let (shared, program) = (&self.worker.shared, &self.generation.program);
+        let (shared, program) = (&self.worker.process, &self.generation.program);
         let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };
         self.worker.with_arena(|arena| {
             with(&Context {

@@ -42,7 +42,7 @@ impl At {
 
 /// The address that a server has, and its port.
 pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, ServerPort) {
-    match *worker.shared.outgoing.address(server) {
+    match *worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => (Some(ip), port),
         ServerAddress::Unresolved { port } => (None, port),
         _ => (None, ServerPort::Exact(0)),
@@ -59,12 +59,12 @@ pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed,
         let Some((server, backend)) = at.server().zip(at.backend()) else { continue };
         let Some(resolving) = &server.resolving else { continue };
         let (current, _) = address(worker, server);
-        let name = worker.shared.resolving.named(server.serial).host;
+        let name = worker.process.resolving.named(server.serial).host;
         let is_taken = |ip: IpAddr| {
             backend.servers.iter().filter(|other| other.index != server.index).any(|other| {
                 address(worker, other).0 == Some(ip)
                     && other.resolving.is_some()
-                    && worker.shared.resolving.named(other.serial).host == name
+                    && worker.process.resolving.named(other.serial).host == name
             })
         };
         let chosen = followed.known.borrow().addresses.choose(&resolving.choice, current, is_taken);
@@ -107,7 +107,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
     }
     if !told.is_empty() {
         set_address(worker, server, ServerAddress::Inet { ip, port });
-        follow_address(&worker.shared, &at.proxy);
+        follow_address(&worker.process, &at.proxy);
         let text = format!("{}/{}: {} by '{by}'.", at.proxy.name, server.name, told.join(", "));
         worker.announce(at.proxy.index, LogLevel::Notice, &text);
     }
@@ -117,7 +117,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
 
 /// Connections that are made from now on go there.
 fn set_address(worker: &Worker, server: &Server, address: ServerAddress) {
-    let shared = &worker.shared;
+    let shared = &worker.process;
     if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
         shared.log_targets.move_server(server, address);
     }
@@ -132,16 +132,16 @@ pub(super) fn set_port(worker: &Worker, server: &Server, port: u16) {
         (Some(ip), _) => ServerAddress::Inet { ip, port },
         (None, _) => ServerAddress::Unresolved { port },
     };
-    worker.shared.outgoing.set_address(server, address);
+    worker.process.outgoing.set_address(server, address);
 }
 
 /// A server has an address again.
 fn regain(worker: &Worker, at: &At, server: &Server) {
-    let state = &worker.shared.live.proxies[at.proxy.index];
+    let state = &worker.process.live.proxies[at.proxy.index];
     if state.status(server.index).is_none_or(|status| status.resolved) {
         return;
     }
-    let host = worker.shared.resolving.named(server.serial).host.unwrap_or_default();
+    let host = worker.process.resolving.named(server.serial).host.unwrap_or_default();
     let regain = |state: &ProxyState| state.set_resolved(server.index, true, rt::now());
     transitions::change(worker, &at.proxy, server, regain, Cause::Name(&host));
     let text = format!("Server {}/{} administratively READY thanks to valid DNS answer.", at.proxy.name, server.name);
@@ -151,15 +151,15 @@ fn regain(worker: &Worker, at: &At, server: &Server) {
 /// A server has no address any more.
 pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     let Some(server) = at.server() else { return };
-    let state = &worker.shared.live.proxies[at.proxy.index];
+    let state = &worker.process.live.proxies[at.proxy.index];
     let Some(before) = state.status(server.index).filter(|status| status.resolved) else { return };
     let lose = |state: &ProxyState| state.set_resolved(server.index, false, rt::now());
     transitions::change(worker, &at.proxy, server, lose, Cause::Name(reason));
     let (_, port) = address(worker, server);
-    worker.shared.outgoing.set_address(server, ServerAddress::Unresolved { port });
-    worker.shared.pool.forget(server.serial);
+    worker.process.outgoing.set_address(server, ServerAddress::Unresolved { port });
+    worker.process.pool.forget(server.serial);
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
-        let (shared, place) = (Arc::clone(&worker.shared), (at.proxy.index, server.index));
+        let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             shutting::shut_sessions(&shared, place, Ending::Down).await;
         });

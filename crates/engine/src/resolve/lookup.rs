@@ -58,7 +58,7 @@ pub(crate) async fn lookup(
 ) -> Option<IpAddr> {
     let found = Arc::new(Mutex::new(Found::default()));
     let finder = Finder(Arc::clone(&found));
-    let number = index % worker.shared.workers();
+    let number = index % worker.process.workers();
     let job = move |worker: &Rc<Worker>| {
         let Some(section) = worker.sections.borrow().get(&index).cloned() else { return };
         let worker = Rc::clone(worker);
@@ -83,7 +83,7 @@ pub(crate) async fn lookup(
 impl Section {
     /// The address of a name: the one that is known for no longer than `hold valid`, or a new one if it may be asked for.
     async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool, asked: bool) -> Option<IpAddr> {
-        if name.is_service() || worker.shared.is_stopping() {
+        if name.is_service() || worker.process.is_stopping() {
             return None;
         }
         let choice = AddressChoice { prefers_ipv4, allows_duplicates: true, ..AddressChoice::default() };

@@ -89,7 +89,7 @@ pub fn service(server: &Server) -> Option<&str> {
 pub fn start(worker: &Rc<Worker>) {
     let generation = worker.generation();
     let program = &generation.program;
-    let workers = worker.shared.workers();
+    let workers = worker.process.workers();
     for index in (0..program.resolvers.len()).filter(|index| index % workers == worker.id) {
         let section = Rc::new(Section::new(worker, index, &program.resolvers[index]));
         worker.sections.borrow_mut().insert(index, Rc::clone(&section));
@@ -97,7 +97,7 @@ pub fn start(worker: &Rc<Worker>) {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
                 let Some(resolving) = server.resolving.as_ref().filter(|one| one.section == index) else { continue };
                 // An order of the process before this one may have given it another name.
-                let named = worker.shared.resolving.named(server.serial);
+                let named = worker.process.resolving.named(server.serial);
                 let given = named.host.filter(|_| named.was_given).as_deref().and_then(Name::parse);
                 if let Some(name) = given.as_ref().or(resolving.name.as_ref()) {
                     section.attach(worker, (proxy.index, server.index), name, &resolving.choice);
@@ -116,7 +116,7 @@ pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name:
     };
     let Some(resolving) = &server.resolving else { return false };
     let Some(section) = worker.sections.borrow().get(&resolving.section).cloned() else { return false };
-    let host = worker.shared.resolving.named(server.serial).host;
+    let host = worker.process.resolving.named(server.serial).host;
     let before = host.as_deref().and_then(Name::parse);
     if before.as_ref() == Some(name) {
         return false;
@@ -124,7 +124,7 @@ pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name:
     if let Some(before) = &before {
         section.detach((proxy, server.index), before, &resolving.choice);
     }
-    worker.shared.resolving.rename(server.serial, name.text(), before.is_some());
+    worker.process.resolving.rename(server.serial, name.text(), before.is_some());
     section.attach(worker, (proxy, server.index), name, &resolving.choice);
     true
 }
@@ -132,9 +132,11 @@ pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name:
 /// A server could not be reached in time: it may have moved.
 pub(crate) fn suspect(worker: &Worker, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
-    let Some(name) = worker.shared.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else { return };
+    let Some(name) = worker.process.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else {
+        return;
+    };
     let (index, choice) = (resolving.section, resolving.choice.clone());
-    let number = index % worker.shared.workers();
+    let number = index % worker.process.workers();
     rt::post(
         number as rt::WorkerId,
         Box::new(move || {

@@ -39,7 +39,7 @@ pub(crate) struct Section {
 impl Section {
     /// Nothing is followed yet.
     pub(super) fn new(worker: &Worker, index: usize, written: &Resolvers) -> Self {
-        let (shared, written) = (&worker.shared, Rc::new(written.clone()));
+        let (shared, written) = (&worker.process, Rc::new(written.clone()));
         let line = |number| Rc::new(Line::new(Arc::clone(shared), Rc::clone(&written), index, number));
         let lines = (0..written.nameservers.len()).map(line).collect();
         Self { written, lines, names: RefCell::default(), routes_ipv6: Cell::default() }
@@ -117,7 +117,7 @@ impl Section {
             self.conclude(worker, followed, outcome);
             followed.end();
             followed.sleep(rt::now() + self.written().interval).await;
-            if worker.shared.is_stopping() || followed.is_done() {
+            if worker.process.is_stopping() || followed.is_done() {
                 break;
             }
         }

@@ -47,7 +47,7 @@ fn leave(section: &Rc<Section>, worker: &Rc<Worker>, follower: &mut Follower) {
     let Some(place) = follower.place.take() else { return };
     unfollow(section, worker, follower, &place.host);
     apply::lose(worker, &at, "entry removed from SRV record");
-    worker.shared.resolving.rename(server.serial, None, true);
+    worker.process.resolving.rename(server.serial, None, true);
     apply::set_port(worker, server, 0);
 }
 
@@ -62,7 +62,7 @@ fn join(
     let Some(server) = at.server() else { return };
     let host = place.host.text();
     follower.place = Some(place.clone());
-    worker.shared.resolving.rename(server.serial, host.clone(), true);
+    worker.process.resolving.rename(server.serial, host.clone(), true);
     let text = format!(
         "{}/{} changed its FQDN from (null) to {} by 'SRV record'",
         at.proxy.name,
@@ -120,7 +120,7 @@ fn weigh(worker: &Worker, (proxy, index): Member, weight: u32) {
     if server.resolving.as_ref().is_some_and(|resolving| resolving.ignores_weight) {
         return;
     }
-    let state = &worker.shared.live.proxies[proxy];
+    let state = &worker.process.live.proxies[proxy];
     if state.setting(index).is_some_and(|setting| setting.weight != weight) {
         state.set_weight(index, weight);
     }

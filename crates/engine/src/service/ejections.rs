@@ -45,7 +45,7 @@ pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce(
 }
 
 fn note(worker: &Worker, proxy: &Proxy, server: usize, seen: Seen) {
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let Some(ejection) = state.heed(server, seen, rt::now()) else { return };
     if let Some(server) = proxy.server(server) {
         let text = sentence(proxy, server, &ejection, state.queued(None).0);
@@ -75,7 +75,7 @@ fn sentence(proxy: &Proxy, server: &Server, ejection: &Ejection, waiting: u32) -
 async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     rt::sleep_until(ejection.until).await;
     let Some(worker) = rt::local::<Worker>() else { return };
-    let state = &worker.shared.live.proxies[proxy];
+    let state = &worker.process.live.proxies[proxy];
     if !state.end_ejection(server, ejection.until, rt::now()) {
         return;
     }

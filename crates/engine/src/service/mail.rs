@@ -75,12 +75,12 @@ pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
     let Some(alert) = proxy.mail.as_ref().filter(|alert| level <= alert.level) else { return };
     let mail = mail(worker, proxy.index, alert, text);
     for server in &alert.servers {
-        match worker.shared.outbox.add(server.address, mail.clone()) {
+        match worker.process.outbox.add(server.address, mail.clone()) {
             Some(true) => {
                 rt::spawn(
                     rt::Class::Normal,
                     rt::NO_TAG,
-                    deliver(worker.id, Arc::clone(&worker.shared), server.address),
+                    deliver(worker.id, Arc::clone(&worker.process), server.address),
                 );
             }
             Some(false) => {}

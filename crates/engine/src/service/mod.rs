@@ -3,12 +3,12 @@
 pub(crate) mod activity;
 mod bare;
 pub(crate) mod ejections;
-pub mod former;
 pub mod log;
 pub(crate) mod mail;
 pub mod peers;
 pub mod registry;
 pub mod runtime;
+pub mod saved_state;
 pub(crate) mod shutting;
 pub(crate) mod transitions;
 pub mod warm_up;

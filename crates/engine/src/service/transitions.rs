@@ -70,7 +70,7 @@ pub enum Cause<'a> {
     /// Its name was resolved, or for this reason not.
     Name(&'a str),
     /// It goes on where it was in the process before this one.
-    Former,
+    SavedServer,
 }
 
 /// Changes something about a server, and sees to what follows. `change` says what it did, if anything.
@@ -81,7 +81,7 @@ pub fn change(
     change: impl FnOnce(&ProxyState) -> Option<Transition>,
     cause: Cause<'_>,
 ) {
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
     if let Some(transition) = change(state) {
         settle(worker, proxy, server, (transition, online), cause);
@@ -107,7 +107,7 @@ pub fn settle(
 /// A server stands as the one does that it tracks. Whether it has not done so before.
 fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option<bool> {
     let generation = worker.generation();
-    let (program, live) = (&generation.program, &worker.shared.live);
+    let (program, live) = (&generation.program, &worker.process.live);
     let (proxy, server) = (program.proxies.get(follower.0)?, program.server_at(follower)?);
     let name = format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name);
     let online = Online::of(proxy, &live.proxies[proxy.index]);
@@ -127,7 +127,7 @@ pub(super) fn resumed(
     leader: Option<&str>,
 ) -> Option<String> {
     let state = &live.proxies[proxy.index];
-    let cause = leader.map_or(Cause::Former, Cause::Leader);
+    let cause = leader.map_or(Cause::SavedServer, Cause::Leader);
     let online = Online::of(proxy, state);
     let followed = name_of_leader(program, server);
     let scene = Scene { transition, online, waiting: 0, leader: followed.as_deref(), cause };
@@ -151,7 +151,7 @@ fn settle_one(
     (transition, before): (Transition, Online),
     cause: Cause<'_>,
 ) {
-    let state = &worker.shared.live.proxies[proxy.index];
+    let state = &worker.process.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
     let leader = name_of_leader(&worker.generation().program, server);
     let scene = Scene { transition, online, waiting: state.queued(None).0, leader: leader.as_deref(), cause };
@@ -167,7 +167,7 @@ fn settle_one(
         let (kind, name) = (sentences::kind(proxy), &proxy.name);
         let text = format!("{kind} {name} has no server available!");
         worker.logger.message(Some(proxy.index), LogLevel::Emerg, &text);
-        worker.shared.host.say(Severity::Alert, &format!("{kind} '{name}' has no server available!"));
+        worker.process.host.say(Severity::Alert, &format!("{kind} '{name}' has no server available!"));
     }
     let Transition { before, after } = transition;
     let serves = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;
@@ -197,7 +197,7 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
         }
         _ => return,
     };
-    let (shared, proxy) = (Arc::clone(&worker.shared), proxy.index);
+    let (shared, proxy) = (Arc::clone(&worker.process), proxy.index);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
         for server in at {
             shutting::shut_sessions(&shared, (proxy, server), why).await;
@@ -207,13 +207,13 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
 
 /// What the administrator wants of a server.
 pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) {
-    let was_out = worker.shared.live.proxies[proxy.index]
+    let was_out = worker.process.live.proxies[proxy.index]
         .status(server.index)
         .is_some_and(|before| before.admin == Admin::Maintenance);
     change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order);
     if !was_out && admin == Admin::Maintenance {
         // Whoever repairs it wants nobody there; links that are in use now are not kept either.
-        worker.shared.pool.forget(server.serial);
+        worker.process.pool.forget(server.serial);
     }
 }
 

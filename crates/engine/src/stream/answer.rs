@@ -5,7 +5,7 @@ use policy::rule::{Answer, Body, Final, Redirect, Reply};
 use policy::sample::Direction;
 
 use crate::facts::{Cause, Outcome, Phase};
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::page;
 
 /// What a rule makes of a message.
@@ -34,7 +34,7 @@ impl Ending<'_> {
 
     /// To evaluate rules on behalf of the message cost more than it may: the client gets the proxy's page for an internal
     /// error.
-    pub fn exhausted(view: View<'_>) -> Self {
+    pub fn exhausted(view: EvalContext<'_>) -> Self {
         let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
         let (outcome, manner) = (Outcome::new(Cause::Internal, phase), Manner::Prompt);
         Self { outcome, status: 500, text: None, manner, denied: false, failed: true, challenged: false }
@@ -71,7 +71,7 @@ pub enum Manner {
 }
 
 /// What a rule that ended the evaluation means for the message that was looked at.
-pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
+pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     let answered = |cause, status, text, manner| {
         let phase = if manner == Manner::Late { Phase::Tarpit } else { phase };
@@ -115,14 +115,14 @@ pub fn ending<'r>(view: View<'_>, ended: &'r Final) -> Ending<'r> {
 }
 
 /// Bytes of the longest text that may be put together.
-fn limit(view: View<'_>) -> usize {
+fn limit(view: EvalContext<'_>) -> usize {
     view.session.generation().program.global.bufsize
 }
 
 /// The status and the text of an answer. In the place of one that was put together and fits in no buffer comes the proxy's
 /// page for an internal error.
 fn with_text<'r>(
-    view: View<'_>,
+    view: EvalContext<'_>,
     answer: &'r Answer,
     answered: impl FnOnce(u16, Option<Reply<'r>>) -> Ending<'r>,
 ) -> Ending<'r> {
@@ -134,7 +134,7 @@ fn with_text<'r>(
 }
 
 /// The text of an answer; `None`: it is the proxy's page.
-pub fn text<'r>(view: View<'_>, answer: &'r Answer) -> Option<Reply<'r>> {
+pub fn text<'r>(view: EvalContext<'_>, answer: &'r Answer) -> Option<Reply<'r>> {
     match &answer.body {
         Body::Default => None,
         Body::Page(page) => Some(page.lend()),
@@ -144,7 +144,7 @@ pub fn text<'r>(view: View<'_>, answer: &'r Answer) -> Option<Reply<'r>> {
 }
 
 /// The text of a redirect.
-fn location<'r>(view: View<'_>, redirect: &'r Redirect) -> Reply<'r> {
+fn location<'r>(view: EvalContext<'_>, redirect: &'r Redirect) -> Reply<'r> {
     match &redirect.written {
         Some(text) => text.lend(),
         None => view.lend(|context| redirect.reply(context, view.session.worker.take_text())),

@@ -23,7 +23,7 @@ use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
 use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::handshake::{self, Greeting};
 
 /// How an attempt ended.
@@ -95,7 +95,7 @@ pub struct HeaderTooLong;
 impl Request<'_> {
     /// Works out what a connection to `server` must be for this request.
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
-        let shared = &self.session.worker.shared;
+        let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
         let orders = self.facts.borrow().orders.get();
         let mut name = Vec::new();
@@ -139,7 +139,7 @@ impl Request<'_> {
     /// `pool-conn-name`: what the connection of this request is called. False: nothing.
     fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
         let facts = self.facts.borrow();
-        View::request(self.session, &facts).lend(|context| {
+        EvalContext::request(self.session, &facts).lend(|context| {
             let text = named.evaluate(context).and_then(|value| context.as_text(value));
             text.map(|text| name.extend_from_slice(text)).is_some()
         })
@@ -163,7 +163,7 @@ impl Request<'_> {
     /// The namespace that the client is in: what its PROXY header tells, else where its listening socket is. `None`: the
     /// process's own, or one that the configuration does not name.
     fn namespace(&self) -> Option<(&str, &Arc<rt::net::Namespace>)> {
-        let outgoing = &self.session.worker.shared.outgoing;
+        let outgoing = &self.session.worker.process.outgoing;
         if !outgoing.has_namespaces() {
             return None;
         }
@@ -198,7 +198,7 @@ impl Request<'_> {
         if !header.fields.is_empty() {
             let mut value = Vec::new();
             let facts = self.facts.borrow();
-            View::request(self.session, &facts).lend(|context| {
+            EvalContext::request(self.session, &facts).lend(|context| {
                 for field in &header.fields {
                     value.clear();
                     field.format.render_in(context, &mut value);
@@ -208,7 +208,7 @@ impl Request<'_> {
         }
         let namespace = self.namespace();
         let facts = self.facts.borrow();
-        let identified = header.unique_id.then(|| View::request(self.session, &facts).unique_id());
+        let identified = header.unique_id.then(|| EvalContext::request(self.session, &facts).unique_id());
         let behind = |encoder: &mut EncoderV2<'_>| {
             if let Some(name) = identified {
                 encoder.field(kind::UNIQUE_ID, name.unwrap_or_default());
@@ -223,8 +223,8 @@ impl Request<'_> {
     /// Starts to connect. The error is how the attempt ended at once.
     pub(super) fn launch(&self, server: &Server, plan: Plan) -> Result<Launched, Attempt> {
         let worker = &self.session.worker;
-        let route = worker.shared.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
-        let destination = address_of(&worker.shared.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
+        let route = worker.process.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
+        let destination = address_of(&worker.process.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
         let (connecting, port) =
             self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
         let (header_at, generation) = (plan.header_at, plan.generation);
@@ -317,7 +317,7 @@ impl Request<'_> {
     /// A free port of the source's range. Where idle connections have the last of them, `evicts` has one of these make way.
     fn take_port(&self, server: &Server, ports: &Arc<SourcePorts>, evicts: bool) -> Option<SourcePort> {
         let worker = &self.session.worker;
-        let evict = || evicts && worker.links.evict(&worker.shared.pool, server.serial);
+        let evict = || evicts && worker.links.evict(&worker.process.pool, server.serial);
         ports.take().or_else(|| if evict() { ports.take() } else { None })
     }
 
@@ -348,7 +348,7 @@ impl Request<'_> {
     /// Starts to connect. Where descriptors are short, an idle connection makes way.
     fn open(&self, to: &Address, options: &ConnectOptions) -> Result<Opening, Missing> {
         let worker = &self.session.worker;
-        let pool = &worker.shared.pool;
+        let pool = &worker.process.pool;
         let opened = match transport::try_connect(to, options) {
             Err(failure) if failure.shortage() == Some(Shortage::Descriptors) && worker.links.evict_any(pool) => {
                 transport::try_connect(to, options)

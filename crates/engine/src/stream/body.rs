@@ -9,7 +9,7 @@ use conn::h1::{BodyEnd, UnreadBody};
 
 use crate::session::Session;
 use crate::stream::http::Client;
-use crate::stream::tally;
+use crate::stream::metrics;
 use crate::worker::SharedFacts;
 
 /// Starts the body's flow, see [`RequestBody::start`]. Bytes that came with the head are counted, unless they were.
@@ -86,7 +86,7 @@ impl Remainder for RequestBody {
             client.timer.poll_expired(cx).map(|()| false)
         })
         .await;
-        tally::dropped(session, moved.read);
+        metrics::dropped(session, moved.read);
         if ended { self.end(&mut client.conn) } else { None }
     }
 }

@@ -9,14 +9,14 @@ use policy::program::{LogMoment, Proxy, Server, ServerAddress};
 use crate::facts::{Cause, Facts, Phase};
 use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
-use crate::stream::evaluate::View;
-use crate::stream::{observing, persistence, tally, tracking};
+use crate::stream::evaluate::EvalContext;
+use crate::stream::{metrics, observing, persistence, tracking};
 use crate::worker::SharedFacts;
 
 /// Ends a stream.
 pub fn conclude(session: &Session, facts: SharedFacts) {
     if let Ok(mut known) = facts.try_borrow_mut() {
-        tally::stream(session, &mut known);
+        metrics::stream(session, &mut known);
         observing::end(session, &known);
         if session.worker.logger.has_expressions(session.frontend) {
             tracking::settle(session, &mut known);
@@ -89,8 +89,8 @@ fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
 }
 
 /// A rule wants a line now, by its own profile if it has one (`do-log`).
-pub fn log_now(view: View<'_>, step: LogStep, profile: Option<usize>) {
-    let View { session, facts, .. } = view;
+pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
+    let EvalContext { session, facts, .. } = view;
     if !session.is_logged() {
         return;
     }
@@ -151,7 +151,7 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
     };
     let (logger, frontend, verdict) = (&session.worker.logger, session.frontend, verdict(session, facts));
     if verdict != Verdict::Invalid && logger.tells_identifier(frontend) {
-        let _ = View::log(session, facts).unique_id();
+        let _ = EvalContext::log(session, facts).unique_id();
     }
     let origin = if verdict == Verdict::Invalid { Origin::SessionError } else { origin };
     with_record(session, facts, |record| {
@@ -173,7 +173,7 @@ fn log(session: &Session, facts: &Facts, origin: Origin) {
         }
         let shown = Shown { level, ..Shown::default() };
         if logger.has_expressions(frontend) {
-            View::log(session, facts).lend(|context| {
+            EvalContext::log(session, facts).lend(|context| {
                 logger.traffic(frontend, verdict, &record, Shown { context: Some(context), ..shown });
             });
         } else {
@@ -193,7 +193,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let shown = facts.server.or_else(|| facts.persistence.server.filter(|_| facts.denied || unfinished));
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
-    let live = &worker.shared.live;
+    let live = &worker.process.live;
     let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
     let counts = counts.unwrap_or_default();
     let client =
@@ -255,7 +255,7 @@ fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) 
 
 /// Where the server is.
 fn server_address(session: &Session, facts: &Facts, server: &Server) -> Endpoint {
-    match &*session.worker.shared.outgoing.address(server) {
+    match &*session.worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => {
             let destination = facts.known_destination(session).map_or(0, |address| address.port());
             Endpoint::Inet((*ip, port.resolve(destination)).into())

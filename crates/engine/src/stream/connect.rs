@@ -26,12 +26,12 @@ use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::attempt::Attempt;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
+use crate::stream::metrics::{self, Step};
 use crate::stream::private::PrivateLinks;
 use crate::stream::redirect;
-use crate::stream::tally::{self, Step};
 use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
@@ -275,13 +275,13 @@ impl Request<'_> {
     }
 
     pub(super) fn count(&self, server: &Server, step: Step) {
-        tally::step(&self.session.worker, self.proxy, Some(server), step);
+        metrics::step(&self.session.worker, self.proxy, Some(server), step);
     }
 
     pub(super) fn count_server(&self, slot: &Slot, balanced: bool) {
         let server = self.proxy.backend.as_ref().and_then(|backend| backend.servers.get(slot.server()));
         if let Some(server) = server {
-            tally::server(&self.session.worker, self.proxy, server, slot.entered(), balanced);
+            metrics::server(&self.session.worker, self.proxy, server, slot.entered(), balanced);
         }
     }
 
@@ -293,7 +293,7 @@ impl Request<'_> {
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = state.counts(None).beconn;
         let server = (server.map(|server| (server, at_server)), balanced);
-        tally::queued(&self.session.worker, self.proxy, server, waiting, sessions);
+        metrics::queued(&self.session.worker, self.proxy, server, waiting, sessions);
     }
 
     /// The server that it has to be, which the balance does not choose then.
@@ -346,7 +346,7 @@ impl Request<'_> {
             }
             Assignment::Unavailable => {
                 self.facts.borrow_mut().persistence.meet(None);
-                tally::step(&self.session.worker, self.proxy, None, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, None, Step::Failure);
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
             Assignment::QueueFull => {
@@ -373,7 +373,7 @@ impl Request<'_> {
         match self.wait(deadline, |cx| rt::poll_memory(cx, rt::Stage::Underway)).await {
             Waited::Done(()) => Ok(()),
             Waited::Expired => {
-                tally::step(&self.session.worker, self.proxy, None, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, None, Step::Failure);
                 Err(Refusal::new(Cause::Resource, Phase::Connect, 503))
             }
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
@@ -404,7 +404,7 @@ impl Request<'_> {
                 self.facts.borrow_mut().server = server;
                 let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
                 let server = servers.zip(server).and_then(|(servers, server)| servers.get(server));
-                tally::step(&self.session.worker, self.proxy, server, Step::Failure);
+                metrics::step(&self.session.worker, self.proxy, server, Step::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
             Waited::Gone => {
@@ -419,7 +419,7 @@ impl Request<'_> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
         }
-        let pool = &self.session.worker.shared.pool;
+        let pool = &self.session.worker.process.pool;
         let stays = |link: &Link| link.is(wanted) && link.generation == pool.generation(server.serial);
         let own = self.private.take(server.serial, stays);
         if own.is_some() {
@@ -432,7 +432,7 @@ impl Request<'_> {
             HttpReuse::Safe | HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         let worker = &self.session.worker;
-        worker.links.take(&worker.shared.pool, server.serial, proven, wanted)
+        worker.links.take(&worker.process.pool, server.serial, proven, wanted)
     }
 
     /// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
@@ -440,8 +440,8 @@ impl Request<'_> {
     pub(super) fn make_room(&self, server: &Server) -> Result<Option<Place>, ()> {
         let Some(maxconn) = server.maxconn else { return Ok(None) };
         let worker = &self.session.worker;
-        let pool = &worker.shared.pool;
-        let served = worker.shared.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
+        let pool = &worker.process.pool;
+        let served = worker.process.live.proxies[self.proxy.index].counts(Some(server.index)).srv_conn as usize;
         if pool.idle(server.serial) + served > maxconn as usize {
             worker.links.evict(pool, server.serial);
         }
@@ -449,7 +449,7 @@ impl Request<'_> {
             return Ok(None);
         }
         // The limit may have been changed meanwhile; one that follows the load is below `maxconn` now and then.
-        let now = worker.shared.live.proxies[self.proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
+        let now = worker.process.live.proxies[self.proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
         let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
         pool.reserve(server.serial, most as usize).map(Some).ok_or(())
     }
@@ -460,7 +460,7 @@ impl Request<'_> {
     }
 
     fn is_behind_unix_socket(&self, server: &Server) -> bool {
-        let address = self.session.worker.shared.outgoing.address(server);
+        let address = self.session.worker.process.outgoing.address(server);
         matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_))
     }
 
@@ -534,7 +534,7 @@ fn retries(backend: &Backend, facts: &Facts) -> u32 {
 }
 
 /// The hash of what `balance hash` makes of a request.
-pub fn hash_of_key(view: View<'_>, backend: &Backend, key: &Expression) -> Option<u32> {
+pub fn hash_of_key(view: EvalContext<'_>, backend: &Backend, key: &Expression) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
     view.lend(|context| {
         let value = key.evaluate(context)?;

@@ -19,7 +19,7 @@ use wire::http::Framing;
 use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::sticking;
 use crate::worker::SharedFacts;
@@ -166,7 +166,7 @@ impl<'s> Inspection<'s> {
         loop {
             let known = self.facts.borrow();
             let bytes = Bytes::new(data, complete);
-            let view = View { bytes, ..View::request(self.session, &known) };
+            let view = EvalContext { bytes, ..EvalContext::request(self.session, &known) };
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
                     Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
@@ -247,7 +247,7 @@ pub async fn response(
             let more = wait.receive(cx, server, &mut input);
             let bytes = Bytes::new(input.data(), wait.is_over());
             let known = facts.borrow();
-            let view = View { bytes, direction: Direction::Response, ..View::request(session, &known) };
+            let view = EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, &known) };
             match run_content(&view, &proxy.rules.response_content, &mut progress) {
                 Content::Passes => return Poll::Ready(Ok(None)),
                 Content::Ended(ended) => return Poll::Ready(Ok(Some(ended))),

@@ -23,7 +23,7 @@ use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
 use crate::stream::connect::{self, Target};
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
 use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
@@ -32,7 +32,7 @@ use crate::stream::private::Asked;
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error};
 use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
-use crate::stream::{body, conclude, filter, forwarded, kernel, observing, persistence, sticking, tally, tcp};
+use crate::stream::{body, conclude, filter, forwarded, kernel, metrics, observing, persistence, sticking, tcp};
 use crate::worker::{SharedFacts, Slot, Worker};
 
 /// What a request needs to be sent on cost more to evaluate than it may.
@@ -86,7 +86,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
                 turn = again(session, route.proxy, &facts, (slot, bound), bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
-                tally::bytes(session, &mut facts.borrow_mut());
+                metrics::bytes(session, &mut facts.borrow_mut());
                 session.end(facts);
                 return leave(client, Outcome::default(), true);
             }
@@ -160,7 +160,7 @@ impl<'s> Plan<'s> {
             None => recognise(session, backend, &facts.borrow(), client),
             Some(key) => {
                 let known = facts.borrow();
-                let view = View::request(session, &known).behind(client.conn.behind());
+                let view = EvalContext::request(session, &known).behind(client.conn.behind());
                 connect::hash_of_key(view, backend, key)
             }
         };
@@ -349,20 +349,20 @@ fn again(
 ) -> Turn {
     let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
-    let count = |step| tally::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
+    let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let facts = &mut *facts.borrow_mut();
     if bad_answer {
         observing::bad_answer(session, facts);
     }
     facts.forget_answer();
     facts.retries += 1;
-    count(tally::Step::Retry);
+    count(metrics::Step::Retry);
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     if bad_answer {
-        count(tally::Step::BadAnswer);
+        count(metrics::Step::BadAnswer);
     }
     if connect::goes_elsewhere(backend, facts, bound) {
-        count(tally::Step::Redispatch);
+        count(metrics::Step::Redispatch);
         Turn { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
         kept(slot)
@@ -455,7 +455,7 @@ fn keep_link(
         if link.first && is_one_too_many(worker, backend, server, &link) || exceeds_need(session, server, &link) {
             return;
         }
-        worker.links.put(&worker.shared.pool, server.serial, link);
+        worker.links.put(&worker.process.pool, server.serial, link);
     }
 }
 
@@ -464,7 +464,7 @@ fn keep_link(
 fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
     matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
         && link.pool_key.is_none()
-        && worker.shared.pool.idle_of(server.serial, worker.id) > 0
+        && worker.process.pool.idle_of(server.serial, worker.id) > 0
 }
 
 /// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
@@ -475,7 +475,7 @@ fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
         return false;
     }
     let worker = &session.worker;
-    let shared = &worker.shared;
+    let shared = &worker.process;
     let idle = if session.generation().program.global.idle_pool_shared {
         shared.pool.idle(server.serial)
     } else {

@@ -36,7 +36,7 @@ fn payload_in<'a>(arena: &'a Bump, framing: Framing, data: &'a [u8]) -> &'a [u8]
 
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct EvalContext<'a> {
     /// Its session.
     pub session: &'a Session,
     /// What is known of it.
@@ -53,7 +53,7 @@ pub struct View<'a> {
     pub is_log: bool,
 }
 
-impl<'a> View<'a> {
+impl<'a> EvalContext<'a> {
     /// Of a request.
     pub fn request(session: &'a Session, facts: &'a Facts) -> Self {
         let bytes = Bytes::new(&[], true);
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
             }
             let mut made = Vec::new();
             // Whoever asks first, it is made of the request.
-            let of_request = View { direction: Direction::Request, response: None, is_log: false, ..self };
+            let of_request = EvalContext { direction: Direction::Request, response: None, is_log: false, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
             facts.identifying.set(false);
             made.truncate(LONGEST_IDENTIFIER);
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
-        let (shared, facts) = (&worker.shared, self.facts);
+        let (shared, facts) = (&worker.process, self.facts);
         let generation = self.session.generation();
         let program = &generation.program;
         worker.with_arena(|arena| {
@@ -179,7 +179,7 @@ impl<'a> View<'a> {
 }
 
 /// What is asked of a stream only when an expression wants it.
-struct StreamProbes<'v, 'a>(&'v View<'a>);
+struct StreamProbes<'v, 'a>(&'v EvalContext<'a>);
 
 impl Probes for StreamProbes<'_, '_> {
     fn source(&self) -> Option<SocketAddr> {
@@ -274,7 +274,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn tell(&self, sink: Sink, line: &[u8]) {
-        self.0.session.worker.shared.log_targets.tell(sink, line);
+        self.0.session.worker.process.log_targets.tell(sink, line);
     }
 
     fn is_local(&self, address: IpAddr) -> Option<bool> {
@@ -291,11 +291,11 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn environment(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0.session.worker.shared.host.variable(name)
+        self.0.session.worker.process.host.variable(name)
     }
 
     fn counters(&self) -> Option<&Counters> {
-        Some(&self.0.session.worker.shared.counters)
+        Some(&self.0.session.worker.process.counters)
     }
 
     fn session(&self) -> Option<SessionFacts<'_>> {
@@ -352,7 +352,7 @@ impl StreamProbes<'_, '_> {
         let (session, facts) = (self.0.session, self.0.facts);
         facts.timings.connected?;
         let backend = session.proxy_at(facts.backend?).backend.as_ref()?;
-        match &*session.worker.shared.outgoing.address(backend.servers.get(facts.server?)?) {
+        match &*session.worker.process.outgoing.address(backend.servers.get(facts.server?)?) {
             ServerAddress::Inet { ip, port } => {
                 let offered = self.destination().map_or(0, |address| address.port());
                 Some((*ip, port.resolve(offered)).into())

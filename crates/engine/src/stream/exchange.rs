@@ -23,8 +23,8 @@ use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
 use crate::stream::http::Client;
+use crate::stream::metrics;
 use crate::stream::rules::Progress;
-use crate::stream::tally;
 use crate::worker::SharedFacts;
 
 /// A client that waits is registered with the poller after so long: most answers come sooner.
@@ -327,13 +327,13 @@ impl<'a> Exchange<'a> {
             self.client_side.reads(rt::now());
             let facts = &mut *self.facts.borrow_mut();
             facts.bytes_in += moved.read as u64;
-            tally::flowing(self.session, facts);
+            metrics::flowing(self.session, facts);
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
             self.facts.borrow_mut().sent += moved.written as u64;
             if moved.spliced > 0 {
-                tally::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
+                metrics::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
             }
         }
         match result {
@@ -421,9 +421,9 @@ impl<'a> Exchange<'a> {
             let facts = &mut *self.facts.borrow_mut();
             facts.bytes_out += moved.written as u64;
             if moved.spliced > 0 {
-                tally::spliced(self.session, facts, true, moved.spliced);
+                metrics::spliced(self.session, facts, true, moved.spliced);
             }
-            tally::flowing(self.session, facts);
+            metrics::flowing(self.session, facts);
         }
         match result {
             Ok(step) => {

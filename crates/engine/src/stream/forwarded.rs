@@ -11,7 +11,7 @@ use policy::sample::Value;
 use wire::http::{Head, forwarded};
 
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::worker::SharedFacts;
 
 /// Adds what frontend and backend ask for, in HAProxy's order.
@@ -19,7 +19,7 @@ pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
     let (front, back) = (&session.proxy().http, &backend.http);
     if let Some(name) = session.proxy().frontend.as_ref().and_then(|own| own.unique_id.as_ref()?.header.as_ref()) {
         let mut facts = facts.borrow_mut();
-        let named: Box<[u8]> = View::request(session, &facts).unique_id().unwrap_or_default().into();
+        let named: Box<[u8]> = EvalContext::request(session, &facts).unique_id().unwrap_or_default().into();
         facts.request.append(name, &named);
     }
     if let Some(parameters) = &back.forwarded {
@@ -28,7 +28,7 @@ pub fn add(session: &Session, backend: &Proxy, facts: &SharedFacts) {
             Own::default()
         } else {
             let facts = facts.borrow();
-            View::request(session, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+            EvalContext::request(session, &facts).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
         };
         let client = facts.borrow().client(session);
         add_forwarded(parameters, (client, destination), &own, &mut facts.borrow_mut().request);

@@ -24,8 +24,8 @@ use crate::stream::connect::{Request, Target};
 use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::http::Client;
+use crate::stream::metrics::Step as Tallied;
 use crate::stream::sticking;
-use crate::stream::tally::Step as Tallied;
 use crate::worker::{SharedFacts, Slot};
 use policy::check::Symptom;
 

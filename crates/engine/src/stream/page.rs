@@ -11,7 +11,7 @@ use wire::http::Head;
 use crate::facts::Facts;
 use crate::session::Session;
 use crate::stream::answer::text;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{has_rules_after, run_after};
 
 /// The answer to a stream's request: that text with canonical fields, changed by `http-after-response`
@@ -42,7 +42,7 @@ pub fn to_stream<'t>(session: &Session, facts: &Facts, reply: Reply<'t>, keep: b
 
 /// The page for a status: the backend's own, else the frontend's, else that of every proxy. The session is that of the
 /// view.
-pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
+pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply<'s> {
     let backend = view.facts.backend.map(|index| session.proxy_at(index));
     let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
     match own {
@@ -55,7 +55,7 @@ pub fn of<'s>(session: &'s Session, view: View<'_>, status: u16) -> Reply<'s> {
             let direction = if answered { Direction::Response } else { Direction::Request };
             // What the page is the answer to counts no more; the page itself may cost too much as well.
             view.facts.exhausted.set(false);
-            match text(View { direction, response: None, ..view }, answer) {
+            match text(EvalContext { direction, response: None, ..view }, answer) {
                 _ if view.facts.exhausted.get() => ErrorPages::standard(500).lend(),
                 Some(reply) if reply.text.len() <= session.generation().program.global.bufsize => reply,
                 // It fits in no buffer.

@@ -22,7 +22,7 @@ pub fn may_wait(facts: &SharedFacts, proxy: &Proxy) -> bool {
 /// # Errors
 /// Too many requests wait for that already.
 pub async fn check(session: &Session, facts: &SharedFacts, proxy: &Proxy) -> Result<(), Failure> {
-    let shared = &session.worker.shared;
+    let shared = &session.worker.process;
     let unknown = {
         let facts = facts.borrow();
         let Some(field) = session.proxy().http.credentials(&facts.request) else { return Ok(()) };

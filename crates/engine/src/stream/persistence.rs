@@ -14,7 +14,7 @@ use wire::http::Head;
 
 use crate::facts::Facts;
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::sticking;
 use crate::worker::{Process, SharedFacts};
@@ -33,9 +33,9 @@ pub fn bind_request(
     }
     let order = match choice.persistence.is_empty() {
         true => None,
-        false => {
-            View::request(session, &facts.borrow()).behind(client.conn.behind()).lend(|context| choice.order(context))
-        }
+        false => EvalContext::request(session, &facts.borrow())
+            .behind(client.conn.behind())
+            .lend(|context| choice.order(context)),
     };
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
@@ -43,7 +43,7 @@ pub fn bind_request(
         kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     }
     let known = facts.borrow();
-    let view = View::request(session, &known).behind(client.conn.behind());
+    let view = EvalContext::request(session, &known).behind(client.conn.behind());
     let named = name(view, proxy, backend, order);
     if let Some(bound) = named {
         kept.overrule(bound.server);
@@ -67,8 +67,9 @@ pub fn note_cookie(session: &Session, client: &Client, facts: &SharedFacts) {
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
-    let order =
-        View::request(session, &facts.borrow()).behind(client.conn.behind()).lend(|context| choice.order(context));
+    let order = EvalContext::request(session, &facts.borrow())
+        .behind(client.conn.behind())
+        .lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
     let mut kept = read_cookies(session, facts, proxy, (cookie, plan), (order, forced));
     let state = session.worker.state(proxy.index);
@@ -89,7 +90,7 @@ pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early
     }
     let known = facts.borrow();
     let bytes = Bytes::new(early, true);
-    let view = View { bytes, ..View::request(session, &known) };
+    let view = EvalContext { bytes, ..EvalContext::request(session, &known) };
     let order = if choice.persistence.is_empty() { None } else { view.lend(|context| choice.order(context)) };
     let bound = name(view, proxy, backend, order).or_else(|| {
         let token = wire::rdp::cookie(early, plan.rdp_cookie.as_deref()?)?;
@@ -107,7 +108,7 @@ pub fn bind_session(session: &Session, facts: &SharedFacts, proxy: &Proxy, early
 }
 
 /// The server that `use-server` names.
-fn name(view: View<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
+fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
     if backend.choice.rules.is_empty() {
         return None;
     }
@@ -117,7 +118,7 @@ fn name(view: View<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistO
 
 /// The server at that address.
 fn find_address(session: &Session, backend: &Backend, wanted: SocketAddr) -> Option<usize> {
-    let outgoing = &session.worker.shared.outgoing;
+    let outgoing = &session.worker.process.outgoing;
     let found = backend.servers.iter().find(|server| outgoing.address(server).inet() == Some(wanted))?;
     Some(found.index)
 }

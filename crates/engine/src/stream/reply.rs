@@ -13,10 +13,10 @@ use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
 use crate::stream::body::{self, Endless, Remainder};
 use crate::stream::connect::{REDIRECT, Refusal};
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::route::switch;
-use crate::stream::{conclude, filter, page, persistence, redirect, tally, tracking};
+use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
 use crate::worker::SharedFacts;
 use conn::exchange::Coding;
 use conn::h1::UnreadBody;
@@ -151,7 +151,7 @@ pub async fn reply_malformed(session: &Session, client: &mut Client, facts: Shar
     if sent {
         client.conn.complete();
     }
-    tally::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
+    metrics::no_request(session, &facts.borrow(), client.conn.received().len(), if sent { page.len() } else { 0 });
     conclude::conclude(session, facts);
     if sent && !page.is_empty() {
         client.linger();
@@ -250,7 +250,7 @@ fn prepare<'t>(
     let reply = match (redirect, text) {
         (Some(redirect), _) => Reply::new(redirect),
         (None, Some(text)) => text,
-        (None, None) => page::of(session, View::request(session, facts), status),
+        (None, None) => page::of(session, EvalContext::request(session, facts), status),
     };
     page::to_stream(session, facts, reply, keep)
 }

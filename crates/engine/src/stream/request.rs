@@ -8,11 +8,11 @@ use policy::program::{Global, Proxy};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, dispatch, filter, tally, tracking};
+use crate::stream::{conclude, content, dispatch, filter, metrics, tracking};
 use crate::worker::SharedFacts;
 
 /// How a request's head came.
@@ -45,12 +45,12 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     }
     let received = receive(session, client, &facts).await;
     if !begun && !matches!(received, Received::Nothing | Received::Silence | Received::Preface) {
-        facts.borrow_mut().number = session.worker.shared.number_stream();
+        facts.borrow_mut().number = session.worker.process.number_stream();
     }
     let body = match received {
         // Its rules have run, and the process has counted it.
         Received::Head(body) if begun => {
-            tally::upgraded(session);
+            metrics::upgraded(session);
             body
         }
         Received::Head(body) => {
@@ -67,7 +67,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 }
             }
             facts.borrow_mut().inspected = true;
-            tally::request(session);
+            metrics::request(session);
             tracking::request(session, &mut facts.borrow_mut());
             body
         }
@@ -78,10 +78,10 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
-                tally::upgraded(session);
+                metrics::upgraded(session);
                 finish_upgrade(&facts);
             } else {
-                tally::request(session);
+                metrics::request(session);
                 tracking::request(session, &mut facts.borrow_mut());
                 tracking::wrong_request(session, &facts.borrow());
                 finish(&facts, outcome, i32::from(status));
@@ -180,7 +180,7 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
     } else {
         {
             let facts = &mut *facts.borrow_mut();
-            facts.number = session.worker.shared.number_stream();
+            facts.number = session.worker.process.number_stream();
             facts.timings.start = client.since;
             facts.start_date = client.since_date;
         }
@@ -225,12 +225,12 @@ async fn monitor(session: &Session, client: &mut Client, facts: SharedFacts, bod
     let status = {
         let facts = facts.borrow();
         let proxy = session.proxy();
-        let view = View::request(session, &facts);
+        let view = EvalContext::request(session, &facts);
         let fails = !proxy.monitor_fail.is_empty()
             && view.lend(|context| proxy.monitor_fail.iter().any(|condition| condition.holds(context)));
         if fails { 503 } else { 200 }
     };
-    tally::monitored(session, status);
+    metrics::monitored(session, status);
     reply_unread(session, client, facts, Answer { logged: false, ..Answer::new(status, None) }, body).await;
 }
 

@@ -9,11 +9,11 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::dispatch::cut;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{screen, screens};
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
-use crate::stream::{conclude, content, filter, password_check, ruling, tally};
+use crate::stream::{conclude, content, filter, metrics, password_check, ruling};
 use crate::worker::SharedFacts;
 
 /// Where a request goes.
@@ -60,7 +60,7 @@ pub async fn route<'s>(
     if own.index != proxy.index {
         facts.borrow().order(Orders::leave_backend);
     }
-    tally::backend(&session.worker, own);
+    metrics::backend(&session.worker, own);
     filter::choose(session, &facts, own);
     if own.index != proxy.index && !own.rules.request_content.is_empty() {
         let Client { conn, timer, .. } = client;
@@ -121,5 +121,5 @@ pub fn switch(session: &Session, client: &Client, facts: &SharedFacts) -> Option
     }
     let facts = facts.borrow();
     facts.exhausted.set(false);
-    View::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
+    EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| frontend.switch(context))
 }

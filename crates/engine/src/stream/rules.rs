@@ -15,9 +15,9 @@ use wire::http::Head;
 
 use crate::facts::Facts;
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::tracking::Begun;
-use crate::stream::{conclude, filter, tally, tracking};
+use crate::stream::{conclude, filter, metrics, tracking};
 
 /// A target made no sense to a rule.
 static MALFORMED: Final = Final::Fault(400);
@@ -106,8 +106,8 @@ enum Effect {
 }
 
 /// Does it; with `of_stream` until the stream has ended, else until its session has.
-fn perform(view: &View<'_>, effect: Effect, of_stream: bool) {
-    let View { session, facts, .. } = *view;
+fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
+    let EvalContext { session, facts, .. } = *view;
     match effect {
         Effect::Timeout(kind, period) => facts.order(|orders| orders.timeouts.set(kind, period)),
         Effect::DisableRetry => facts.order(|orders| orders.never_retry = true),
@@ -205,7 +205,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on until somebody else has to do something.
-    fn advance(&mut self, view: &View<'_>) -> Step<'r> {
+    fn advance(&mut self, view: &EvalContext<'_>) -> Step<'r> {
         loop {
             match self.evaluate(view) {
                 Step::Effect(effect) => perform(view, effect, self.of_stream),
@@ -219,7 +219,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on until something else than variables and lists has to change.
-    fn evaluate(&mut self, view: &View<'_>) -> Step<'r> {
+    fn evaluate(&mut self, view: &EvalContext<'_>) -> Step<'r> {
         self.track_clients(view);
         if self.progress.next == self.rules.len() {
             return Step::End;
@@ -228,7 +228,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes over rules that track the client's address whatever else is the case: they need no evaluation.
-    fn track_clients(&mut self, view: &View<'_>) {
+    fn track_clients(&mut self, view: &EvalContext<'_>) {
         while let Some(Rule { condition: None, action: Action::Track(track), .. }) = self.rules.get(self.progress.next)
             && tracking::begin_of_client(view, track, self.of_stream)
         {
@@ -245,7 +245,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Goes on as long as nothing but variables and lists changes.
-    fn walk(&mut self, context: &Context<'_>, view: &View<'_>) -> Step<'r> {
+    fn walk(&mut self, context: &Context<'_>, view: &EvalContext<'_>) -> Step<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
             if self.is_to_yield() {
@@ -291,7 +291,7 @@ impl<'s, 'r> Course<'s, 'r> {
             Unfit::Malformed => Some(&MALFORMED),
             Unfit::Exhausted => Some(&EXHAUSTED),
             Unfit::Full => {
-                tally::failed_rewrite(self.session, facts);
+                metrics::failed_rewrite(self.session, facts);
                 (!self.progress.lenient).then_some(&UNFIT)
             }
         }
@@ -299,7 +299,7 @@ impl<'s, 'r> Course<'s, 'r> {
 
     /// What an action asks for. `None`: nothing more, it has been done.
     #[inline(never)]
-    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &View<'_>) -> Option<Step<'r>> {
+    fn take(&mut self, action: &'r Action, context: &Context<'_>, view: &EvalContext<'_>) -> Option<Step<'r>> {
         match action {
             Action::Edit(edit) => {
                 let text = self.text();
@@ -416,7 +416,7 @@ pub enum Content<'r> {
 
 /// Runs the rules on bytes, or on a request before those of HTTP, from where they are: from the start, or behind the name
 /// that was asked for last.
-pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
+pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = Course::resume(view.session, rules, *progress);
     course.waits = true;
     view.facts.waiting_rule.set(None);
@@ -448,7 +448,7 @@ pub fn run_content<'r>(view: &View<'_>, rules: &'r [Rule], progress: &mut Progre
 pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
     session.worker.with_blank_facts(|facts| {
         (facts.timings.start, facts.start_date) = (session.accepted, session.accept_date());
-        let view = View::connection(session, facts);
+        let view = EvalContext::connection(session, facts);
         let mut course = Course::new(session, rules);
         course.of_stream = false;
         loop {
@@ -473,7 +473,7 @@ pub fn run_request<'r>(
 ) -> Stop<'r> {
     let mut course = Course::resume(session, rules, *progress);
     loop {
-        match course.advance(&View::request(session, facts).behind(behind)) {
+        match course.advance(&EvalContext::request(session, facts).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => {
@@ -521,7 +521,7 @@ fn finish_response<'r>(
 ) -> Stop<'r> {
     let session = course.session;
     loop {
-        match course.advance(&View::response(session, facts, head).behind(behind)) {
+        match course.advance(&EvalContext::response(session, facts, head).behind(behind)) {
             Step::End | Step::Unknown => return Stop::End,
             Step::Final(ending) => return Stop::Final(ending),
             Step::Wait(wait) => return Stop::Wait(wait),

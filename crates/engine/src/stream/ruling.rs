@@ -7,7 +7,7 @@ use crate::facts::{Cause, Facts};
 use crate::session::Session;
 use crate::stream::answer::{self, Ending, Manner};
 use crate::stream::dispatch::cut;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
@@ -72,7 +72,7 @@ fn rules_of<'r>(
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
         Stop::Final(ended) => {
-            let view = View::request(session, facts).behind(behind);
+            let view = EvalContext::request(session, facts).behind(behind);
             Some(Ruled::Ends(answer::ending(view, ended)))
         }
     }
@@ -137,7 +137,7 @@ pub async fn end(session: &Session, client: &mut Client, facts: SharedFacts, ove
 
 /// Ends a request whose rules cost more to evaluate than they may.
 pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFacts, body: UnreadBody) {
-    let ending = Ending::exhausted(View::request(session, &facts.borrow()));
+    let ending = Ending::exhausted(EvalContext::request(session, &facts.borrow()));
     end(session, client, facts, Over::Ended(ending), body).await;
 }
 

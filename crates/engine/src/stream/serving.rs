@@ -17,7 +17,7 @@ use crate::worker::SharedFacts;
 
 /// Has a service answer.
 pub async fn serve(session: &Session, client: &mut Client, facts: SharedFacts, number: usize, body: UnreadBody) {
-    let shared = &session.worker.shared;
+    let shared = &session.worker.process;
     let Some(mut service) = shared.services.start(number, session) else {
         let outcome = Outcome::new(Cause::Internal, Phase::Request);
         let failure = Failure { outcome, status: 500, page: true };

@@ -8,12 +8,12 @@ use policy::sample::{Bytes, Context, Direction};
 
 use crate::facts::Facts;
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 
 /// The server that the rules on requests recall, where nothing has bound the request yet. What they want to remember is
 /// told.
 pub fn request(
-    view: View<'_>,
+    view: EvalContext<'_>,
     (proxy, backend): (&Proxy, &Backend),
     order: Option<PersistOrder>,
     bound: Option<Bound>,
@@ -48,7 +48,7 @@ fn each(
     if stores.iter().any(|store| store.table == rule.table) {
         return;
     }
-    let Some(table) = session.worker.shared.live.tables.get(rule.table) else { return };
+    let Some(table) = session.worker.process.live.tables.get(rule.table) else { return };
     let Some(key) = rule.key(context, table) else { return };
     look(table, &key);
     if rule.stores && stores.len() < MOST_STORES {
@@ -70,7 +70,7 @@ fn server_of(
 }
 
 fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s> {
-    let address = session.worker.shared.outgoing.address(server).inet();
+    let address = session.worker.process.outgoing.address(server).inet();
     Known { id: server.id, name: &server.name, address }
 }
 
@@ -88,14 +88,14 @@ fn store(session: &Session, facts: &Facts, stores: &[StickStore]) {
     let server = backend.zip(facts.server).and_then(|(backend, index)| backend.servers.get(index));
     let Some(server) = server.filter(|server| !server.non_stick) else { return };
     let known = known(session, server);
-    stores.iter().for_each(|one| one.perform(&session.worker.shared.live.tables, &known, rt::now()));
+    stores.iter().for_each(|one| one.perform(&session.worker.process.live.tables, &known, rt::now()));
 }
 
 /// The rules on answers: what is found there is remembered at once.
 #[inline]
 pub fn answer(session: &Session, facts: &Facts) {
     if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
-        note_answer(View::response(session, facts, &facts.response));
+        note_answer(EvalContext::response(session, facts, &facts.response));
     }
 }
 
@@ -104,7 +104,7 @@ pub fn answer(session: &Session, facts: &Facts) {
 pub fn answer_bytes(session: &Session, facts: &Facts, data: &[u8]) {
     if backend_of(session, facts).is_some_and(|backend| !backend.choice.stick.is_empty()) {
         let bytes = Bytes::new(data, true);
-        note_answer(View { bytes, direction: Direction::Response, ..View::request(session, facts) });
+        note_answer(EvalContext { bytes, direction: Direction::Response, ..EvalContext::request(session, facts) });
     }
 }
 
@@ -112,8 +112,8 @@ fn backend_of<'s>(session: &'s Session, facts: &Facts) -> Option<&'s Backend> {
     session.proxy_at(facts.backend?).backend.as_ref()
 }
 
-fn note_answer(view: View<'_>) {
-    let View { session, facts, .. } = view;
+fn note_answer(view: EvalContext<'_>) {
+    let EvalContext { session, facts, .. } = view;
     let Some(backend) = backend_of(session, facts) else { return };
     let mut stores = Vec::new();
     view.lend(|context| {

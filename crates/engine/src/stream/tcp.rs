@@ -23,11 +23,11 @@ use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::dispatch::splices;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::private::PrivateLinks;
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, filter, http, kernel, persistence, sticking, tally};
+use crate::stream::{conclude, content, filter, http, kernel, metrics, persistence, sticking};
 use crate::worker::SharedFacts;
 
 /// How long a side may stay silent.
@@ -144,12 +144,12 @@ fn begin(session: &StreamTask) -> SharedFacts {
     let facts = session.begin();
     {
         let facts = &mut *facts.borrow_mut();
-        facts.number = session.worker.shared.number_stream();
+        facts.number = session.worker.process.number_stream();
         facts.timings.start = session.accepted;
         facts.status = 0;
         facts.start_date = session.accept_date();
     }
-    tally::tcp(session);
+    metrics::tcp(session);
     filter::begin(session, &facts);
     conclude::log_step(session, &facts, Origin::Accept);
     facts
@@ -193,7 +193,7 @@ fn switch(session: &Session, facts: &SharedFacts, own: &Frontend, data: &[u8]) -
     }
     let facts = facts.borrow();
     let bytes = Bytes::new(data, true);
-    let view = View { bytes, ..View::request(session, &facts) };
+    let view = EvalContext { bytes, ..EvalContext::request(session, &facts) };
     view.lend(|context| own.switch(context))
 }
 
@@ -222,7 +222,7 @@ async fn choose_backend<'s>(
     if backend.index != frontend.index {
         facts.borrow().order(Orders::leave_backend);
     }
-    tally::backend(&session.worker, backend);
+    metrics::backend(&session.worker, backend);
     filter::choose(session, facts, backend);
     if backend.index != frontend.index && !backend.rules.request_content.is_empty() {
         inspect(session, client, facts, backend).await?;
@@ -237,7 +237,7 @@ fn hash(session: &Session, facts: &SharedFacts, backend: &Proxy, client: &mut Cl
         Some((own, key)) => {
             let known = facts.borrow();
             let bytes = Bytes::new(client.conn.received(), true);
-            connect::hash_of_key(View { bytes, ..View::request(session, &known) }, own, key)
+            connect::hash_of_key(EvalContext { bytes, ..EvalContext::request(session, &known) }, own, key)
         }
     }
 }
@@ -404,16 +404,16 @@ impl Carriage<'_> {
             facts.bytes_out += down.written as u64;
             if now >= self.counted + COUNTED_EVERY {
                 self.counted = now;
-                tally::bytes(self.session, facts);
+                metrics::bytes(self.session, facts);
             } else {
-                tally::flowing(self.session, facts);
+                metrics::flowing(self.session, facts);
             }
             if down.spliced > 0 {
-                tally::spliced(self.session, facts, true, down.spliced);
+                metrics::spliced(self.session, facts, true, down.spliced);
             }
         }
         if up.spliced > 0 {
-            tally::spliced(self.session, &self.facts.borrow(), false, up.spliced);
+            metrics::spliced(self.session, &self.facts.borrow(), false, up.spliced);
         }
     }
 

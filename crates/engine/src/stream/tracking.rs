@@ -12,7 +12,7 @@ use policy::sample::{Context, Direction};
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::session::Session;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 
 /// What became of a rule that tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Begun {
 
 /// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
 /// stream has ended, or with `session` until that has.
-pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
+pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
     if begin_of_client(view, track, of_stream) || is_taken(view.session, view.facts, track.number) {
         return Begun::Done;
     }
@@ -39,7 +39,7 @@ pub fn begin(view: &View<'_>, context: &Context<'_>, track: &Track, of_stream: b
 }
 
 /// The same where the key is the client's address as the table has it, which needs no evaluation. False: it is not.
-pub fn begin_of_client(view: &View<'_>, track: &Track, of_stream: bool) -> bool {
+pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -> bool {
     let Some(SocketAddr::V4(client)) = view.facts.client(view.session).filter(|_| track.of_client) else {
         return false;
     };
@@ -54,8 +54,8 @@ pub fn begin_of_client(view: &View<'_>, track: &Track, of_stream: bool) -> bool 
 }
 
 /// Tracks the entry of a key under a number that is free.
-fn add(view: &View<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
-    let View { session, facts, .. } = *view;
+fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
+    let EvalContext { session, facts, .. } = *view;
     let counted = of_stream && facts.request_counted;
     let tracked = Tracked::new(table, key, rt::now(), |entry| {
         if counted {
@@ -83,7 +83,7 @@ pub fn find<'s>(session: &'s Session, facts: &'s Facts, number: u8) -> Option<Re
 }
 
 /// Does what a rule wants with an entry that is tracked.
-pub fn change(view: &View<'_>, context: &Context<'_>, change: &StickChange) {
+pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChange) {
     let Some(amount) = change.amount(context) else { return };
     if let Some(tracked) = find(view.session, view.facts, change.number) {
         change.perform(context, &tracked, amount);

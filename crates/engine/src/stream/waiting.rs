@@ -13,7 +13,7 @@ use crate::facts::{Cause, Outcome, Phase};
 use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Failure, send_interim};
 use crate::worker::SharedFacts;
@@ -27,7 +27,9 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
         Wait::Pause(period) => {
             let period = {
                 let facts = facts.borrow();
-                View::request(session, &facts).behind(client.conn.behind()).lend(|context| period.evaluate(context))
+                EvalContext::request(session, &facts)
+                    .behind(client.conn.behind())
+                    .lend(|context| period.evaluate(context))
             };
             if let Some(period) = period {
                 pass(client, period).await;
@@ -52,7 +54,7 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
                     return Ok(());
                 }
                 let mut value = Vec::new();
-                View::request(session, &facts)
+                EvalContext::request(session, &facts)
                     .behind(client.conn.behind())
                     .lend(|context| format.render_in(context, &mut value));
                 prepared::early_hint(name, &value)
@@ -73,13 +75,13 @@ pub async fn wait(session: &Session, client: &mut Client, facts: &SharedFacts, r
 async fn look_up(session: &Session, client: &mut Client, facts: &SharedFacts, lookup: &NameLookup) {
     let name = {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.name(context))
+        EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.name(context))
     };
     let (Some(name), Some(section)) = (name, lookup.section) else { return };
     let ip = resolve::lookup(&session.worker, section, name, lookup.prefers_ipv4, true).await;
     if let Some(ip) = ip {
         let facts = facts.borrow();
-        View::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
+        EvalContext::request(session, &facts).behind(client.conn.behind()).lend(|context| lookup.store(context, ip));
     }
 }
 

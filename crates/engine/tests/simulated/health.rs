@@ -308,7 +308,7 @@ fn servers_go_on_where_another_process_left_them() {
                 server s0 10.0.1.2:80\n server s1 10.0.1.1:80 port 81 slowstart 16s\n server s2 10.0.1.1:80 port 81\n \
                 server s3 10.0.1.1:80 port 82\n server s4 10.0.1.1:80 port 81\n \
                 server s5 10.0.1.1:80 no-check track s2";
-    listen(body).former(states).workers(&[1, 2]).run(|world| async move {
+    listen(body).saved(states).workers(&[1, 2]).run(|world| async move {
         world.forget_log();
         says(&world, CHECKS, WELL);
         says(&world, AGENT, ILL);

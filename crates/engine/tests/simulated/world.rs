@@ -16,11 +16,11 @@ use config::{InputFile, LoadOptions};
 use engine::Refusal;
 use engine::generation::Generation;
 use engine::listener::Listening;
-use engine::service::former::Former;
 use engine::service::log::Targets;
 use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::registry::{Factory, Services};
 use engine::service::runtime::Opened;
+use engine::service::saved_state::SavedServer;
 use engine::session::Session;
 use engine::worker::Process;
 use policy::live::Live;
@@ -58,7 +58,7 @@ pub struct Worlds {
     workers: Vec<usize>,
     seeds: Range<u64>,
     link: fn(u64) -> Link,
-    former: String,
+    saved: String,
     panics_allowed: bool,
     change: Option<fn(&mut Program)>,
     tell: Option<fn(&[u8])>,
@@ -90,7 +90,7 @@ pub fn config(sections: &str) -> Worlds {
         workers: vec![1, 2, 4],
         seeds: 0..4,
         link: near,
-        former: String::new(),
+        saved: String::new(),
         panics_allowed: false,
         change: None,
         tell: None,
@@ -125,8 +125,8 @@ impl Worlds {
     }
 
     /// Servers go on where this state file says that they were.
-    pub fn former(mut self, states: &str) -> Worlds {
-        self.former = states.to_owned();
+    pub fn saved(mut self, states: &str) -> Worlds {
+        self.saved = states.to_owned();
         self
     }
 
@@ -224,7 +224,7 @@ impl Worlds {
             }
             let live = Arc::new(Live::new(program, 7));
             let generation = Generation::new(Arc::clone(program), 7);
-            resume(program, &live, &self.former);
+            resume(program, &live, &self.saved);
             let (targets, problems) = Targets::open(&generation, &live, "haproxy");
             assert!(problems.is_empty());
             let mut shared = Process::new(generation, live, Arc::new(targets), workers);
@@ -271,11 +271,11 @@ fn resume(program: &Program, live: &Live, states: &str) {
     if states.is_empty() {
         return;
     }
-    for entry in policy::former::entries(states.as_bytes(), |_, _| true).unwrap() {
+    for entry in policy::saved_state::entries(states.as_bytes(), |_, _| true).unwrap() {
         let proxy = program.proxies.iter().find(|proxy| &*proxy.name == entry.backend()).unwrap();
         let server = proxy.servers().find(|server| &*server.name == entry.server()).unwrap();
-        let former = Former::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();
-        engine::service::former::resume(program, live, &former, rt::now());
+        let saved = SavedServer::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();
+        engine::service::saved_state::resume(program, live, &saved, rt::now());
     }
 }
 

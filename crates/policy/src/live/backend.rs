@@ -1,17 +1,17 @@
 //! A backend's servers and queues behind one short lock: once to assign a request, once to release its slot. Must
 //! never call a waker while the lock is held, and its guards must never wait.
 
-use super::former::Written;
 use super::judging::{self, Checker};
 use super::queue::WaiterId;
+use super::saved_state::Written;
 use super::servers::{Outcome, Servers};
 use super::{
     Admin, Counts, Ejection, HedgeCounts, Hedged, OutageReport, PickContext, ProxyState, QueuePositions, Removal, Seen,
     ServerStatus, Setting, Standing, Transition,
 };
-use crate::former::FormerState;
 use crate::health::{Health, Operation, Pace, Report, Symptom};
 use crate::program::{Proxy, Server};
+use crate::saved_state::SavedState;
 use balance::Load;
 use base::moment::Moment;
 use std::ops::Deref;
@@ -205,8 +205,8 @@ impl ProxyState {
     }
 
     /// A server goes on where it was in the process before this one. Nothing has been sent there yet.
-    pub fn resume(&self, server: &Server, former: &FormerState, now: Moment) -> Option<Transition> {
-        self.backend.lock().resume(server.index, Written::of(server), former, now)
+    pub fn resume(&self, server: &Server, saved: &SavedState, now: Moment) -> Option<Transition> {
+        self.backend.lock().resume(server.index, Written::of(server), saved, now)
     }
 
     /// Sets what a column of the statistics tells of a server, or of all of them, before anything has happened.

@@ -62,7 +62,7 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     let companion = Some(play(stage.origins));
     let service = Service {
         live: None,
-        former: Vec::new(),
+        saved: Vec::new(),
         counts: Vec::new(),
         written: prepared.spec,
         program,

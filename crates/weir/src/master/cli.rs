@@ -5,7 +5,7 @@ use super::life::{Farewell, Office};
 use crate::version;
 use config::spec::RuntimeLevel;
 use engine::service::runtime::{
-    Answer, Call, Command, Conversation, Crowd, Desk, Gone, Opened, Pending, Run, Served, Typed, accept,
+    Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
 };
 use rt::net::{OwnedSocket, Stream};
 use std::io::IoSlice;
@@ -36,9 +36,9 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
         let level = sockets.levels.get(opened.index).copied().unwrap_or(RuntimeLevel::Operator);
-        let desk = Desk { state: Rc::clone(&counter), tables: &[TABLE] };
+        let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
         let first = Conversation::begin(level, PATIENCE);
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(desk, opened.socket, first, Rc::clone(&crowd), || false));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, opened.socket, first, Rc::clone(&crowd), || false));
     }
 }
 

@@ -48,7 +48,7 @@ struct Keeper {
 
 impl Keeper {
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.circle.worker.shared.is_stopping() {
+        if self.circle.worker.process.is_stopping() {
             return Poll::Ready(());
         }
         self.circle.keep(cx);

@@ -27,7 +27,7 @@ impl Circle {
     }
 
     pub(super) fn party(&self) -> &Party {
-        &self.worker.shared.exchange.parties[self.place]
+        &self.worker.process.exchange.parties[self.place]
     }
 
     /// Works on the section. `None`: it has not begun.

@@ -33,7 +33,7 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
     let strangers = Rc::new(Strangers::default());
     loop {
         let ready = poll_fn(|cx| {
-            if circle.worker.shared.is_stopping() {
+            if circle.worker.process.is_stopping() {
                 return Poll::Ready(None);
             }
             let ready = listeners.iter_mut().position(|listener| listener.poll_acceptable(cx).is_ready());

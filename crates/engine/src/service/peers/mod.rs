@@ -88,7 +88,7 @@ pub fn worker_of(section: usize, workers: usize) -> usize {
 /// Serves the sections that are the calling worker's, with the sockets of those.
 pub fn start(mut sockets: Vec<PeerSocket>) {
     let Some(worker) = rt::local::<Worker>() else { return };
-    let shared = &worker.shared;
+    let shared = &worker.process;
     for (place, party) in shared.exchange.parties.iter().enumerate() {
         let index = party.plan.section.index;
         if worker_of(index, shared.workers()) != worker.id {

@@ -88,14 +88,14 @@ impl<S: Served> Command<S> {
 }
 
 /// Where commands are taken: tables, and what their commands work on.
-pub struct Desk<S: Served> {
+pub struct CommandSet<S: Served> {
     /// What the commands work on.
     pub state: Rc<S>,
-    /// Every table but the one of the protocol itself, which each desk has.
+    /// Every table but the one of the protocol itself, which each set has.
     pub tables: &'static [&'static [Command<S>]],
 }
 
-impl<S: Served> Clone for Desk<S> {
+impl<S: Served> Clone for CommandSet<S> {
     fn clone(&self) -> Self {
         Self { state: Rc::clone(&self.state), tables: self.tables }
     }
@@ -187,7 +187,7 @@ pub trait Served: Sized + 'static {
     }
 }
 
-impl<S: Served> Desk<S> {
+impl<S: Served> CommandSet<S> {
     /// All rows, in no order.
     pub fn commands(&self) -> impl Iterator<Item = &'static Command<S>> + use<S> {
         self.tables.iter().copied().flatten().chain(basic::<S>())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use conn::transport::Transport;
 
 use super::call::{Call, Conversation, Prompt};
-use super::command::{Command, Desk, Mode, Run, Served};
+use super::command::{Command, CommandSet, Mode, Run, Served};
 use super::{Answer, Gone, command, help, line};
 
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change 'tune.bufsize' in the \
@@ -16,10 +16,10 @@ const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.
 const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
 
 /// Serves a connection to its end.
-pub async fn serve<S: Served>(desk: Desk<S>, stream: Transport, conversation: Conversation) {
+pub async fn serve<S: Served>(set: CommandSet<S>, stream: Transport, conversation: Conversation) {
     let answer = Answer::new(stream, conversation.timeout, rt::buffer_size());
-    let open = Open::begin(Rc::clone(&desk.state));
-    let mut connection = Connection { desk, conversation, answer, typed: Vec::new(), ended: false };
+    let open = Open::begin(Rc::clone(&set.state));
+    let mut connection = Connection { set, conversation, answer, typed: Vec::new(), ended: false };
     // An error means that nobody listens any more.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;
@@ -44,7 +44,7 @@ impl<S: Served> Drop for Open<S> {
 }
 
 struct Connection<S: Served> {
-    desk: Desk<S>,
+    set: CommandSet<S>,
     conversation: Conversation,
     answer: Answer,
     /// What was typed and not used yet.
@@ -97,7 +97,7 @@ impl<S: Served> Connection<S> {
     /// Sends all that waits, and counts what was sent since the last time.
     async fn flush(&mut self) -> Result<(), Gone> {
         let flushed = self.answer.flush().await;
-        self.desk.state.sent(self.answer.take_sent());
+        self.set.state.sent(self.answer.take_sent());
         flushed
     }
 
@@ -107,7 +107,7 @@ impl<S: Served> Connection<S> {
             self.prompt("+ ");
         }
         // What fits into a buffer is never too much.
-        let most = self.desk.state.max_payload().max(rt::buffer_size());
+        let most = self.set.state.max_payload().max(rt::buffer_size());
         let found = self.until(most, |typed| line::payload_end(typed, marker)).await?;
         Ok(match found {
             Typed::Found((length, all)) => Typed::Found(self.take(length, all)),
@@ -147,23 +147,23 @@ impl<S: Served> Connection<S> {
             return;
         }
         if self.conversation.timed {
-            let up = self.desk.state.uptime();
+            let up = self.set.state.uptime();
             let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
             self.answer.push(format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]"));
         }
-        self.answer.push(self.desk.state.place(&self.conversation));
+        self.answer.push(self.set.state.place(&self.conversation));
         self.answer.push(mark);
     }
 
     /// Answers every command of a line. The payload belongs to the last.
     async fn line(&mut self, typed: &[u8], payload: Option<(&[u8], &[u8])>) -> Result<(), Gone> {
-        let whole = self.desk.state.takes_whole(typed);
+        let whole = self.set.state.takes_whole(typed);
         let commands = if whole { vec![typed] } else { line::commands(typed) };
         let last = commands.len().saturating_sub(1);
         for (at, command) in commands.into_iter().enumerate() {
             let payload = payload.filter(|_| at == last);
             let typed = command::Typed { command, payload };
-            let routed = match self.desk.state.route(typed, &mut self.conversation, &mut self.answer) {
+            let routed = match self.set.state.route(typed, &mut self.conversation, &mut self.answer) {
                 Some(answered) => answered.await.map(|()| true)?,
                 None => false,
             };
@@ -171,10 +171,10 @@ impl<S: Served> Connection<S> {
                 self.answer.relieve().await?;
                 continue;
             }
-            let words = line::words(self.desk.state.addressed(command));
-            let generation = self.desk.state.generation();
+            let words = line::words(self.set.state.addressed(command));
+            let generation = self.set.state.generation();
             let mut call = Call {
-                state: &*self.desk.state,
+                state: &*self.set.state,
                 generation: &generation,
                 words: words.as_deref().unwrap_or_default(),
                 payload: payload.map(|(payload, _)| payload),
@@ -184,7 +184,7 @@ impl<S: Served> Connection<S> {
             if words.is_err() {
                 call.refuse(TOO_MANY_WORDS);
             } else {
-                dispatch(&self.desk, &mut call).await?;
+                dispatch(&self.set, &mut call).await?;
             }
             if self.conversation.leaving {
                 return Ok(());
@@ -197,17 +197,17 @@ impl<S: Served> Connection<S> {
 }
 
 /// Finds the command, checks that it may be called, and calls it.
-async fn dispatch<S: Served>(desk: &Desk<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
+async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
     if call.words.is_empty() {
         return Ok(());
     }
-    let Some(row) = desk.find(call.words) else {
-        let text = help::unknown(desk, call.words, call.conversation);
+    let Some(row) = set.find(call.words) else {
+        let text = help::unknown(set, call.words, call.conversation);
         call.inform(&text);
         return Ok(());
     };
     if row.name == "help" {
-        let text = help::matching(desk, &call.words[1..], call.conversation);
+        let text = help::matching(set, &call.words[1..], call.conversation);
         call.inform(&text);
         return Ok(());
     }

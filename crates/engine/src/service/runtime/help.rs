@@ -1,7 +1,7 @@
 //! `help`, and the commands that an unknown one may have meant. Must never show a command that cannot be called.
 
 use super::call::{Call, Conversation};
-use super::command::{Command, Desk, Mode, Served};
+use super::command::{Command, CommandSet, Mode, Served};
 
 /// Commands that are named to whoever typed an unknown one, those of the protocol aside.
 const SUGGESTIONS: usize = 5;
@@ -15,26 +15,26 @@ const ALWAYS: [&str; 3] = ["help", "prompt", "quit"];
 /// Width of the column of usages.
 const WIDTH: usize = 40;
 
-/// Called by the connection, which knows the desk; the row is there so that help shows it.
+/// Called by the connection, which knows the set; the row is there so that help shows it.
 pub(super) fn help<S: Served>(_: &mut Call<'_, S>) {}
 
 /// The answer to `help <words>`.
-pub(super) fn matching<S: Served>(desk: &Desk<S>, words: &[String], conversation: &Conversation) -> String {
+pub(super) fn matching<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let mut text = "The following commands are valid at this level:\n".to_owned();
-    list(desk, words, conversation, &mut text);
+    list(set, words, conversation, &mut text);
     text
 }
 
 /// The answer to an unknown command.
-pub(super) fn unknown<S: Served>(desk: &Desk<S>, words: &[String], conversation: &Conversation) -> String {
+pub(super) fn unknown<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let first = words.first().map_or("", String::as_str);
     let mut text = format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n");
-    list(desk, words, conversation, &mut text);
+    list(set, words, conversation, &mut text);
     text
 }
 
-fn list<S: Served>(desk: &Desk<S>, words: &[String], conversation: &Conversation, text: &mut String) {
-    let mut rows: Vec<&Command<S>> = desk.commands().filter(|row| is_shown(row, conversation)).collect();
+fn list<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation, text: &mut String) {
+    let mut rows: Vec<&Command<S>> = set.commands().filter(|row| is_shown(row, conversation)).collect();
     rows.sort_by_key(|row| row.name);
     let (last, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| ALWAYS.contains(&row.name));
     for row in nearest(rows, words).into_iter().chain(last) {

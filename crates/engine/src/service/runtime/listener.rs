@@ -10,7 +10,7 @@ use conn::transport;
 use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
-use super::command::{Desk, Served};
+use super::command::{CommandSet, Served};
 use super::connection;
 
 /// The connections that are open, over all sockets.
@@ -47,7 +47,7 @@ impl Drop for Place {
 
 /// Accepts until `stopping` says so. Whoever calls this wakes the task then.
 pub async fn accept<S: Served>(
-    desk: Desk<S>,
+    set: CommandSet<S>,
     socket: Arc<ListeningSocket>,
     first: Conversation,
     crowd: Rc<Crowd>,
@@ -76,9 +76,9 @@ pub async fn accept<S: Served>(
             Ok(Some((accepted, _))) => {
                 crowd.open.set(crowd.open() + 1);
                 let place = Place(Rc::clone(&crowd));
-                let desk = desk.clone();
+                let set = set.clone();
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    connection::serve(desk, transport::accept(accepted), first).await;
+                    connection::serve(set, transport::accept(accepted), first).await;
                     drop(place);
                 });
             }

@@ -193,7 +193,7 @@ impl Scene<'_> {
             Cause::Told => String::new(),
             Cause::Check(report) => format!(", {}", crate::check::reason(report)),
             Cause::Order => ", changed from CLI".to_owned(),
-            Cause::Former => ", changed from server-state after a reload".to_owned(),
+            Cause::SavedServer => ", changed from server-state after a reload".to_owned(),
             Cause::Leader(_) | Cause::Name(_) => self.via(),
         };
         Some(match now {

@@ -20,7 +20,7 @@ use crate::stream::dispatch::trailers;
 use crate::stream::filter;
 use crate::stream::observing;
 use crate::stream::sticking;
-use crate::stream::{tally, tracking};
+use crate::stream::{metrics, tracking};
 
 /// Heads that are read before other connections are served.
 const HEADS_IN_A_TURN: usize = 256;
@@ -171,7 +171,7 @@ impl Exchange<'_> {
             }
         }
         facts.response.clear();
-        tally::interim(self.session, facts);
+        metrics::interim(self.session, facts);
         Ok(Found::Interim)
     }
 

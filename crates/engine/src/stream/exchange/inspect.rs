@@ -10,7 +10,7 @@ use super::{End, Exchange, failed};
 use crate::facts::{Cause, Phase};
 use crate::stream::answer::Ending;
 use crate::stream::content;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
 
 impl Exchange<'_> {
@@ -28,8 +28,8 @@ impl Exchange<'_> {
             let ended = {
                 let known = self.facts.borrow();
                 let bytes = Bytes::new(self.down.received(), complete);
-                let view = View::response(session, &known, &known.response);
-                run_content(&View { bytes, ..view }, &rules.response_content, &mut self.inspected)
+                let view = EvalContext::response(session, &known, &known.response);
+                run_content(&EvalContext { bytes, ..view }, &rules.response_content, &mut self.inspected)
             };
             match ended {
                 Content::Passes => break,

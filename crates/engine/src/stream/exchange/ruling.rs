@@ -12,7 +12,7 @@ use policy::rule::{Final, Wait};
 use super::Exchange;
 use crate::stream::answer::{Ending, ending};
 use crate::stream::cacheability::exposes_cookie;
-use crate::stream::evaluate::View;
+use crate::stream::evaluate::EvalContext;
 use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, run_after, run_response};
 
@@ -146,9 +146,9 @@ impl Exchange<'_> {
                 let wait = match run_response(session, facts, (&mut head, behind), rules, progress) {
                     Stop::End => None,
                     Stop::Yield => Some(Held::Turn),
-                    Stop::Wait(wait) => Some(self.hold(View::response(session, facts, &head), wait)),
+                    Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, facts, &head), wait)),
                     Stop::Final(ended) => {
-                        let view = View::response(session, facts, &head).behind(behind);
+                        let view = EvalContext::response(session, facts, &head).behind(behind);
                         let ending = Self::end(view, ended);
                         (facts.denied, facts.failed) = (ending.denied, ending.failed);
                         facts.response = head;
@@ -176,7 +176,7 @@ impl Exchange<'_> {
         let mut head = std::mem::take(&mut facts.response);
         persistence::answer(self.session, facts, &mut head);
         let ended = run_after(self.session, facts, &mut head).map(|ended| {
-            let view = View::response(self.session, facts, &head);
+            let view = EvalContext::response(self.session, facts, &head);
             Self::end(view, ended)
         });
         facts.response = head;
@@ -189,12 +189,12 @@ impl Exchange<'_> {
         }
     }
 
-    fn end(view: View<'_>, ended: &Final) -> Box<Ending<'static>> {
+    fn end(view: EvalContext<'_>, ended: &Final) -> Box<Ending<'static>> {
         Box::new(ending(view, ended).into_owned())
     }
 
     /// What a rule makes the answer wait for.
-    fn hold(&self, view: View<'_>, wait: &Wait) -> Held {
+    fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> Held {
         match wait {
             Wait::Pause(period) => {
                 match view.behind(self.down.behind(&self.upstream)).lend(|context| period.evaluate(context)) {

@@ -223,7 +223,7 @@ fn new(session: &Session) -> Set {
         worker: worker.id,
         http: session.is_http(),
         has_backend: false,
-        tell: worker.shared.host.tell,
+        tell: worker.process.host.tell,
     };
     Set { scene, attached: Vec::new(), request: Vec::new(), response: Vec::new() }
 }

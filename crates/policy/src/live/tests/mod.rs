@@ -2,11 +2,11 @@
 //! each other's way.
 
 mod arrivals;
-mod former;
 mod gates;
 mod lists;
 mod model;
 mod outliers;
+mod saved_state;
 mod scenarios;
 mod shares;
 mod states;

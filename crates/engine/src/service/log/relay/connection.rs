@@ -26,7 +26,7 @@ struct Place {
 impl Place {
     /// `None`: the relay has as many connections as it may.
     fn take(worker: &Rc<Worker>, relay: usize) -> Option<Self> {
-        let open = &worker.shared.log_targets.relays.get(relay)?.open;
+        let open = &worker.process.log_targets.relays.get(relay)?.open;
         let most = worker.generation().program.log_forwards.get(relay)?.maxconn;
         let more = |count: u32| (count < most).then_some(count + 1);
         open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -37,7 +37,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(relay) = self.worker.shared.log_targets.relays.get(self.relay) {
+        if let Some(relay) = self.worker.process.log_targets.relays.get(self.relay) {
             relay.open.fetch_sub(1, Ordering::Relaxed);
         }
         self.worker.leave_relay();
@@ -49,7 +49,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocke
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {
-            if worker.shared.is_stopping() {
+            if worker.process.is_stopping() {
                 return Poll::Ready(false);
             }
             listener.poll_acceptable(cx).map(|()| true)

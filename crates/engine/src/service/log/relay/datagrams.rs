@@ -17,7 +17,7 @@ pub async fn receive(worker: Rc<Worker>, relay: usize, mut socket: Datagram) {
     let mut buffer = Buffer::with_capacity(rt::buffer_size());
     loop {
         let received = std::future::poll_fn(|cx| {
-            if worker.shared.is_stopping() {
+            if worker.process.is_stopping() {
                 return Poll::Ready(None);
             }
             socket.poll_receive_from(cx, &mut buffer).map(Some)

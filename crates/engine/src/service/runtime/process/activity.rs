@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 ];
 
 fn show_startup_logs(call: &mut Call<'_, Worker>) {
-    let text = &call.state.shared.host.startup_logs;
+    let text = &call.state.process.host.startup_logs;
     call.answer.push(text);
     if !text.is_empty() && !text.ends_with('\n') {
         call.answer.push("\n");
@@ -139,14 +139,14 @@ const LINES: &[Line] = &[
 /// `-1`, or nothing, shows all threads and their sum; 0 the sum; a number that thread alone.
 fn show_activity<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let found = crate::on_every_worker(&call.state.shared, |worker| Activity::of(worker).lines(worker)).await;
+        let found = crate::on_every_worker(&call.state.process, |worker| Activity::of(worker).lines(worker)).await;
         // What is no number counts as 0.
         let which = if call.word(2).is_empty() { -1 } else { call.word(2).parse::<i64>().unwrap_or(0) };
         if !(-1..=i64::try_from(found.len()).unwrap_or(i64::MAX)).contains(&which) {
             call.refuse("Thread ID number must be between -1 and nbthread");
             return Ok(());
         }
-        let (now, up) = (rt::wall(), call.state.shared.host.uptime());
+        let (now, up) = (rt::wall(), call.state.process.host.uptime());
         let _ = write!(
             call.answer,
             "thread_id: {} (1..{})\ndate_now: {}.{:06}\nuptime_now: {:.6}\n",
@@ -177,7 +177,7 @@ fn show_activity<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn show_threads<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let found = crate::on_every_worker(&call.state.shared, |worker| {
+        let found = crate::on_every_worker(&call.state.process, |worker| {
             let one = Activity::of(worker);
             let lines = one.lines(worker);
             let line = |name| LINES.iter().position(|(own, ..)| *own == name).map_or(0, |at| lines[at]);

@@ -64,7 +64,7 @@ const LONG_USAGE: &str = "Usage: add backend <name> from <defproxy> [mode <px_mo
 const FULL: &str = "Too many backends were added to this process: reload it.";
 
 fn publish(call: &mut Call<'_, Worker>, published: bool) {
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     match find_backend(&call.generation.program, call.word(2)) {
         Ok(proxy) if proxy.disabled => call.refuse("No effect on a disabled backend."),
         Ok(proxy) => {
@@ -144,7 +144,7 @@ impl<'a> Wanted<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = Wanted::read(words).and_then(|wanted| register((&call.state.shared, call.generation), &wanted));
+    let added = Wanted::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
@@ -254,7 +254,7 @@ fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -
 }
 
 fn delete(call: &mut Call<'_, Worker>) {
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     let proxy = match removable((shared, call.generation), call.word(2)) {
         Ok(proxy) => proxy,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),

@@ -48,7 +48,7 @@ fn change(call: &mut Call<'_, Worker>, what: for<'k> fn(&'k [u8]) -> Option<Cook
     if call.word(3).is_empty() {
         return call.refuse("A backend name is expected.");
     }
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.backend.is_some());
     let Some(proxy) = proxies.find(|proxy| *proxy.name == *call.word(3)) else {
         return call.refuse("No such backend.");

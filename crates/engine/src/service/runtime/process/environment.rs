@@ -16,7 +16,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 fn show_env<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let name = call.word(2).to_owned();
-        let variables = &call.state.shared.host.environment;
+        let variables = &call.state.process.host.environment;
         if !name.is_empty() {
             let found = variables.iter().find(|variable| variable.split('=').next() == Some(name.as_str()));
             match found {

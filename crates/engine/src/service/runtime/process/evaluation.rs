@@ -11,7 +11,7 @@ use crate::worker::Worker;
 
 /// Lends a context in which only the process is known.
 pub(super) fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
-    let shared = &worker.shared;
+    let shared = &worker.process;
     worker.with_arena(|arena| {
         with(&Context {
             program: Some(&generation.program),

@@ -44,7 +44,7 @@ impl Wanted {
 }
 
 async fn show(call: &mut Call<'_, Worker>) -> Result<(), Gone> {
-    let targets = &call.state.shared.log_targets;
+    let targets = &call.state.process.log_targets;
     let name = call.word(2).to_owned();
     if name.is_empty() {
         let mut list = "Supported events sinks are listed below. Add -0(zero), -w(wait), -n(new). Any key to stop.\n\

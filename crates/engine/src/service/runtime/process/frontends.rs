@@ -34,7 +34,7 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
         call.refuse("No such frontend.");
         return None;
     };
-    let opening = if proxy.disabled { Opening::Shut } else { worker.shared.frontends.opening(proxy.index) };
+    let opening = if proxy.disabled { Opening::Shut } else { worker.process.frontends.opening(proxy.index) };
     Some((proxy, opening))
 }
 
@@ -49,7 +49,7 @@ fn disable(call: &mut Call<'_, Worker>) {
     match opening {
         Opening::Shut => call.refuse("Frontend was previously shut down, cannot disable."),
         Opening::Paused => call.notice("All sockets are already disabled."),
-        Opening::Open if frontends::pause(&call.state.shared, proxy.index).is_err() => {
+        Opening::Open if frontends::pause(&call.state.process, proxy.index).is_err() => {
             call.refuse("Failed to pause frontend, check logs for precise cause.");
         }
         Opening::Open => tell(call.state, proxy, "Paused"),
@@ -61,7 +61,7 @@ fn enable(call: &mut Call<'_, Worker>) {
     match opening {
         Opening::Shut => call.refuse("Frontend was previously shut down, cannot enable."),
         Opening::Open => call.notice("All sockets are already enabled."),
-        Opening::Paused if frontends::resume(&call.state.shared, proxy.index).is_err() => {
+        Opening::Paused if frontends::resume(&call.state.process, proxy.index).is_err() => {
             call.refuse("Failed to resume frontend, check logs for precise cause (port conflict?).");
         }
         Opening::Paused => tell(call.state, proxy, "Resumed"),
@@ -75,8 +75,8 @@ fn shutdown(call: &mut Call<'_, Worker>) {
         return;
     }
     let worker = call.state;
-    frontends::shut(&worker.shared, proxy.index);
-    let totals = || worker.shared.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
+    frontends::shut(&worker.process, proxy.index);
+    let totals = || worker.process.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
     let front = totals().map(|tally| tally.front.connections.get()).sum();
     let back = totals().map(|tally| tally.back.sessions.get()).sum();
     worker.stopped(proxy, front, back);

@@ -25,7 +25,7 @@ fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 /// Sends every listening socket: their number, then groups of them. A group is one message, with a record for each
 /// socket and the descriptors beside it, and is acknowledged by four bytes.
 async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
-    let sockets: Vec<Arc<ListeningSocket>> = match worker.shared.sockets() {
+    let sockets: Vec<Arc<ListeningSocket>> = match worker.process.sockets() {
         Some(sockets) => sockets.open().map(|(_, socket)| socket).collect(),
         None => Vec::new(),
     };

@@ -85,7 +85,7 @@ impl Totals {
 
 impl<'a> Facts<'a> {
     fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
-        let shared = &worker.shared;
+        let shared = &worker.process;
         let binds = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref()).map(|one| one.binds.len());
         Self {
             host: &shared.host,
@@ -146,7 +146,7 @@ fn show_info<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         // Tasks and bytes of buffers, by worker.
         let look = |_: &std::rc::Rc<Worker>| (rt::tasks() as u64, (rt::buffers_in_use() * rt::buffer_size()) as u64);
-        let here = crate::on_every_worker(&call.state.shared, look).await;
+        let here = crate::on_every_worker(&call.state.process, look).await;
         print(call, &here);
         Ok(())
     })

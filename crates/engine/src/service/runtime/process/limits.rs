@@ -44,7 +44,7 @@ fn frontend(call: &mut Call<'_, Worker>) {
         call.refuse("A frontend name is expected.");
         return;
     }
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     let mut proxies = call.generation.program.proxies.iter().filter(|proxy| proxy.frontend.is_some());
     let Some(proxy) = proxies.find(|proxy| *proxy.name == *call.word(3)) else {
         call.refuse("No such frontend.");
@@ -69,7 +69,7 @@ fn read_limit(written: &str, otherwise: &'static str) -> Result<u32, &'static st
 }
 
 fn rate_limit(call: &mut Call<'_, Worker>) {
-    let process = &call.state.shared.live.process;
+    let process = &call.state.process.live.process;
     let throttle = match (call.word(2), call.word(3)) {
         ("connections", "global") => process.connection_throttle(),
         ("sessions", "global") => process.session_throttle(),
@@ -86,7 +86,7 @@ fn rate_limit(call: &mut Call<'_, Worker>) {
 }
 
 fn global(call: &mut Call<'_, Worker>) {
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     match read_limit(call.word(3), "Expects an integer value.") {
         Ok(most) if most <= call.generation.program.global.maxconn => shared.live.process.gate().set_bound(most),
         Ok(_) => call.refuse("Value out of range."),

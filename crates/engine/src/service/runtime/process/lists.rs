@@ -159,7 +159,7 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
 }
 
 fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
-    let shared = &worker.shared;
+    let shared = &worker.process;
     worker.with_arena(|arena| bare::lend((&generation.program, &generation.lists), &shared.live, arena, with))
 }
 

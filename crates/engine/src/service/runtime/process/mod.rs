@@ -35,7 +35,7 @@ use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket};
 
 use super::call::Conversation;
-use super::command::{Command, Condition, Desk, Mode, Served};
+use super::command::{Command, CommandSet, Condition, Mode, Served};
 use super::listener::{Crowd, accept};
 use crate::generation::WorkerGeneration;
 use crate::service::activity::count;
@@ -66,8 +66,8 @@ const TABLES: &[&[Command<Worker>]] = &[
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.
 pub fn reference() -> String {
-    let desk = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
-    let mut rows: Vec<&Command<Worker>> = desk.filter(|row| !row.usage.is_empty()).collect();
+    let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
+    let mut rows: Vec<&Command<Worker>> = set.filter(|row| !row.usage.is_empty()).collect();
     rows.sort_by_key(|row| row.name);
     let mut text = "| Command | Level | What it does |\n|---|---|---|\n".to_owned();
     for row in rows {
@@ -90,7 +90,7 @@ impl Served for Worker {
     }
 
     fn version(&self) -> &str {
-        &self.shared.host.version
+        &self.process.host.version
     }
 
     fn max_payload(&self) -> usize {
@@ -98,7 +98,7 @@ impl Served for Worker {
     }
 
     fn uptime(&self) -> u64 {
-        self.shared.host.uptime().as_secs()
+        self.process.host.uptime().as_secs()
     }
 
     fn begun(&self) {
@@ -114,7 +114,7 @@ impl Served for Worker {
     fn sent(&self, bytes: u64) {
         let process = &self.tallies().process;
         process.bytes_out.add(bytes);
-        let all = || self.shared.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
+        let all = || self.process.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
         process.bytes_out_rate.add(rt::now(), (bytes + 16) / 32, all);
     }
 
@@ -124,8 +124,8 @@ impl Served for Worker {
 
     fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
         match name {
-            "srv-removable" => Some(servers::removed::wait((&self.shared, &Worker::generation(self)), argument)),
-            "be-removable" => Some(backends::wait((&self.shared, &Worker::generation(self)), argument)),
+            "srv-removable" => Some(servers::removed::wait((&self.process, &Worker::generation(self)), argument)),
+            "be-removable" => Some(backends::wait((&self.process, &Worker::generation(self)), argument)),
             _ => None,
         }
     }
@@ -208,18 +208,18 @@ impl Host {
 pub fn start(sockets: Vec<Opened>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let worker = &worker;
-    worker.shared.host.started();
+    worker.process.host.started();
     let generation = worker.generation();
     let runtime = &generation.program.runtime;
     let crowd = Crowd::new(runtime.maxconn);
     for opened in sockets {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
-        let desk = Desk { state: Rc::clone(worker), tables: TABLES };
+        let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
         let (socket, crowd, worker) = (opened.socket, Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            accept(desk, socket, first, crowd, || worker.shared.is_stopping()).await;
+            accept(set, socket, first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }
@@ -230,8 +230,8 @@ pub fn serve(connection: OwnedSocket) {
     let generation = worker.generation();
     let runtime = &generation.program.runtime;
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
-    let desk = Desk { state: worker, tables: TABLES };
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(desk, transport::accept(connection), first));
+    let set = CommandSet { state: worker, tables: TABLES };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(set, transport::accept(connection), first));
 }
 
 /// What a connection to a socket may do at first.

@@ -25,7 +25,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let with_names = call.word(2) == "dict";
         let wanted = call.word(if with_names || call.word(2) == "-" { 3 } else { 2 }).to_owned();
-        let shared = &call.state.shared;
+        let shared = &call.state.process;
         let sections = call.generation.program.peers.iter().rev().filter(|section| section.is_active());
         let mut is_first = true;
         for section in sections.filter(|section| wanted.is_empty() || *section.name == *wanted) {

@@ -43,7 +43,7 @@ fn nameservers<'a>(
     section: usize,
 ) -> impl Iterator<Item = (&'a Resolvers, &'a Nameserver, &'a Counts)> {
     let written = generation.program.resolvers.get(section);
-    let counts = worker.shared.resolving.counts.get(section);
+    let counts = worker.process.resolving.counts.get(section);
     written.zip(counts).into_iter().flat_map(|(written, counts)| {
         written.nameservers.iter().zip(counts).map(move |(nameserver, counts)| (written, nameserver, counts))
     })

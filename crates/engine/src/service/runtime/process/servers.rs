@@ -153,7 +153,7 @@ fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'st
 }
 
 fn live<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
-    &worker.shared.live.proxies[proxy.index]
+    &worker.process.live.proxies[proxy.index]
 }
 
 fn show_backend(call: &mut Call<'_, Worker>) {
@@ -195,7 +195,7 @@ fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// The host and the port of a server, as these dumps show them.
 fn place(worker: &Worker, server: &Server) -> (String, u16) {
-    match &*worker.shared.outgoing.address(server) {
+    match &*worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
         ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
         ServerAddress::Unresolved { port: ServerPort::Exact(port) } => ("-".to_owned(), *port),
@@ -208,7 +208,7 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
 
 fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let workers = call.state.shared.workers();
+        let workers = call.state.process.workers();
         let header = format!(
             "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb \
              safe_nb idle_lim idle_cur idle_per_thr[{workers}]\n"
@@ -219,8 +219,8 @@ fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
-    let most = worker.shared.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
-    let pool = &worker.shared.pool;
+    let most = worker.process.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
+    let pool = &worker.process.pool;
     let idle = pool.idle(server.serial);
     let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
     let (address, port) = place(worker, server);
@@ -233,7 +233,7 @@ fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Foun
         server.id,
         server.pool_purge_delay.as_millis(),
     );
-    for number in 0..worker.shared.workers() {
+    for number in 0..worker.process.workers() {
         let _ = write!(answer, " {}", pool.idle_of(server.serial, number));
     }
     answer.push("\n");

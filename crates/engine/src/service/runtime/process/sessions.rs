@@ -122,7 +122,7 @@ fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             }
         };
         let mut found = false;
-        for worker in 0..call.state.shared.workers() {
+        for worker in 0..call.state.process.workers() {
             found |= show_worker(call, worker, &wish).await?;
         }
         if wish.id.is_some() && !found {
@@ -181,7 +181,7 @@ fn shut_one<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             return Ok(());
         };
         let number = (id >> OWN_BITS).checked_sub(1).and_then(|number| usize::try_from(number).ok());
-        let killed = match number.filter(|number| *number < call.state.shared.workers()) {
+        let killed = match number.filter(|number| *number < call.state.process.workers()) {
             Some(number) => crate::on_one_worker(number, move |worker| kill(worker, own_bits(id))).await,
             None => None,
         };
@@ -201,7 +201,7 @@ fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
-        shutting::shut_sessions(&call.state.shared, (backend, server), Cause::Killed).await;
+        shutting::shut_sessions(&call.state.process, (backend, server), Cause::Killed).await;
         Ok(())
     })
 }

@@ -77,7 +77,7 @@ enum Chosen {
 }
 
 fn find(worker: &Worker, name: &str) -> Option<Arc<Table>> {
-    worker.shared.live.tables.iter().find(|table| *table.plan.name == *name).map(Arc::clone)
+    worker.process.live.tables.iter().find(|table| *table.plan.name == *name).map(Arc::clone)
 }
 
 /// What stands behind the table's name; refuses what makes no sense.
@@ -224,7 +224,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let name = call.word(2).to_owned();
         if name.is_empty() {
             // The last one that is declared comes first, as in HAProxy.
-            let tables: Vec<Arc<Table>> = call.state.shared.live.tables.iter().rev().map(Arc::clone).collect();
+            let tables: Vec<Arc<Table>> = call.state.process.live.tables.iter().rev().map(Arc::clone).collect();
             for table in tables {
                 table.sweep(rt::now(), SWEPT);
                 call.answer.push(header(&table));

@@ -123,7 +123,7 @@ fn assign((worker, generation): (&Worker, &Generation), name: &str, text: &str, 
     if variable.scope != Scope::Process {
         return Err(format!("'set var': cannot set variable '{name}', only scope 'proc' is permitted here."));
     }
-    let live = &worker.shared.live;
+    let live = &worker.process.live;
     let names = Running(&generation.program);
     let assigned = Assigned::parse(&variable, text, is_format, Place::Runtime, &names).map_err(|(why, _)| why)?;
     if let Ok(mut known) = live.names.write() {

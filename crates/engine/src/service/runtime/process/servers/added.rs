@@ -32,7 +32,7 @@ pub(super) fn add(call: &mut Call<'_, Worker>) {
         call.inform(&text);
         return;
     }
-    match register((&call.state.shared, call.generation), call.word(2), call.words.get(3..).unwrap_or_default()) {
+    match register((&call.state.process, call.generation), call.word(2), call.words.get(3..).unwrap_or_default()) {
         Ok(()) => call.inform("New server registered."),
         Err(sentence) => call.refuse(&sentence),
     }

@@ -18,7 +18,7 @@ enum Change {
 
 /// `addr <ip> [port <port>]`: connections that are made from now on go there, idle ones are closed, others go on.
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
-    let shared = &call.state.shared;
+    let shared = &call.state.process;
     let port = (call.word(5) == "port").then(|| call.word(6));
     let follows = server.connecting.varies;
     match work_out(&shared.outgoing.address(server), call.word(4), port, follows) {

@@ -18,7 +18,7 @@ pub(super) const CHANGES: [&str; 7] =
 
 /// Does what the third word says.
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
-    let state = &call.state.shared.live.proxies[proxy.index];
+    let state = &call.state.process.live.proxies[proxy.index];
     let has = |checker| state.health(server.index, checker).is_some_and(|health| health.is_enabled());
     // What is missing from the order is told first.
     let names_one = |call: &Call<'_, Worker>| !call.word(4).is_empty();
@@ -31,7 +31,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
         "agent" => force(call, (proxy, server), Checker::Agent),
         "agent-send" => {
             let send = text::to_bytes(call.word(4)).into();
-            call.state.shared.probing.change_agent(server.serial, |orders| orders.send = Some(send));
+            call.state.process.probing.change_agent(server.serial, |orders| orders.send = Some(send));
         }
         "agent-addr" | "agent-port" if names_one(call) && !has(Checker::Agent) => {
             call.warn("agent checks are not enabled on this server");
@@ -71,7 +71,7 @@ fn move_target(call: &mut Call<'_, Worker>, server: &Server) {
                 orders.address = address.or(orders.address);
                 orders.port = port.or(orders.port);
             };
-            let probing = &call.state.shared.probing;
+            let probing = &call.state.process.probing;
             match what.starts_with("agent") {
                 true => probing.change_agent(server.serial, change),
                 false => probing.change_check(server.serial, change),

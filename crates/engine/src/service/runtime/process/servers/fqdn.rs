@@ -10,7 +10,7 @@ use crate::worker::Worker;
 pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         const BY: &str = "by 'stats socket command'";
-        let shared = std::sync::Arc::clone(&call.state.shared);
+        let shared = std::sync::Arc::clone(&call.state.process);
         let (proxy, server) = match super::find(&call.generation.program, call.word(2)) {
             Ok(found) => found,
             Err(sentence) => {

@@ -45,7 +45,7 @@ fn removable((shared, generation): (&Process, &Generation), name: &str) -> Resul
 
 /// `del server <backend>/<server>`.
 pub(super) fn delete(call: &mut Call<'_, Worker>) {
-    let (shared, generation) = (&call.state.shared, call.generation);
+    let (shared, generation) = (&call.state.process, call.generation);
     let (proxy, server) = match removable((shared, call.generation), call.word(2)) {
         Ok(found) => found,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),

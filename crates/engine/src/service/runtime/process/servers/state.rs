@@ -52,7 +52,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         + u32::from(status.inherited.drain) * INHERITED_DRAIN;
     // How it began is told for good.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
-    let named = worker.shared.resolving.named(server.serial);
+    let named = worker.process.resolving.named(server.serial);
     let of_name = (u32::from(!status.resolved) * UNRESOLVED) | (u32::from(named.was_given) * RENAMED);
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
@@ -77,7 +77,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     let agent = agent.map_or(0, |agent| CHECKS_AGENT | check_state(&agent));
     let targets = targets(worker, server);
     let (address, port) = place(worker, server);
-    let since = status.changed.at.unwrap_or_else(|| worker.shared.host.started().0);
+    let since = status.changed.at.unwrap_or_else(|| worker.process.host.started().0);
     let since = rt::now().saturating_since(since).as_secs();
     let _ = writeln!(
         answer,
@@ -105,9 +105,9 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
 
 /// Where checks and the agent are: port and address of the one, address and port of the other.
 fn targets(worker: &Worker, server: &Server) -> String {
-    let orders = (worker.shared.probing.check(server.serial), worker.shared.probing.agent(server.serial));
+    let orders = (worker.process.probing.check(server.serial), worker.process.probing.agent(server.serial));
     let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
-    let (check, agent) = policy::program::former::configured_targets(server);
+    let (check, agent) = policy::program::saved_state::configured_targets(server);
     let check_port = orders.0.port.or(check.port).unwrap_or(0);
     let check_address = shown(orders.0.address.or(check.address));
     let agent_address = shown(orders.1.address.or(agent.address));

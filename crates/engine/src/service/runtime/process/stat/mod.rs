@@ -225,7 +225,7 @@ fn cell(answer: &mut Answer, value: &Value) {
 /// Every worker clears its own cells.
 fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let shared = &call.state.shared;
+        let shared = &call.state.process;
         if call.word(2) == "server" {
             let found = match find_server(call) {
                 Ok(serial) => serial,

@@ -133,7 +133,7 @@ pub(super) struct Object<'a> {
 impl<'a> Object<'a> {
     pub(super) fn new(call: &Call<'a, Worker>, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
         let (worker, program, index) = (call.state, &*call.generation.program, proxy.index);
-        let sum = worker.shared.counters.of(|tallies| match kind {
+        let sum = worker.process.counters.of(|tallies| match kind {
             Kind::Frontend => &tallies.proxies[index].front,
             Kind::Backend => &tallies.proxies[index].back,
             Kind::Listener(bind) => &tallies.proxies[index].binds[bind.index],
@@ -209,7 +209,7 @@ impl<'a> Object<'a> {
     /// Connections to a server, those in use and idle ones.
     fn links(&self, server: &Server) -> u64 {
         let used = self.state().counts(Some(server.index)).srv_conn;
-        u64::from(used) + self.worker.shared.pool.idle(server.serial) as u64
+        u64::from(used) + self.worker.process.pool.idle(server.serial) as u64
     }
 
     /// What a frontend calls a request, a backend a session.
@@ -254,7 +254,7 @@ impl<'a> Object<'a> {
     }
 
     fn state(&self) -> &'a policy::live::ProxyState {
-        &self.worker.shared.live.proxies[self.proxy.index]
+        &self.worker.process.live.proxies[self.proxy.index]
     }
 
     /// Sessions or requests that run.
@@ -318,7 +318,7 @@ impl<'a> Object<'a> {
     }
 
     fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
-        let state = &self.worker.shared.live.proxies[server.tracking.proxy];
+        let state = &self.worker.process.live.proxies[server.tracking.proxy];
         state.health(server.index, checker).filter(|health| health.is_enabled())
     }
 
@@ -392,7 +392,7 @@ impl<'a> Object<'a> {
 
     pub(super) fn idle(&self) -> u32 {
         match self.kind {
-            Kind::Server(server) => u32::try_from(self.worker.shared.pool.idle(server.serial)).unwrap_or(u32::MAX),
+            Kind::Server(server) => u32::try_from(self.worker.process.pool.idle(server.serial)).unwrap_or(u32::MAX),
             _ => 0,
         }
     }
@@ -444,7 +444,7 @@ impl<'a> Object<'a> {
             Kind::Backend => Some(self.state().outages(self.now).changed),
             _ => None,
         };
-        let elapsed = changed.unwrap_or_default().elapsed(self.worker.shared.host.started().0, self.now);
+        let elapsed = changed.unwrap_or_default().elapsed(self.worker.process.host.started().0, self.now);
         u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
     }
 
@@ -499,7 +499,7 @@ impl<'a> Object<'a> {
     }
 
     fn opening(&self) -> &'static str {
-        match self.worker.shared.opening(self.proxy.index) {
+        match self.worker.process.opening(self.proxy.index) {
             _ if self.proxy.disabled => return "STOP",
             Opening::Shut => return "STOP",
             Opening::Paused => return "PAUSED",
@@ -536,7 +536,7 @@ impl<'a> Object<'a> {
                 BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
                 BindAddress::Descriptor { .. } => bind.text.to_string(),
             }),
-            Kind::Server(server) => Value::Text(match &*self.worker.shared.outgoing.address(server) {
+            Kind::Server(server) => Value::Text(match &*self.worker.process.outgoing.address(server) {
                 ServerAddress::Inet { ip, port } => {
                     let port = match port {
                         ServerPort::Exact(port) => *port,
@@ -571,7 +571,7 @@ impl<'a> Object<'a> {
         match self.kind {
             Kind::Backend => plan.cookie.as_ref().map_or(Value::None, |cookie| text(&cookie.name)),
             Kind::Server(server) => {
-                let state = &self.worker.shared.live.proxies[self.proxy.index];
+                let state = &self.worker.process.live.proxies[self.proxy.index];
                 state.cookies.with_values(plan, |values| values.of(server.index).map_or(Value::None, text))
             }
             _ => Value::None,

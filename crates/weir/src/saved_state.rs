@@ -6,10 +6,10 @@ use crate::messages::Messages;
 use base::moment::Moment;
 use config::diagnostic::Severity;
 use config::spec::{ProxyKind, ProxySpec, Spec, StateSource};
-use engine::service::former::{Former, resume};
-use policy::former::{Entry, Flaw, entries};
+use engine::service::saved_state::{SavedServer, resume};
 use policy::live::Live;
 use policy::program::Program;
+use policy::saved_state::{Entry, Flaw, entries};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ const MOST_COMPLAINTS: usize = 100;
 
 /// What was found in all files.
 #[derive(Default)]
-pub struct FormerStates {
+pub struct SavedStates {
     /// What there is to say before any server is looked at.
     said: Vec<(Severity, String)>,
     /// By a backend's name.
@@ -91,7 +91,7 @@ fn path(base: Option<&str>, name: &str) -> String {
     }
 }
 
-impl FormerStates {
+impl SavedStates {
     /// Reads all files that the configuration names.
     pub fn read(spec: &Spec) -> Self {
         let mut found = Self::default();
@@ -150,14 +150,14 @@ impl FormerStates {
     }
 
     /// Servers go on where they were, as far as the live state knows them; the rest is for
-    /// [`engine::service::former::direct`].
+    /// [`engine::service::saved_state::direct`].
     pub fn take_over(
         mut self,
         program: &Program,
         live: Option<&Live>,
         now: Moment,
         messages: &mut Messages,
-    ) -> Vec<Former> {
+    ) -> Vec<SavedServer> {
         say(std::mem::take(&mut self.said), messages);
         let mut taken = Vec::new();
         for proxy in &program.proxies {
@@ -173,10 +173,12 @@ impl FormerStates {
                         proxy.name, server.name
                     )),
                     Ok(state) => {
-                        let Some(former) = Former::new(program, (proxy.index, server.index), state) else { continue };
-                        let said = live.map_or_else(Vec::new, |live| resume(program, live, &former, now));
+                        let Some(saved) = SavedServer::new(program, (proxy.index, server.index), state) else {
+                            continue;
+                        };
+                        let said = live.map_or_else(Vec::new, |live| resume(program, live, &saved, now));
                         said.iter().for_each(|text| messages.warning(text));
-                        taken.push(former);
+                        taken.push(saved);
                     }
                 }
             }

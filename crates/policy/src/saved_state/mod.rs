@@ -41,7 +41,7 @@ pub struct FormerAdmin {
 
 /// All that is taken over of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormerState {
+pub struct SavedState {
     /// What it did.
     pub operation: FormerOperation,
     /// What was wanted of it.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::file::{Entry, Field};
-use super::{FormerAdmin, FormerOperation, FormerState, FormerTargets};
+use super::{FormerAdmin, FormerOperation, FormerTargets, SavedState};
 use crate::health::CheckStatus;
 
 /// Longest name of a host.
@@ -58,7 +58,7 @@ impl Entry {
     ///
     /// # Errors
     /// What is wrong with it; nothing of it is to be used then.
-    pub fn state(&self) -> Result<FormerState, String> {
+    pub fn state(&self) -> Result<SavedState, String> {
         let mut wrong = Complaints::default();
         let operation = match wrong.number(self, Field::Operation, "srv_op_state", 0, 3) {
             0 => FormerOperation::Stopped,
@@ -100,7 +100,7 @@ impl Entry {
         }
         let small = |number: i64| u32::try_from(number).unwrap_or(0);
         let enabled = |bits: i64| (bits & CHECK_CONFIGURED != 0).then_some(bits & CHECK_ENABLED != 0);
-        Ok(FormerState {
+        Ok(SavedState {
             operation,
             admin,
             weight: small(weight),
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     /// A line with some of its fields changed.
-    fn state(changes: &[(usize, &str)]) -> Result<FormerState, String> {
+    fn state(changes: &[(usize, &str)]) -> Result<SavedState, String> {
         let line = "2 bk 1 s1 127.0.0.1 2 0 11 11 4 15 3 4 6 0 0 0 - 2222 - 0 0 - - 0";
         let mut fields: Vec<&str> = line.split(' ').collect();
         changes.iter().for_each(|(place, text)| fields[*place] = text);

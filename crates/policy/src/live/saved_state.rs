@@ -3,13 +3,13 @@
 use super::server::ServerState;
 use super::servers::Servers;
 use super::{Admin, Transition};
-use crate::former::{FormerOperation, FormerState};
 use crate::health::{CheckStatus, Health, Operation, Report};
 use crate::program::Server;
+use crate::saved_state::{FormerOperation, SavedState};
 use base::moment::Moment;
 use std::time::Duration;
 
-/// What the configuration says of a server, as far as its former state is read in its light.
+/// What the configuration says of a server, as far as its saved state is read in its light.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     disabled: bool,
@@ -28,8 +28,8 @@ impl Written {
     }
 
     /// What is wanted of it. The configuration's own maintenance holds unless an order had ended it.
-    fn admin(&self, former: &FormerState) -> Admin {
-        let admin = former.admin;
+    fn admin(&self, saved: &SavedState) -> Admin {
+        let admin = saved.admin;
         let ordered = admin.maintenance && (self.disabled || !admin.configured);
         match (ordered, admin.drain) {
             _ if self.disabled && !admin.configured => Admin::Maintenance,
@@ -40,9 +40,9 @@ impl Written {
     }
 
     /// How far its checks have counted.
-    fn level(&self, former: &FormerState) -> u32 {
+    fn level(&self, saved: &SavedState) -> u32 {
         let (rise, full) = (self.rise, self.rise + self.fall - 1);
-        match (former.operation, former.level) {
+        match (saved.operation, saved.level) {
             (FormerOperation::Stopped, _) => 0,
             (FormerOperation::Starting, level) if level > 0 && level < rise => level,
             (FormerOperation::Starting, _) => rise - 1,
@@ -54,23 +54,23 @@ impl Written {
 }
 
 impl ServerState {
-    fn resume(&mut self, written: Written, former: &FormerState, heeds_weights: bool, now: Moment) {
-        if former.initial_weight == written.weight {
-            let counts = heeds_weights || former.weight == 0;
-            self.weight = if counts { former.weight } else { self.initial_weight };
+    fn resume(&mut self, written: Written, saved: &SavedState, heeds_weights: bool, now: Moment) {
+        if saved.initial_weight == written.weight {
+            let counts = heeds_weights || saved.weight == 0;
+            self.weight = if counts { saved.weight } else { self.initial_weight };
         }
         let was_disabled = self.forced == Admin::Maintenance;
-        self.forced = written.admin(former);
+        self.forced = written.admin(saved);
         self.changed = Some(Moment::from_nanos(
-            now.as_nanos().saturating_sub(u64::try_from(former.since.as_nanos()).unwrap_or(u64::MAX)),
+            now.as_nanos().saturating_sub(u64::try_from(saved.since.as_nanos()).unwrap_or(u64::MAX)),
         ));
-        let level = written.level(former);
+        let level = written.level(saved);
         // What was down because of a maintenance that is over would stay so for good if nothing checks it.
-        let maintained = former.admin.maintenance || former.admin.configured || former.admin.passing;
+        let maintained = saved.admin.maintenance || saved.admin.configured || saved.admin.passing;
         let is_checked = self.health.is_some() || self.agent.is_some();
         let revives = was_disabled || (maintained && !is_checked);
         if !self.follows {
-            self.operation = match former.operation {
+            self.operation = match saved.operation {
                 FormerOperation::Stopped if revives && self.forced != Admin::Maintenance => Operation::Up,
                 FormerOperation::Stopped => Operation::Down,
                 FormerOperation::Starting | FormerOperation::Running => Operation::Up,
@@ -78,14 +78,14 @@ impl ServerState {
             };
         }
         if let Some(health) = &mut self.health {
-            health.resume(level, former.status, former.checked);
+            health.resume(level, saved.status, saved.checked);
         }
-        if let (Some(agent), Some(enabled)) = (&mut self.agent, former.asked) {
+        if let (Some(agent), Some(enabled)) = (&mut self.agent, saved.asked) {
             agent.enable(enabled);
         }
         self.former_level = if self.admin() == Admin::Maintenance { 0 } else { level };
-        let slow = written.slowstart.is_some_and(|slowstart| former.since < slowstart);
-        if former.operation == FormerOperation::Starting && slow {
+        let slow = written.slowstart.is_some_and(|slowstart| saved.since < slowstart);
+        if saved.operation == FormerOperation::Starting && slow {
             self.warming.start(now);
             self.changed = Some(now);
         }
@@ -93,7 +93,7 @@ impl ServerState {
 }
 
 impl Health {
-    /// It goes on with what the former process had counted.
+    /// It goes on with what the previous process had counted.
     fn resume(&mut self, level: u32, status: CheckStatus, enabled: Option<bool>) {
         self.set_level(level);
         self.set_last(Report { status, ..Report::default() });
@@ -125,12 +125,12 @@ impl Servers {
         &mut self,
         server: usize,
         written: Written,
-        former: &FormerState,
+        saved: &SavedState,
         now: Moment,
     ) -> Option<Transition> {
         let before = self.status(server)?;
         let heeds_weights = self.heeds_weights();
-        self.servers.get_mut(server)?.resume(written, former, heeds_weights, now);
+        self.servers.get_mut(server)?.resume(written, saved, heeds_weights, now);
         self.settle(server, now);
         let after = self.status(server)?;
         Some(Transition { before, after })

@@ -1,8 +1,8 @@
 //! Servers that go on where they were in another process.
 
 use super::*;
-use crate::former::entries;
 use crate::health::{CheckStatus, Operation};
+use crate::saved_state::entries;
 use std::time::Duration;
 
 /// A backend whose one server is made by `change`, resumed from a line with those fields.
@@ -16,9 +16,9 @@ fn resumed(
     let state = Arc::clone(&Live::new(&program, 7).proxies[0]);
     let server = program.server_at((0, 0)).unwrap();
     let text = format!("1\n2 be 1 s1 127.0.0.1 {fields} 0 0 0 0 - 80 - 0\n");
-    let former = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
+    let saved = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
     let now = Moment::ZERO + Duration::from_secs(100);
-    state.resume(server, &former, now).unwrap();
+    state.resume(server, &saved, now).unwrap();
     (state.status(0).unwrap(), state.health(0, crate::live::Checker::Health).map(|health| health.level()))
 }
 
@@ -99,8 +99,8 @@ fn the_last_check_is_remembered() {
     let program = compiled(&spec(vec![proxy]));
     let state = Arc::clone(&Live::new(&program, 7).proxies[0]);
     let text = "1\n2 be 1 s1 - 0 0 1 1 4 12 2 0 2 0 0 0 - 80 -\n";
-    let former = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
-    state.resume(program.server_at((0, 0)).unwrap(), &former, Moment::ZERO);
+    let saved = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
+    state.resume(program.server_at((0, 0)).unwrap(), &saved, Moment::ZERO);
     let health = state.health(0, crate::live::Checker::Health).unwrap();
     assert_eq!((health.last().status, health.is_enabled()), (CheckStatus::L7Timeout, false));
 }

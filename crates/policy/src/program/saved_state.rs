@@ -1,10 +1,10 @@
-//! What a server's former state changes beside the state itself: its name, its port, where its checks go. Must never
+//! What a server's saved state changes beside the state itself: its name, its port, where its checks go. Must never
 //! carry a change out.
 
 use std::net::IpAddr;
 
 use super::{Server, ServerAddress, ServerPort};
-use crate::former::FormerState;
+use crate::saved_state::SavedState;
 
 /// All that changes, and what could not be taken over, in HAProxy's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,17 +75,17 @@ impl Target {
 }
 
 impl Changes {
-    /// What a former state changes of a server.
-    pub fn of(server: &Server, former: &FormerState) -> Self {
+    /// What a saved state changes of a server.
+    pub fn of(server: &Server, saved: &SavedState) -> Self {
         let mut changes = Self::default();
-        changes.left_out = changes.fill(server, former).err();
+        changes.left_out = changes.fill(server, saved).err();
         changes
     }
 
-    fn fill(&mut self, server: &Server, former: &FormerState) -> Result<(), String> {
+    fn fill(&mut self, server: &Server, saved: &SavedState) -> Result<(), String> {
         let service = server.host.as_deref().filter(|host| host.starts_with('_'));
         // Without a name nothing was resolved.
-        match (former.service.as_deref().filter(|_| former.fqdn.is_some()), service) {
+        match (saved.service.as_deref().filter(|_| saved.fqdn.is_some()), service) {
             (Some(_), None) => {
                 return Err(format!("no SRV resolution for server '{}'. Previous state not applied", server.name));
             }
@@ -96,18 +96,18 @@ impl Changes {
                     server.name
                 ));
             }
-            (Some(_), Some(_)) => self.host.clone_from(&former.fqdn),
+            (Some(_), Some(_)) => self.host.clone_from(&saved.fqdn),
             (None, Some(_)) => {}
             (None, None) => {
-                let is_followed = server.resolving.is_some() && former.admin.renamed;
-                self.renamed = former.fqdn.clone().filter(|name| is_followed && server.host.as_deref() != Some(name));
+                let is_followed = server.resolving.is_some() && saved.admin.renamed;
+                self.renamed = saved.fqdn.clone().filter(|name| is_followed && server.host.as_deref() != Some(name));
             }
         }
-        self.port = former.port.filter(|_| takes_port(&server.address));
+        self.port = saved.port.filter(|_| takes_port(&server.address));
         let (check, agent) = configured_targets(server);
-        let (written, none) = (&former.targets, |missing, has: bool| (!has).then_some(missing));
+        let (written, none) = (&saved.targets, |missing, has: bool| (!has).then_some(missing));
         let on = |enabled: Option<bool>| enabled != Some(false);
-        let has = (server.check.is_some() && on(former.checked), server.agent.is_some() && on(former.asked));
+        let has = (server.check.is_some() && on(saved.checked), server.agent.is_some() && on(saved.asked));
         let missing = none("health checks are not enabled on this server", has.0);
         self.check = Target::read(written.check_address.as_deref(), written.check_port.as_deref(), check, missing)?;
         let missing = none("agent checks are not enabled on this server", has.1);
@@ -142,7 +142,7 @@ pub fn with_port(address: &ServerAddress, port: u16) -> ServerAddress {
 mod tests {
     use super::*;
     use crate::compile::tests::{backend, compiled, server, spec};
-    use crate::former::entries;
+    use crate::saved_state::entries;
     use config::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
 
     /// What the fields from the name on change, of a server at that host.
@@ -162,8 +162,8 @@ mod tests {
         proxy.servers = vec![written];
         let program = compiled(&spec(vec![proxy]));
         let text = format!("1\n2 be 1 s1 127.0.0.1 2 {states} 0 0 0 {fields}\n");
-        let former = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
-        Changes::of(program.server_at((0, 0)).unwrap(), &former)
+        let saved = entries(text.as_bytes(), |_, _| true).unwrap()[0].state().unwrap();
+        Changes::of(program.server_at((0, 0)).unwrap(), &saved)
     }
 
     #[test]

@@ -4,39 +4,39 @@
 use std::collections::BTreeMap;
 
 use base::moment::Moment;
-use policy::former::FormerState;
 use policy::live::counters::{Kept, Side};
 use policy::live::{Live, Transition};
-use policy::program::former::{Changes, with_port};
+use policy::program::saved_state::{Changes, with_port};
 use policy::program::{Program, Proxy, Server, ServerPlace};
+use policy::saved_state::SavedState;
 
 use super::transitions;
 use crate::worker::Process;
 
 /// What a server was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Former {
+pub struct SavedServer {
     /// Which one.
     pub place: ServerPlace,
     /// What it was.
-    pub state: FormerState,
+    pub state: SavedState,
     /// What that changes beside its state.
     pub changes: Changes,
 }
 
-impl Former {
+impl SavedServer {
     /// Of that server.
-    pub fn new(program: &Program, place: ServerPlace, state: FormerState) -> Option<Self> {
+    pub fn new(program: &Program, place: ServerPlace, state: SavedState) -> Option<Self> {
         let changes = Changes::of(program.server_at(place)?, &state);
         Some(Self { place, state, changes })
     }
 }
 
 /// Servers are as they were. What is to be said of it, each a warning.
-pub fn resume(program: &Program, live: &Live, former: &Former, now: Moment) -> Vec<String> {
-    let Some((proxy, server)) = found(program, former.place) else { return Vec::new() };
+pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
+    let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
-    if let Some(transition) = live.proxies[proxy.index].resume(server, &former.state, now) {
+    if let Some(transition) = live.proxies[proxy.index].resume(server, &saved.state, now) {
         said.extend(transitions::resumed((program, live), proxy, server, transition, None));
         program.followers(server, |leader, follower| {
             let Some(transition) = live.follow(leader, follower, now) else { return false };
@@ -44,7 +44,7 @@ pub fn resume(program: &Program, live: &Live, former: &Former, now: Moment) -> V
             transition.before != transition.after
         });
     }
-    if let Some(why) = &former.changes.left_out {
+    if let Some(why) = &saved.changes.left_out {
         said.push(format!("server-state partially applied for server '{}/{}', {why}", proxy.name, server.name));
     }
     said
@@ -67,10 +67,10 @@ fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
 }
 
 /// Names, ports and checks lead where they led.
-pub fn direct(shared: &Process, former: &Former) {
+pub fn direct(shared: &Process, saved: &SavedServer) {
     let generation = shared.generation();
-    let Some((_, server)) = found(&generation.program, former.place) else { return };
-    let changes = &former.changes;
+    let Some((_, server)) = found(&generation.program, saved.place) else { return };
+    let changes = &saved.changes;
     if let Some(port) = changes.port {
         let now = shared.outgoing.address(server).into_owned();
         let moved = with_port(&now, port);

@@ -12,7 +12,7 @@ use crate::worker::Worker;
 
 impl Worker {
     fn all(&self) -> impl Iterator<Item = &WorkerTallies> {
-        self.shared.counters.workers.iter().map(|tallies| &**tallies)
+        self.process.counters.workers.iter().map(|tallies| &**tallies)
     }
 
     fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyTallies> {
@@ -33,14 +33,14 @@ pub fn connection(session: &Session) {
     process.connection_rate.add(now, 1, || worker.all().map(|worker| &worker.process.connection_rate));
     let front = &tallies.front;
     front.connections.increment();
-    front.most_sessions.note(u64::from(worker.shared.live.proxies[index].feconn()));
+    front.most_sessions.note(u64::from(worker.process.live.proxies[index].feconn()));
     front.connection_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.front.connection_rate));
     if let Some(bind) = tallies.binds.get(session.bind_index()) {
         bind.connections.increment();
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
             let running =
-                worker.shared.counters.of(|worker| &worker.proxies[index].binds[session.bind_index()]).running();
+                worker.process.counters.of(|worker| &worker.proxies[index].binds[session.bind_index()]).running();
             bind.most_sessions.note(running);
         }
     }
