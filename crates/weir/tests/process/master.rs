@@ -164,7 +164,7 @@ fn a_broken_configuration_keeps_the_worker() {
     assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
     // The end of the worker before may be told, too: that depends on when it is.
     let lasting = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| !line.contains("SavedServer worker (")).map(str::to_owned).collect()
+        text.lines().filter(|line| !line.contains("Former worker (")).map(str::to_owned).collect()
     };
     assert_eq!(lasting(&service.ask("show startup-logs")), lasting(&answer["Success=1\n--\n".len()..]));
     assert_ne!(service.worker(), before);

@@ -121,7 +121,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Persistence", rows: persistence::TABLE },
     Family { title: "Persistence by cookies", rows: cookie::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },
-    Family { title: "SavedServer states of servers", rows: state::TABLE },
+    Family { title: "Former states of servers", rows: state::TABLE },
     Family { title: "Statistics page", rows: stats::TABLE },
     Family { title: "Removed", rows: removed::TABLE },
 ];

@@ -1,4 +1,4 @@
-//! SavedServer states of servers (section 4.2, "load-server-state-from-file"). Must never open a file.
+//! The states of servers before a reload (section 4.2, "load-server-state-from-file"). Must never open a file.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
