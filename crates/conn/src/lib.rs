@@ -7,6 +7,7 @@ pub mod duplex;
 pub mod exchange;
 pub mod flow;
 pub mod h1;
+pub mod handshake;
 pub mod link;
 #[cfg(feature = "fakes")]
 pub mod pairs;

@@ -7,6 +7,7 @@ use config::spec::RuntimeLevel;
 use engine::service::runtime::{
     Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
 };
+use policy::program::ExpectedHeader;
 use rt::net::{OwnedSocket, Stream};
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -21,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Sockets {
     /// The sockets.
     pub opened: Vec<Opened>,
-    /// What each allows, by index.
-    pub levels: Vec<RuntimeLevel>,
+    /// What each allows, and the headers that connections to it begin with, by index.
+    pub rights: Vec<(RuntimeLevel, ExpectedHeader)>,
     /// Their addresses, as `$HAPROXY_MASTER_CLI` has them.
     pub addresses: String,
 }
@@ -35,10 +36,11 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let crowd = Crowd::new(MOST);
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
-        let level = sockets.levels.get(opened.index).copied().unwrap_or(RuntimeLevel::Operator);
+        let Some((level, header)) = sockets.rights.get(opened.index).copied() else { continue };
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
         let first = Conversation::begin(level, PATIENCE);
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, opened.socket, first, Rc::clone(&crowd), || false));
+        let entrance = (opened.socket, header);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
     }
 }
 

@@ -131,8 +131,8 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         errors.iter().for_each(|error| messages.alert(error));
         Refused
     })?;
-    let levels = program.runtime.sockets.iter().map(|socket| socket.level).collect();
-    Ok(cli::Sockets { opened: opened.runtime, levels, addresses: host::runtime_addresses(&program) })
+    let rights = program.runtime.sockets.iter().map(|socket| (socket.level, socket.bind.listening.header)).collect();
+    Ok(cli::Sockets { opened: opened.runtime, rights, addresses: host::runtime_addresses(&program) })
 }
 
 /// Serves on this thread, the only one.

@@ -200,13 +200,6 @@ fn read_peers_options(
     let unread = read_options(&mut bind, line, first);
     let errors = bind.errors;
     let head = format!("'{} {}' in section 'peers'", line.keyword(), line.text(1));
-    let headers = [
-        (draft.listening.accept_proxy, "accept-proxy"),
-        (draft.listening.netscaler_cip.is_some(), "accept-netscaler-cip"),
-    ];
-    for (_, name) in headers.into_iter().filter(|(is_written, _)| *is_written) {
-        out.alert(line.span(0), format!("{head} : '{name}' is not supported yet by Weir for peers."));
-    }
     if draft.maxconn.is_some() {
         out.diag(line.span(0), format!("{head} : 'maxconn' is ignored: each peer has one connection."));
     }

@@ -1,13 +1,16 @@
 //! Lets peers in that come on their own: hears who they are, within a time. Must never keep more strangers than it has room
 //! for; of too many, one goes at random.
 
-use conn::transport::{self, Transport};
+use conn::handshake::{self, Accepted};
+use conn::transport::Transport;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use base::Moment;
 use base::buffer::Buffer;
 use rt::net::Listener;
 use wire::peers::{Hello, Status};
@@ -16,6 +19,7 @@ use super::PeerSocket;
 use super::calling::teach_successor;
 use super::circle::Circle;
 use super::conversation::{converse, send};
+use crate::handshake::expected;
 
 /// How long a stranger may take to say who they are.
 const GREETING: Duration = Duration::from_secs(5);
@@ -31,6 +35,8 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
     circle.worker.watch_stop().await;
     let mut listeners: Vec<Listener> = sockets.into_iter().filter_map(|one| Listener::new(one.socket).ok()).collect();
     let strangers = Rc::new(Strangers::default());
+    let header =
+        circle.party().plan.section.bind.as_ref().map(|bind| expected(bind.listening.header)).unwrap_or_default();
     loop {
         let ready = poll_fn(|cx| {
             if circle.worker.process.is_stopping() {
@@ -43,9 +49,12 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
         match listeners[place].try_accept() {
             Ok(Some((accepted, _))) => {
                 let (circle, seat) = (Rc::clone(&circle), strangers.enter());
-                let stream = transport::accept(accepted);
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    receive(circle, stream, seat).await;
+                    let limit = rt::now() + GREETING;
+                    let accepted = unless_lost(&seat, handshake::accept(accepted, header, Some(GREETING))).await;
+                    if let Some(Some(accepted)) = accepted {
+                        receive(circle, accepted, limit, seat).await;
+                    }
                 });
             }
             Ok(None) => {}
@@ -106,9 +115,20 @@ impl Drop for Stay {
     }
 }
 
-/// Hears who somebody is, and speaks with them.
-async fn receive(circle: Rc<Circle>, mut stream: Transport, stay: Stay) {
-    let Some((hello, rest)) = hear(&mut stream, &stay).await else { return };
+/// What a future returns; `None`: the stranger has to go first.
+async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match stay.poll_lost(cx) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(cx).map(Some),
+    })
+    .await
+}
+
+/// Hears who somebody is, until `limit`, and speaks with them.
+async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: Stay) {
+    let Accepted { transport: mut stream, input, .. } = accepted;
+    let Some((hello, rest)) = hear(&mut stream, input, limit, &stay).await else { return };
     let now = rt::now();
     let greeted = hello.and_then(|hello| {
         let greeted = circle.with(|section| section.greeted(&hello, now));
@@ -137,10 +157,15 @@ async fn receive(circle: Rc<Circle>, mut stream: Transport, stay: Stay) {
 }
 
 /// A greeting, or what is to be said to one that is none, and what came behind it. `None`: it never came.
-async fn hear(stream: &mut Transport, stay: &Stay) -> Option<(Result<Hello, Status>, Buffer)> {
+async fn hear(
+    stream: &mut Transport,
+    early: Buffer,
+    limit: Moment,
+    stay: &Stay,
+) -> Option<(Result<Hello, Status>, Buffer)> {
     let mut timer = rt::Timer::new();
-    timer.arm(Some(rt::now() + GREETING));
-    let mut input = Buffer::with_capacity(LONGEST);
+    timer.arm(Some(limit));
+    let mut input = if early.is_empty() { Buffer::with_capacity(LONGEST) } else { early };
     loop {
         match Hello::decode(input.data()) {
             Ok(Some((hello, length))) => {
@@ -150,13 +175,11 @@ async fn hear(stream: &mut Transport, stay: &Stay) -> Option<(Result<Hello, Stat
             Err(status) => return Some((Err(status), input)),
             Ok(None) => {}
         }
-        let read = poll_fn(|cx| {
-            if stay.poll_lost(cx).is_ready() || timer.poll_expired(cx).is_ready() {
-                return Poll::Ready(None);
-            }
-            stream.poll_read(cx, &mut input).map(Some)
+        let read = poll_fn(|cx| match timer.poll_expired(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => stream.poll_read(cx, &mut input).map(Some),
         });
-        if !matches!(read.await, Some(Ok(count)) if count > 0) {
+        if !matches!(unless_lost(stay, read).await, Some(Some(Ok(count))) if count > 0) {
             return None;
         }
     }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use conn::transport::Transport;
+use conn::handshake::Accepted;
 
 use super::call::{Call, Conversation, Prompt};
 use super::command::{Command, CommandSet, Mode, Run, Served};
@@ -16,10 +16,13 @@ const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.
 const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
 
 /// Serves a connection to its end.
-pub async fn serve<S: Served>(set: CommandSet<S>, stream: Transport, conversation: Conversation) {
-    let answer = Answer::new(stream, conversation.timeout, rt::buffer_size());
+pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversation: Conversation) {
+    let Accepted { transport, input, .. } = accepted;
+    let answer = Answer::new(transport, conversation.timeout, rt::buffer_size());
     let open = Open::begin(Rc::clone(&set.state));
-    let mut connection = Connection { set, conversation, answer, typed: Vec::new(), ended: false };
+    let typed = input.data().to_vec();
+    drop(input);
+    let mut connection = Connection { set, conversation, answer, typed, ended: false };
     // An error means that nobody listens any more.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use conn::transport;
+use conn::handshake;
+use policy::program::ExpectedHeader;
 use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
 use super::command::{CommandSet, Served};
 use super::connection;
+use crate::handshake::expected;
 
 /// The connections that are open, over all sockets.
 #[derive(Debug)]
@@ -45,10 +47,11 @@ impl Drop for Place {
     }
 }
 
-/// Accepts until `stopping` says so. Whoever calls this wakes the task then.
+/// Accepts until `stopping` says so. Whoever calls this wakes the task then. Every connection begins with the headers that
+/// are expected, or ends.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,
-    socket: Arc<ListeningSocket>,
+    (socket, header): (Arc<ListeningSocket>, ExpectedHeader),
     first: Conversation,
     crowd: Rc<Crowd>,
     stopping: impl Fn() -> bool,
@@ -78,7 +81,9 @@ pub async fn accept<S: Served>(
                 let place = Place(Rc::clone(&crowd));
                 let set = set.clone();
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    connection::serve(set, transport::accept(accepted), first).await;
+                    if let Some(accepted) = handshake::accept(accepted, expected(header), Some(first.timeout)).await {
+                        connection::serve(set, accepted, first).await;
+                    }
                     drop(place);
                 });
             }

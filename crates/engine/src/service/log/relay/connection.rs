@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use conn::transport::{self, Transport};
-use rt::net::{Listener, ListeningSocket};
+use conn::handshake::{self, Expected};
+use conn::transport::Transport;
+use rt::net::{Listener, ListeningSocket, OwnedSocket};
 use wire::syslog::frame::{self, Frame};
 
 use crate::worker::Worker;
@@ -45,7 +46,7 @@ impl Drop for Place {
 }
 
 /// Accepts until the process stops.
-pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocket>) {
+pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, expected): (Arc<ListeningSocket>, Expected)) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {
@@ -63,18 +64,23 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocke
         };
         match listener.try_accept() {
             Ok(Some((accepted, address))) => {
-                let connection = Connection {
-                    stream: transport::accept(accepted),
-                    input: Buffer::empty(),
-                    source: super::source(&address),
-                    place,
-                };
-                rt::spawn(rt::Class::Normal, rt::NO_TAG, connection.serve());
+                let source = super::source(&address);
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, receive(place, accepted, expected, source));
             }
             Ok(None) => {}
             Err(_) => rt::sleep(PAUSE).await,
         }
     }
+}
+
+/// Serves a sender behind the headers that it begins with. The source of its messages is whoever sends them, not the one
+/// that a header names, as with HAProxy 3.5.
+async fn receive(place: Place, socket: OwnedSocket, expected: Expected, source: Option<IpAddr>) {
+    let generation = place.worker.generation();
+    let patience = generation.program.log_forwards.get(place.relay).and_then(|relay| relay.timeout);
+    drop(generation);
+    let Some(accepted) = handshake::accept(socket, expected, patience).await else { return };
+    Connection { stream: accepted.transport, input: accepted.input, source, place }.serve().await;
 }
 
 /// A sender.
@@ -94,6 +100,10 @@ impl Connection {
         let generation = worker.generation();
         let Some(relay) = generation.program.log_forwards.get(self.place.relay) else { return };
         let mut silence = rt::Timer::new();
+        // A message may have come with the headers.
+        if !self.input.is_empty() && !self.hand_over(&worker, relay.lines_only).await {
+            return;
+        }
         loop {
             silence.arm(relay.timeout.map(|timeout| rt::now() + timeout));
             let goes_on = std::future::poll_fn(|cx| match self.poll_read(cx) {

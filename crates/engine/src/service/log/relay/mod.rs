@@ -8,8 +8,10 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use policy::program::ExpectedHeader;
 use rt::net::{Address, Datagram, ListeningSocket};
 
+use crate::handshake::expected;
 use crate::worker::Worker;
 
 /// A socket that messages come in at.
@@ -24,8 +26,8 @@ pub struct RelaySocket {
 /// How messages come in.
 #[derive(Debug)]
 pub enum Reception {
-    /// Over connections.
-    Connections(Arc<ListeningSocket>),
+    /// Over connections, which begin with the headers that are expected.
+    Connections(Arc<ListeningSocket>, ExpectedHeader),
     /// As datagrams.
     Datagrams(Datagram),
 }
@@ -39,7 +41,9 @@ pub fn start(sockets: Vec<RelaySocket>) {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
             match kind {
-                Reception::Connections(socket) => connection::accept(worker, relay, socket).await,
+                Reception::Connections(socket, header) => {
+                    connection::accept(worker, relay, (socket, expected(header))).await;
+                }
                 Reception::Datagrams(socket) => datagrams::receive(worker, relay, socket).await,
             }
         });

@@ -23,7 +23,7 @@ mod stat;
 mod tables;
 mod variables;
 
-use conn::transport;
+use conn::handshake::{self, Expected};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
@@ -216,10 +216,11 @@ pub fn start(sockets: Vec<Opened>) {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
         let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
-        let (socket, crowd, worker) = (opened.socket, Rc::clone(&crowd), Rc::clone(worker));
+        let entrance = (opened.socket, configured.bind.listening.header);
+        let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            accept(set, socket, first, crowd, || worker.process.is_stopping()).await;
+            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }
@@ -231,7 +232,11 @@ pub fn serve(connection: OwnedSocket) {
     let runtime = &generation.program.runtime;
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
     let set = CommandSet { state: worker, tables: TABLES };
-    rt::spawn(rt::Class::Normal, rt::NO_TAG, super::serve(set, transport::accept(connection), first));
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        if let Some(accepted) = handshake::accept(connection, Expected::default(), None).await {
+            super::serve(set, accepted, first).await;
+        }
+    });
 }
 
 /// What a connection to a socket may do at first.
