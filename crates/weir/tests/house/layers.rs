@@ -10,15 +10,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["base"]),
     ("rt", &["base"]),
     ("balance", &["base", "config", "wire"]),
-    ("policy", &["base", "config", "wire", "balance"]),
-    ("conn", &["base", "wire", "rt"]),
-    ("engine", &["base", "wire", "config", "rt", "balance", "policy", "conn"]),
+    ("tls", &["base", "wire"]),
+    ("policy", &["base", "config", "wire", "balance", "tls"]),
+    ("conn", &["base", "wire", "rt", "tls"]),
+    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "policy", "conn"]),
     ("lua", &["base", "wire", "config", "rt", "policy", "conn", "engine"]),
-    ("tools", &["base", "wire", "rt", "conn"]),
-    ("weir", &["base", "wire", "config", "rt", "policy", "conn", "engine", "lua", "tools"]),
+    ("tools", &["base", "wire", "rt", "tls", "conn"]),
+    ("weir", &["base", "wire", "config", "rt", "tls", "policy", "conn", "engine", "lua", "tools"]),
     ("testkit", &["base", "wire", "rt"]),
     // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
-    ("fuzz", &["base", "wire", "config", "balance", "policy", "engine", "tools"]),
+    ("fuzz", &["base", "wire", "config", "balance", "tls", "policy", "engine", "tools"]),
     // Drives the finished program from outside.
     ("cases", &[]),
 ];

@@ -1,0 +1,122 @@
+//! A certificate with its chain and its key: what is shown to peers. Must never read a file: whoever calls has read it.
+
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::CertificateDer;
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, SignatureAlgorithm};
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+use crate::pem::{self, Wrong};
+
+/// A certificate that peers may be shown.
+#[derive(Debug)]
+pub struct Certificate {
+    /// Where it is from, as the configuration names it.
+    pub name: Box<str>,
+    /// With its chain and its key.
+    pub(crate) key: Arc<CertifiedKey>,
+    /// The names that it is for, in lower case, wildcards as they stand: those of `subjectAltName` and the common name.
+    pub names: Vec<Box<str>>,
+    /// What its key signs with.
+    pub kind: Kind,
+}
+
+/// Kinds of keys, of which a name may have one certificate each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// ECDSA, EdDSA.
+    Ecdsa,
+    /// RSA.
+    Rsa,
+}
+
+/// Why there is no certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// No certificate in the text.
+    NoCertificate(Wrong),
+    /// It cannot be read.
+    BadCertificate(String),
+    /// No private key, in neither text.
+    NoKey,
+    /// The key is encrypted.
+    EncryptedKey,
+    /// The key cannot be used.
+    BadKey(String),
+    /// The key is another certificate's.
+    Mismatch,
+}
+
+/// Certificates are the same where their bytes are. A key belongs to its certificate.
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.key.cert == other.key.cert && self.key.ocsp == other.key.ocsp
+    }
+}
+
+impl Certificate {
+    /// Puts a certificate together: `text` has it, its chain and mostly its key; `key` is what stands in a file of its own.
+    ///
+    /// # Errors
+    /// What is missing or does not fit.
+    pub fn read(name: &str, text: &[u8], key: Option<&[u8]>) -> Result<Self, Error> {
+        let chain = pem::certificates(text).map_err(Error::NoCertificate)?;
+        let private = match pem::private_key(text) {
+            Err(Wrong::Nothing) if pem::has_encrypted_key(text) => Err(Error::EncryptedKey),
+            Err(Wrong::Nothing) => match key.map(|key| (pem::private_key(key), pem::has_encrypted_key(key))) {
+                None => Err(Error::NoKey),
+                Some((Ok(private), _)) => Ok(private),
+                Some((Err(Wrong::Nothing), true)) => Err(Error::EncryptedKey),
+                Some((Err(Wrong::Nothing), false)) => Err(Error::NoKey),
+                Some((Err(Wrong::Broken(why)), _)) => Err(Error::BadKey(why)),
+            },
+            Err(Wrong::Broken(why)) => Err(Error::BadKey(why)),
+            Ok(private) => Ok(private),
+        }?;
+        let names = names(&chain[0])?;
+        let signing = any_supported_type(&private).map_err(|error| Error::BadKey(error.to_string()))?;
+        let kind = if signing.algorithm() == SignatureAlgorithm::RSA { Kind::Rsa } else { Kind::Ecdsa };
+        let key = CertifiedKey::new(chain, signing);
+        match key.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(Error::Mismatch),
+            Err(error) => return Err(Error::BadCertificate(error.to_string())),
+        }
+        Ok(Self { name: name.into(), key: Arc::new(key), names, kind })
+    }
+
+    /// The certificate itself, in DER.
+    pub fn der(&self) -> &[u8] {
+        self.key.cert.first().map_or(&[], |first| first.as_ref())
+    }
+}
+
+/// The names in a certificate: DNS names of `subjectAltName`, then the common names that are not among them.
+pub(crate) fn names(certificate: &CertificateDer<'_>) -> Result<Vec<Box<str>>, Error> {
+    let (_, parsed) =
+        X509Certificate::from_der(certificate).map_err(|error| Error::BadCertificate(error.to_string()))?;
+    let mut names: Vec<Box<str>> = Vec::new();
+    let mut add = |name: &str| {
+        let name = name.to_ascii_lowercase().into_boxed_str();
+        if !name.is_empty() && !name.contains('\0') && !names.contains(&name) {
+            names.push(name);
+        }
+    };
+    for extension in parsed.extensions() {
+        if let ParsedExtension::SubjectAlternativeName(alternative) = extension.parsed_extension() {
+            for name in &alternative.general_names {
+                if let GeneralName::DNSName(name) = name {
+                    add(name);
+                }
+            }
+        }
+    }
+    for name in parsed.subject().iter_common_name() {
+        if let Ok(name) = name.as_str() {
+            add(name);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,467 @@
+//! One connection: its handshake, then its records. Bytes in, bytes out; the caller moves them. Must never keep a buffer
+//! for bytes that have not come.
+//!
+//! rustls shakes hands, and knows the secrets behind; the records are protected here ([`crate::record`]), in the buffers
+//! that they come in, so that an idle connection holds keys and nothing else.
+
+use std::sync::Arc;
+
+use base::buffer::Buffer;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::kernel::KernelConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
+use rustls::{ExtractedSecrets, HandshakeKind};
+use wire::client_hello::{self, Found};
+
+use crate::client::Client;
+use crate::events::{self, Assembly, Event};
+use crate::facts::Facts;
+use crate::failure::Failure;
+use crate::record::{self, Content, Protection, Refused};
+use crate::server::{Choice, Server};
+
+pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
+
+/// Bytes of a handshake that may wait for the rest of a message: a certificate message of 64 KB and its records.
+pub const LARGEST_FLIGHT: usize = 80 * 1024;
+
+/// What the front of the input was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// A record that has not come whole.
+    Part,
+    /// Plain bytes, which are now at the front of the input, and behind them bytes that are to be dropped.
+    Data {
+        /// Plain bytes.
+        plain: usize,
+        /// Bytes behind them that are of no use.
+        behind: usize,
+    },
+    /// Something that concerns the transport alone; it has been taken.
+    Own,
+    /// The peer sends nothing more.
+    End,
+}
+
+/// One end of a connection.
+pub struct Connection {
+    state: State,
+}
+
+enum State {
+    /// A client's hello has not come whole.
+    Hello(Arc<Server>),
+    /// Hands are being shaken.
+    Shaking(Box<Shaking>),
+    /// Bytes flow.
+    Open(Box<Open>),
+    /// It failed, or was never to begin.
+    Failed,
+}
+
+enum Peer {
+    Client(UnbufferedServerConnection),
+    Server(UnbufferedClientConnection),
+}
+
+struct Shaking {
+    peer: Peer,
+    /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
+    seen: usize,
+    facts: Facts,
+}
+
+enum Secrets {
+    OfServer(KernelConnection<ServerConnectionData>),
+    OfClient(KernelConnection<ClientConnectionData>),
+}
+
+struct Open {
+    sealing: Protection,
+    opening: Protection,
+    secrets: Secrets,
+    assembly: Assembly,
+    /// The peer has said that it sends nothing more.
+    ended: bool,
+    /// Our side has said so.
+    closed: bool,
+    facts: Option<Facts>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.state {
+            State::Hello(_) => "Hello",
+            State::Shaking(_) => "Shaking",
+            State::Open(_) => "Open",
+            State::Failed => "Failed",
+        })
+    }
+}
+
+impl Connection {
+    /// The end that a client has connected to.
+    pub fn of_server(server: Arc<Server>) -> Self {
+        Self { state: State::Hello(server) }
+    }
+
+    /// The end that connects to a server. `name` is asked for and, as the settings say, verified.
+    ///
+    /// # Errors
+    /// The settings cannot make a first message.
+    pub fn of_client(client: &Client, name: ServerName<'static>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
+        let config = Arc::clone(client.config(&name));
+        let peer = match alpn {
+            Some(protocols) => UnbufferedClientConnection::new_with_alpn(config, name, protocols.to_vec()),
+            None => UnbufferedClientConnection::new(config, name),
+        };
+        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts: Facts::default() };
+        Ok(Self { state: State::Shaking(Box::new(shaking)) })
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Goes on with the handshake as far as the input allows. What has to be sent is appended to `out`, also where it
+    /// fails. True: the handshake is over, and what is left of the input are records.
+    ///
+    /// # Errors
+    /// It failed; nothing more may come of the connection than what is in `out`.
+    pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        if let State::Hello(server) = &self.state {
+            match choose(server, input.data(), out) {
+                Ok(None) => return Ok(false),
+                Ok(Some(shaking)) => self.state = State::Shaking(Box::new(shaking)),
+                Err(failure) => {
+                    self.state = State::Failed;
+                    return Err(failure);
+                }
+            }
+        }
+        let State::Shaking(shaking) = &mut self.state else { return Ok(self.is_open()) };
+        match shaking.advance(input, out) {
+            Ok(false) => Ok(false),
+            Ok(true) => {
+                let State::Shaking(shaking) = std::mem::replace(&mut self.state, State::Failed) else {
+                    return Ok(false);
+                };
+                self.state = State::Open(Box::new(shaking.open()?));
+                Ok(true)
+            }
+            Err(failure) => {
+                self.state = State::Failed;
+                Err(failure)
+            }
+        }
+    }
+
+    /// What is known of the connection since its handshake; once.
+    pub fn take_facts(&mut self) -> Option<Facts> {
+        match &mut self.state {
+            State::Open(open) => open.facts.take(),
+            State::Shaking(shaking) => Some(std::mem::take(&mut shaking.facts)),
+            _ => None,
+        }
+    }
+
+    /// Opens the record at the front of the input, where it has come whole. What has to be sent in answer is appended to
+    /// `out`.
+    ///
+    /// # Errors
+    /// The connection is over; an alert that says so is in `out`.
+    pub fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
+        let State::Open(open) = &mut self.state else { return Err(Failure::Message) };
+        let received = open.receive(input, out);
+        if let Err(failure) = &received {
+            if let Some(number) = events::alert_of(failure) {
+                open.alert(number, out);
+            }
+            self.state = State::Failed;
+        }
+        received
+    }
+
+    /// Appends one record with the first bytes of both pieces, as many as one carries but no more than `most`. Returns how
+    /// many they are.
+    ///
+    /// # Errors
+    /// The connection is not open, or has said that it sends nothing more.
+    pub fn send(&mut self, pieces: [&[u8]; 2], most: usize, out: &mut Vec<u8>) -> Result<usize, Failure> {
+        let State::Open(open) = &mut self.state else { return Err(Failure::Message) };
+        if open.closed {
+            return Err(Failure::Message);
+        }
+        if open.sealing.is_worn() {
+            open.renew_own_key(out)?;
+        }
+        let most = most.clamp(1, LARGEST);
+        let first = pieces[0].len().min(most);
+        let second = pieces[1].len().min(most - first);
+        let sealed = open.sealing.seal(Content::Data, [&pieces[0][..first], &pieces[1][..second]], out);
+        if sealed { Ok(first + second) } else { Err(Failure::Keys) }
+    }
+
+    /// Says that this side sends nothing more (`close_notify`), once.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        if let State::Open(open) = &mut self.state
+            && !std::mem::replace(&mut open.closed, true)
+        {
+            open.sealing.seal(Content::Alert, [&events::CLOSE_NOTIFY, &[]], out);
+        }
+    }
+
+    /// Whether the peer has said that it sends nothing more.
+    pub fn has_ended(&self) -> bool {
+        matches!(&self.state, State::Open(open) if open.ended)
+    }
+}
+
+/// Chooses what a client gets by its hello. `None`: the hello has not come whole.
+fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Shaking>, Failure> {
+    let joined;
+    let message = match client_hello::message(input) {
+        Found::Part if input.len() >= LARGEST_FLIGHT => return Err(Failure::NotTls),
+        Found::Part => return Ok(None),
+        Found::Other => return Err(Failure::NotTls),
+        Found::Whole(client_hello::Message::Contiguous(message)) => message,
+        Found::Whole(client_hello::Message::Fragmented(fragments)) => {
+            joined = fragments.pieces().collect::<Vec<_>>().concat();
+            &joined
+        }
+    };
+    let hello = client_hello::Hello::of(message).and_then(|hello| hello.client());
+    let Some(hello) = hello else {
+        out.extend_from_slice(&events::plain_alert(events::DECODE_ERROR));
+        return Err(Failure::NotTls);
+    };
+    let Some(Choice { config, certificate, name }) = server.choose(&hello) else {
+        out.extend_from_slice(&events::plain_alert(events::UNRECOGNIZED_NAME));
+        return Err(Failure::UnknownName);
+    };
+    let peer = Peer::Client(UnbufferedServerConnection::new(config)?);
+    let facts = Facts { server_name: name, own: Some(certificate), ..Facts::default() };
+    Ok(Some(Shaking { peer, seen: 0, facts }))
+}
+
+/// What one call of rustls came to.
+enum Step {
+    /// It is to be called again.
+    Again,
+    /// It wants more bytes.
+    Starved,
+    /// The handshake is over.
+    Done,
+}
+
+impl Shaking {
+    fn is_handshaking(&self) -> bool {
+        match &self.peer {
+            Peer::Client(peer) => peer.is_handshaking(),
+            Peer::Server(peer) => peer.is_handshaking(),
+        }
+    }
+
+    /// Gives rustls one record after the other, so that it never sees one that belongs behind the handshake.
+    fn advance(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        loop {
+            let shown = &mut input.data_mut()[..self.seen];
+            let (discard, step) = match &mut self.peer {
+                Peer::Client(peer) => step(peer.process_tls_records(shown), out),
+                Peer::Server(peer) => step(peer.process_tls_records(shown), out),
+            };
+            input.consume(discard);
+            self.seen -= discard;
+            match step {
+                Ok(Step::Again) => {}
+                Ok(Step::Done) if !self.is_handshaking() => return Ok(true),
+                Ok(Step::Done | Step::Starved) => {
+                    let unseen = &input.data()[self.seen..];
+                    match record::record_length(unseen)? {
+                        Some(length) if unseen.len() >= length => self.seen += length,
+                        _ => return Ok(false),
+                    }
+                }
+                Err(failure) => {
+                    self.say_goodbye(input, out);
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Appends the alert that rustls has about a failure: one record.
+    fn say_goodbye(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
+        let shown = &mut input.data_mut()[..self.seen];
+        // What it comes to is known already.
+        let _ = match &mut self.peer {
+            Peer::Client(peer) => step(peer.process_tls_records(shown), out),
+            Peer::Server(peer) => step(peer.process_tls_records(shown), out),
+        };
+    }
+
+    fn open(self) -> Result<Open, Failure> {
+        let mut facts = self.facts;
+        let (ExtractedSecrets { tx, rx }, secrets) = match self.peer {
+            Peer::Client(peer) => {
+                note(&peer, &mut facts);
+                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
+                (extracted, Secrets::OfServer(kernel))
+            }
+            Peer::Server(peer) => {
+                note(&peer, &mut facts);
+                let (extracted, kernel) = peer.dangerous_into_kernel_connection()?;
+                (extracted, Secrets::OfClient(kernel))
+            }
+        };
+        let is_tls13 = facts.is_tls13();
+        let protection = |(sequence, secrets)| Protection::new(&secrets, sequence, is_tls13).ok_or(Failure::Keys);
+        Ok(Open {
+            sealing: protection(tx)?,
+            opening: protection(rx)?,
+            secrets,
+            assembly: Assembly::default(),
+            ended: false,
+            closed: false,
+            facts: Some(facts),
+        })
+    }
+}
+
+/// Writes down what the handshake has found.
+fn note(common: &rustls::CommonState, facts: &mut Facts) {
+    facts.version = common.protocol_version();
+    facts.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
+    facts.group = common.negotiated_key_exchange_group().map(|group| group.name());
+    facts.alpn = common.alpn_protocol().map(Into::into);
+    facts.resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+    facts.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
+}
+
+/// Handles one state of rustls. Returns how many bytes it is done with.
+fn step<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut Vec<u8>) -> (usize, Result<Step, Failure>) {
+    let UnbufferedStatus { discard, state } = status;
+    let step = match state {
+        Err(error) => Err(error.into()),
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            let begin = out.len();
+            let mut written = data.encode(&mut []);
+            if let Err(EncodeError::InsufficientSize(needed)) = &written {
+                out.resize(begin + needed.required_size, 0);
+                written = data.encode(&mut out[begin..]);
+            }
+            match written {
+                Ok(length) => {
+                    out.truncate(begin + length);
+                    Ok(Step::Again)
+                }
+                Err(_) => Err(Failure::Message),
+            }
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Ok(Step::Again)
+        }
+        Ok(ConnectionState::BlockedHandshake) => Ok(Step::Starved),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Done),
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Err(Failure::Alert(0)),
+        // Records of data are never shown to it, and early data is not asked for.
+        Ok(_) => Err(Failure::Message),
+    };
+    (discard, step)
+}
+
+impl Open {
+    fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
+        if self.ended {
+            return Ok(Received::End);
+        }
+        let Some(length) = record::record_length(input.data())? else { return Ok(Received::Part) };
+        if input.len() < length {
+            return Ok(Received::Part);
+        }
+        let (content, plain) = self.opening.open(&mut input.data_mut()[..length])?;
+        if content == Content::Data && self.assembly.is_empty() {
+            self.assembly.forget_updates();
+            let behind = length - plain.end;
+            input.consume(plain.start);
+            // A record may be empty.
+            return Ok(match plain.len() {
+                0 => {
+                    input.consume(behind);
+                    Received::Own
+                }
+                plain => Received::Data { plain, behind },
+            });
+        }
+        let event = events::read(content, &input.data()[plain], &mut self.assembly);
+        input.consume(length);
+        self.handle(event?, out)
+    }
+
+    fn handle(&mut self, event: Event, out: &mut Vec<u8>) -> Result<Received, Failure> {
+        match event {
+            Event::CloseNotify => {
+                self.ended = true;
+                Ok(Received::End)
+            }
+            Event::Alert(number) => Err(Failure::Alert(number)),
+            Event::Warning => Ok(Received::Own),
+            Event::Messages => {
+                while let Some((kind, message)) = self.assembly.next()? {
+                    self.message(kind, &message, out)?;
+                }
+                Ok(Received::Own)
+            }
+        }
+    }
+
+    /// A message behind the handshake (RFC 8446, section 4.6).
+    fn message(&mut self, kind: u8, message: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        if !self.opening.is_tls13() {
+            // A new handshake is refused, whoever asks; a peer may go on without (RFC 5246, section 7.2.2).
+            if matches!(kind, events::HELLO_REQUEST | events::CLIENT_HELLO) {
+                self.sealing.seal(Content::Alert, [&events::NO_RENEGOTIATION, &[]], out);
+                return Ok(());
+            }
+            return Err(Failure::Record(Refused::Unexpected));
+        }
+        match (kind, &mut self.secrets) {
+            (events::NEW_SESSION_TICKET, Secrets::OfClient(secrets)) => Ok(secrets.handle_new_session_ticket(message)?),
+            (events::KEY_UPDATE, secrets) => {
+                let [wanted @ 0..=1] = message else { return Err(Failure::Message) };
+                // It has to be the last of its record: what follows is under the new key.
+                if !self.assembly.is_empty() || !self.assembly.may_update() {
+                    return Err(Failure::Record(Refused::Unexpected));
+                }
+                let (sequence, fresh) = match secrets {
+                    Secrets::OfServer(secrets) => secrets.update_rx_secret()?,
+                    Secrets::OfClient(secrets) => secrets.update_rx_secret()?,
+                };
+                self.opening = Protection::new(&fresh, sequence, true).ok_or(Failure::Keys)?;
+                if *wanted == 1 { self.renew_own_key(out) } else { Ok(()) }
+            }
+            _ => Err(Failure::Record(Refused::Unexpected)),
+        }
+    }
+
+    /// Says that this side's next records are under another key, and changes it.
+    fn renew_own_key(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
+        if !self.sealing.seal(Content::Handshake, [&events::UPDATE_NOT_REQUESTED, &[]], out) {
+            return Err(Failure::Keys);
+        }
+        let (sequence, fresh) = match &mut self.secrets {
+            Secrets::OfServer(secrets) => secrets.update_tx_secret()?,
+            Secrets::OfClient(secrets) => secrets.update_tx_secret()?,
+        };
+        self.sealing = Protection::new(&fresh, sequence, true).ok_or(Failure::Keys)?;
+        Ok(())
+    }
+
+    fn alert(&mut self, number: u8, out: &mut Vec<u8>) {
+        self.sealing.seal(Content::Alert, [&[2, number], &[]], out);
+    }
+}

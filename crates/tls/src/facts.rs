@@ -1,0 +1,44 @@
+//! What is known of a connection since its handshake, for samples and logs. Must never hold a secret.
+
+use std::sync::Arc;
+
+use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
+
+use crate::certificate::Certificate;
+
+/// What a handshake has found.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The version.
+    pub version: Option<ProtocolVersion>,
+    /// The cipher suite.
+    pub suite: Option<CipherSuite>,
+    /// The group that keys were exchanged over; none where a session was resumed without.
+    pub group: Option<NamedGroup>,
+    /// The protocol that ALPN has chosen.
+    pub alpn: Option<Box<[u8]>>,
+    /// The name that the client has asked for.
+    pub server_name: Option<Box<[u8]>>,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The certificate that this side has shown.
+    pub own: Option<Arc<Certificate>>,
+    /// The peer's certificate and those behind it, in DER.
+    pub peer: Vec<Box<[u8]>>,
+}
+
+impl Facts {
+    /// Whether the version is 1.3.
+    pub fn is_tls13(&self) -> bool {
+        self.version == Some(ProtocolVersion::TLSv1_3)
+    }
+
+    /// The version as OpenSSL calls it.
+    pub fn version_name(&self) -> Option<&'static str> {
+        match self.version? {
+            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
+    }
+}

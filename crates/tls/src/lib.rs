@@ -1,0 +1,22 @@
+//! TLS as machines without I/O: handshakes by rustls, records by Weir itself with AWS-LC's ciphers, certificates, the names
+//! that they are chosen by, and what configurations ask of either side. Must never open a file or a connection, nor read a
+//! clock but the one that certificates are judged by.
+
+pub mod certificate;
+pub mod client;
+pub mod connection;
+mod events;
+pub mod facts;
+pub mod failure;
+pub mod names;
+pub mod pem;
+pub mod provider;
+pub mod record;
+pub mod server;
+pub mod verify;
+
+pub use client::Client;
+pub use connection::{Connection, Received};
+pub use facts::Facts;
+pub use failure::Failure;
+pub use server::Server;

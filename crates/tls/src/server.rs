@@ -1,0 +1,180 @@
+//! What an address that clients come to offers: certificates by name, algorithms, protocols, whether it wants to know who
+//! they are. Must never speak with a client.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use wire::client_hello::{self, extension};
+
+use crate::certificate::{Certificate, Kind};
+use crate::names::{Names, Row};
+use crate::provider::Algorithms;
+use crate::verify::{Authorities, OfClients};
+
+/// What a line says about its connections.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Algorithms.
+    pub algorithms: Algorithms,
+    /// Protocols, the preferred one first.
+    pub alpn: Vec<Vec<u8>>,
+    /// Who verifies clients.
+    pub verify: Verify,
+    /// `prefer-client-ciphers`.
+    pub prefers_clients_order: bool,
+}
+
+/// `verify` of clients.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Verify {
+    /// Nobody asks them for a certificate.
+    #[default]
+    None,
+    /// They are asked.
+    Asked {
+        /// Without one there is no connection.
+        is_required: bool,
+        /// Who is believed.
+        authorities: Arc<Authorities>,
+        /// Whether their names are announced to clients.
+        announces: bool,
+    },
+}
+
+/// A certificate of a list, and what is special about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// It.
+    pub certificate: Arc<Certificate>,
+    /// Names that it is for.
+    pub row: Row,
+    /// What holds for its connections.
+    pub settings: Arc<Settings>,
+}
+
+/// An address that speaks TLS.
+pub struct Server {
+    entries: Vec<(Entry, Arc<ServerConfig>)>,
+    names: Names,
+    is_strict: bool,
+    has_tickets: bool,
+}
+
+/// What a client gets.
+pub(crate) struct Choice {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) certificate: Arc<Certificate>,
+    pub(crate) name: Option<Box<[u8]>>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("entries", &self.entries.len()).finish_non_exhaustive()
+    }
+}
+
+/// Addresses are the same that offer the same.
+impl PartialEq for Server {
+    fn eq(&self, other: &Self) -> bool {
+        let entries = self.entries.iter().map(|(entry, _)| entry);
+        (self.is_strict, self.has_tickets) == (other.is_strict, other.has_tickets)
+            && entries.eq(other.entries.iter().map(|(entry, _)| entry))
+    }
+}
+
+/// The certificate was chosen by the hello already.
+#[derive(Debug)]
+struct Chosen(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Chosen {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+impl Server {
+    /// Makes it ready. `is_strict`: `strict-sni`.
+    ///
+    /// # Errors
+    /// What rustls does not take together.
+    pub fn new(entries: Vec<Entry>, is_strict: bool, has_tickets: bool) -> Result<Self, String> {
+        let rows: Vec<Row> = entries.iter().map(|entry| entry.row.clone()).collect();
+        let ticketer = match has_tickets {
+            true => Some(Ticketer::new().map_err(|error| error.to_string())?),
+            false => None,
+        };
+        // Lists with thousands of names mostly have the same settings for all.
+        let mut made: HashMap<*const Settings, Arc<rustls::crypto::CryptoProvider>> = HashMap::new();
+        let entries: Result<Vec<_>, String> = entries
+            .into_iter()
+            .map(|entry| {
+                let provider =
+                    made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| entry.settings.algorithms.provider());
+                let config = config(&entry, provider, ticketer.as_ref())?;
+                Ok((entry, Arc::new(config)))
+            })
+            .collect();
+        Ok(Self { entries: entries?, names: Names::new(&rows), is_strict, has_tickets })
+    }
+
+    /// The certificates.
+    pub fn certificates(&self) -> impl Iterator<Item = &Arc<Certificate>> {
+        self.entries.iter().map(|(entry, _)| &entry.certificate)
+    }
+
+    /// What a client gets by its hello. `None`: nothing.
+    pub(crate) fn choose(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
+        let name = hello.server_name();
+        let text = name.and_then(|name| std::str::from_utf8(name).ok());
+        let place = self.names.find(text, wanted(hello), self.is_strict)?;
+        let (entry, config) = self.entries.get(place)?;
+        Some(Choice {
+            config: Arc::clone(config),
+            certificate: Arc::clone(&entry.certificate),
+            name: name.map(Into::into),
+        })
+    }
+}
+
+/// Kinds of keys that a client can verify, the cheaper one first.
+fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
+    let Some(schemes) = hello.numbers(extension::SIGNATURE_ALGORITHMS) else { return &[Kind::Rsa, Kind::Ecdsa] };
+    // ECDSA with SHA-256, -384, -512, and EdDSA.
+    let takes_ecdsa = schemes.chunks_exact(2).any(|scheme| matches!(scheme, [4..=6, 3] | [8, 7 | 8]));
+    if takes_ecdsa { &[Kind::Ecdsa, Kind::Rsa] } else { &[Kind::Rsa, Kind::Ecdsa] }
+}
+
+fn config(
+    entry: &Entry,
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+    ticketer: Option<&Arc<dyn ProducesTickets>>,
+) -> Result<ServerConfig, String> {
+    let settings = &entry.settings;
+    let versions = settings.algorithms.protocol_versions();
+    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| error.to_string())?;
+    let verifier = match &settings.verify {
+        Verify::None => WebPkiClientVerifier::no_client_auth(),
+        Verify::Asked { is_required, authorities, announces } => {
+            Arc::new(OfClients::new(authorities, *is_required, *announces, provider)?)
+        }
+    };
+    let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate.key)));
+    let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
+    config.alpn_protocols = settings.alpn.clone();
+    config.ignore_client_order = !settings.prefers_clients_order;
+    config.enable_secret_extraction = true;
+    match ticketer {
+        Some(ticketer) => config.ticketer = Arc::clone(ticketer),
+        None => {
+            config.send_tls13_tickets = 0;
+        }
+    }
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
+}

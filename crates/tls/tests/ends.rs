@@ -1,0 +1,320 @@
+//! Both ends of a connection, back to back: every version and cipher, bytes in all sizes of pieces, and whatever goes wrong.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use base::buffer::Buffer;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName};
+use weir_tls::certificate::Certificate;
+use weir_tls::connection::LARGEST_FLIGHT;
+use weir_tls::names::Row;
+use weir_tls::provider::{Algorithms, Version, ciphers, ciphersuites};
+use weir_tls::server::{Entry, Settings, Verify};
+use weir_tls::verify::Authorities;
+use weir_tls::{Client, Connection, Failure, Received, Server, client};
+
+/// An authority, and certificates that it has signed.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn certificate(&self, names: &[&str]) -> Arc<Certificate> {
+        let params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &self.0).unwrap();
+        let text = signed.pem() + &key.serialize_pem();
+        Arc::new(Certificate::read("test.pem", text.as_bytes(), None).unwrap())
+    }
+
+    fn authorities(&self) -> Arc<Authorities> {
+        let roots = vec![CertificateDer::from(self.0.der().to_vec())];
+        Arc::new(Authorities { roots, revoked: Vec::new() })
+    }
+}
+
+fn server(certificates: &[Arc<Certificate>], settings: Settings, strict: bool) -> Arc<Server> {
+    let settings = Arc::new(settings);
+    let entries = certificates.iter().enumerate().map(|(place, certificate)| Entry {
+        row: Row {
+            kind: certificate.kind,
+            names: certificate.names.clone(),
+            excluded: Vec::new(),
+            is_default: place == 0,
+        },
+        certificate: Arc::clone(certificate),
+        settings: Arc::clone(&settings),
+    });
+    Arc::new(Server::new(entries.collect(), strict, true).unwrap())
+}
+
+fn name(name: &str) -> ServerName<'static> {
+    ServerName::try_from(name.to_owned()).unwrap()
+}
+
+/// One end, and what has come to it.
+struct End {
+    connection: Connection,
+    input: Buffer,
+    out: Vec<u8>,
+    failure: Option<Failure>,
+}
+
+impl End {
+    fn new(connection: Connection) -> Self {
+        Self { connection, input: Buffer::with_capacity(LARGEST_FLIGHT), out: Vec::new(), failure: None }
+    }
+
+    fn go_on(&mut self) {
+        if self.failure.is_none() && !self.connection.is_open() {
+            self.failure = self.connection.shake(&mut self.input, &mut self.out).err();
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += self.connection.send([&bytes[sent..], &[]], usize::MAX, &mut self.out).unwrap();
+        }
+    }
+
+    /// All plain bytes that have come, and whether nothing more will.
+    fn receive(&mut self) -> Result<(Vec<u8>, bool), Failure> {
+        let mut all = Vec::new();
+        loop {
+            match self.connection.receive(&mut self.input, &mut self.out)? {
+                Received::Part => return Ok((all, false)),
+                Received::End => return Ok((all, true)),
+                Received::Own => {}
+                Received::Data { plain, behind } => {
+                    all.extend_from_slice(&self.input.data()[..plain]);
+                    self.input.consume(plain + behind);
+                }
+            }
+        }
+    }
+}
+
+/// Moves what waits on one side to the other, `piece` bytes at a time.
+fn carry(from: &mut End, to: &mut End, piece: usize) {
+    let bytes = std::mem::take(&mut from.out);
+    for part in bytes.chunks(piece) {
+        to.input.compact();
+        assert!(to.input.push(part));
+        to.go_on();
+    }
+}
+
+fn shake(server: &Arc<Server>, client: &Client, asked: ServerName<'static>, piece: usize) -> (End, End) {
+    let mut near = End::new(Connection::of_client(client, asked, None).unwrap());
+    let mut far = End::new(Connection::of_server(Arc::clone(server)));
+    near.go_on();
+    for _ in 0..8 {
+        carry(&mut near, &mut far, piece);
+        carry(&mut far, &mut near, piece);
+    }
+    (near, far)
+}
+
+fn anybody(algorithms: Algorithms) -> Client {
+    Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
+}
+
+#[test]
+fn every_cipher_carries_bytes_both_ways() {
+    let certificate = Authority::new().certificate(&["a.example"]);
+    let of_13 = ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"];
+    let of_12 = ["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"];
+    let of_13 = of_13.map(|name| (name, Version::Tls13)).into_iter();
+    for (cipher, version) in of_13.chain(of_12.map(|name| (name, Version::Tls12))) {
+        let mut algorithms = Algorithms { versions: (version, version), ..Algorithms::default() };
+        match version {
+            Version::Tls13 => algorithms.ciphersuites = Some(ciphersuites(cipher).found),
+            Version::Tls12 => algorithms.ciphers = Some(ciphers(cipher).found),
+        }
+        let settings = Settings { algorithms, alpn: vec![b"http/1.1".to_vec()], ..Settings::default() };
+        let server = server(&[Arc::clone(&certificate)], settings, false);
+        for piece in [1, 7, 100_000] {
+            let (mut near, mut far) = shake(&server, &anybody(Algorithms::default()), name("a.example"), piece);
+            assert_eq!((near.failure.take(), far.failure.take()), (None, None), "{cipher}");
+            let facts = far.connection.take_facts().unwrap();
+            assert_eq!(facts.suite.map(weir_tls::provider::suite_name), Some(cipher));
+            assert_eq!(facts.server_name.as_deref(), Some(&b"a.example"[..]));
+            let bytes: Vec<u8> = (0..40_000_u32).map(|at| at as u8).collect();
+            near.send(&bytes);
+            carry(&mut near, &mut far, 100_000);
+            assert_eq!(far.receive().unwrap(), (bytes.clone(), false));
+            far.send(&bytes);
+            far.connection.close(&mut far.out);
+            carry(&mut far, &mut near, 100_000);
+            assert_eq!(near.receive().unwrap(), (bytes, true));
+            assert_eq!(far.receive().unwrap(), (Vec::new(), false));
+        }
+    }
+}
+
+#[test]
+fn a_session_is_resumed() {
+    let authority = Authority::new();
+    for version in [Version::Tls12, Version::Tls13] {
+        let server = server(&[authority.certificate(&["a.example"])], Settings::default(), false);
+        let client = anybody(Algorithms { versions: (version, version), ..Algorithms::default() });
+        let mut resumed = Vec::new();
+        for _ in 0..3 {
+            let (mut near, mut far) = shake(&server, &client, name("a.example"), 1_000);
+            carry(&mut far, &mut near, 1_000);
+            assert_eq!(near.receive().unwrap(), (Vec::new(), false));
+            resumed.push((near.connection.take_facts().unwrap().resumed, far.connection.take_facts().unwrap().resumed));
+        }
+        assert_eq!(resumed, [(false, false), (true, true), (true, true)], "{version:?}");
+    }
+}
+
+#[test]
+fn servers_are_who_they_have_to_be() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let server = server(&[authority.certificate(&["a.example", "*.b.example"])], Settings::default(), false);
+    let rows = [
+        (&authority, None, "a.example", true),
+        (&authority, None, "q.b.example", true),
+        (&authority, None, "c.example", false),
+        (&authority, Some("a.example"), "c.example", true),
+        (&authority, Some("c.example"), "a.example", false),
+        (&authority, None, "127.0.0.1", true),
+        (&authority, Some("c.example"), "127.0.0.1", false),
+        (&stranger, None, "a.example", false),
+    ];
+    for (believed, host, asked, connects) in rows {
+        let settings = client::Settings {
+            authorities: Some(believed.authorities()),
+            host: host.map(str::to_owned),
+            ..client::Settings::default()
+        };
+        let (near, far) = shake(&server, &Client::new(settings).unwrap(), name(asked), 100_000);
+        assert_eq!(near.connection.is_open(), connects, "{host:?} {asked} {:?}", near.failure);
+        assert_eq!(far.connection.is_open(), connects, "{host:?} {asked}");
+        if !connects {
+            // It is told why.
+            assert!(matches!(near.failure, Some(Failure::Handshake(_))), "{:?}", near.failure);
+            assert!(far.failure.is_some());
+        }
+    }
+}
+
+#[test]
+fn clients_show_who_they_are() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    for is_required in [true, false] {
+        let verify = Verify::Asked { is_required, authorities: authority.authorities(), announces: true };
+        let settings = Settings { verify, ..Settings::default() };
+        let server = server(&[authority.certificate(&["a.example"])], settings, false);
+        let rows = [(None, !is_required), (Some(&authority), true), (Some(&stranger), false)];
+        for (signed_by, connects) in rows {
+            let certificate = signed_by.map(|authority| authority.certificate(&["client"]));
+            let settings = client::Settings { certificate, ..client::Settings::default() };
+            let (_, mut far) = shake(&server, &Client::new(settings).unwrap(), name("a.example"), 100_000);
+            assert_eq!(far.connection.is_open(), connects, "{is_required} {:?}", far.failure);
+            if connects {
+                assert_eq!(far.connection.take_facts().unwrap().peer.len(), usize::from(signed_by.is_some()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_signs_others_is_believed_where_it_is_named() {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own = params.self_signed(&key).unwrap();
+    let text = own.pem() + &key.serialize_pem();
+    let certificate = Arc::new(Certificate::read("own.pem", text.as_bytes(), None).unwrap());
+    let server = server(&[certificate], Settings::default(), false);
+    let authorities = Arc::new(Authorities { roots: vec![own.der().clone()], revoked: Vec::new() });
+    for (asked, connects) in [("a.example", true), ("b.example", false)] {
+        let settings = client::Settings { authorities: Some(Arc::clone(&authorities)), ..client::Settings::default() };
+        let (near, _) = shake(&server, &Client::new(settings).unwrap(), name(asked), 100_000);
+        assert_eq!(near.connection.is_open(), connects, "{asked} {:?}", near.failure);
+    }
+}
+
+#[test]
+fn names_choose_certificates() {
+    let authority = Authority::new();
+    let certificates = [authority.certificate(&["a.example"]), authority.certificate(&["b.example"])];
+    for (asked, strict, expected) in [
+        ("a.example", false, Some("a.example")),
+        ("b.example", true, Some("b.example")),
+        ("c.example", false, Some("a.example")),
+        ("c.example", true, None),
+    ] {
+        let server = server(&certificates, Settings::default(), strict);
+        let (near, mut far) = shake(&server, &anybody(Algorithms::default()), name(asked), 100_000);
+        let shown = far.connection.take_facts().and_then(|facts| Some(facts.own?.names[0].clone()));
+        assert_eq!(shown.as_deref(), expected, "{asked} {strict}");
+        if expected.is_none() {
+            assert_eq!(far.failure, Some(Failure::UnknownName));
+            assert!(matches!(near.failure, Some(Failure::Handshake(rustls::Error::AlertReceived(_)))));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_handshake_is_refused() {
+    let server = server(&[Authority::new().certificate(&["a"])], Settings::default(), false);
+    for text in [&b"GET / HTTP/1.1\r\n"[..], b"\x80\x2e\x01\x00\x02", &[0x16, 3, 1, 0, 5, 2, 0, 0, 1, 3]] {
+        let mut far = End::new(Connection::of_server(Arc::clone(&server)));
+        assert!(far.input.push(text));
+        far.go_on();
+        assert_eq!(far.failure, Some(Failure::NotTls), "{text:?}");
+        assert_eq!(far.connection.receive(&mut far.input, &mut far.out), Err(Failure::Message));
+    }
+}
+
+#[test]
+fn a_record_that_was_changed_ends_the_connection() {
+    let server = server(&[Authority::new().certificate(&["a"])], Settings::default(), false);
+    let (mut near, mut far) = shake(&server, &anybody(Algorithms::default()), name("a"), 100_000);
+    near.send(b"hello");
+    *near.out.last_mut().unwrap() ^= 1;
+    carry(&mut near, &mut far, 100_000);
+    assert!(matches!(far.receive(), Err(Failure::Record(_))));
+    // The peer is told, and nothing comes through any more.
+    carry(&mut far, &mut near, 100_000);
+    assert_eq!(near.receive(), Err(Failure::Alert(20)));
+    assert!(far.connection.send([&b"x"[..], &[]], 1, &mut Vec::new()).is_err());
+}
+
+proptest::proptest! {
+    /// Whatever the sizes of records and of pieces, bytes come as they were sent, and nothing is held for them in between.
+    #[test]
+    fn pieces_do_not_matter(writes in proptest::collection::vec((1_usize..20_000, 1_usize..17_000), 1..6), piece in 1_usize..9_000) {
+        let server = SERVER.get_or_init(|| server(&[Authority::new().certificate(&["a"])], Settings::default(), false));
+        let (mut near, mut far) = shake(server, &anybody(Algorithms::default()), name("a"), 100_000);
+        let (mut sent, mut came) = (Vec::new(), Vec::new());
+        for (length, most) in writes {
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + most) as u8).collect();
+            let mut at = 0;
+            while at < length {
+                let half = at + (length - at) / 2;
+                at += near.connection.send([&bytes[at..half], &bytes[half..]], most, &mut near.out).unwrap();
+            }
+            sent.extend(bytes);
+            for part in std::mem::take(&mut near.out).chunks(piece) {
+                far.input.compact();
+                assert!(far.input.push(part));
+                came.extend(far.receive().unwrap().0);
+            }
+        }
+        proptest::prop_assert_eq!(sent, came);
+        proptest::prop_assert!(far.input.is_empty());
+    }
+}
+
+static SERVER: std::sync::OnceLock<Arc<Server>> = std::sync::OnceLock::new();
