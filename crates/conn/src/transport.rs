@@ -1,21 +1,26 @@
 //! The transport of a connection: what carries bytes between Weir and a peer. Owns how such a connection is accepted and
 //! opened; must never know the protocol that it carries.
 //!
-//! There is one variant today, so that matching on it costs nothing. TLS is one more. Tests have a second one, in a
-//! simulated network that asks for it ([`rt::sim::Network::shuffle_records`]).
+//! Bytes go as they are, or by TLS. Tests have one more variant, in a simulated network that asks for it
+//! ([`rt::sim::Network::shuffle_records`]).
 
 #[cfg(feature = "fakes")]
 mod records;
+mod tls;
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ::tls::{Connection, Facts};
 use base::buffer::Buffer;
 use rt::net::{
     Address, ConnectFailure, ConnectOptions, Connecting, Hangup, OwnedSocket, ParkedId, ParkedStream, Pipe,
     SocketQuery, Stream,
 };
+
+pub use tls::Insecure;
 
 /// A connection of the current worker.
 ///
@@ -25,26 +30,30 @@ use rt::net::{
 pub enum Transport {
     /// Bytes as they are.
     Plain(Stream),
+    /// TLS.
+    Tls(Box<tls::Tls>),
     /// For tests.
     #[cfg(feature = "fakes")]
     Records(Box<records::Records>),
 }
 
-/// Bytes that the variants for tests add to a transport.
-pub const FAKED: usize = size_of::<Transport>() - size_of::<Stream>();
+// Who speaks plainly pays nothing for those who do not.
+const _: () = assert!(size_of::<Transport>() == size_of::<Stream>());
 
 /// Matches on the variants, which mostly do the same.
 macro_rules! on {
     ($transport:expr, $stream:ident => $either:expr) => {
         match $transport {
             Self::Plain($stream) => $either,
+            Self::Tls($stream) => $either,
             #[cfg(feature = "fakes")]
             Self::Records($stream) => $either,
         }
     };
-    ($transport:expr, $stream:ident => $plain:expr, $records:ident => $shuffled:expr) => {
+    ($transport:expr, $stream:ident => $plain:expr, $tls:ident => $secure:expr, $records:ident => $shuffled:expr) => {
         match $transport {
             Self::Plain($stream) => $plain,
+            Self::Tls($tls) => $secure,
             #[cfg(feature = "fakes")]
             Self::Records($records) => $shuffled,
         }
@@ -63,6 +72,10 @@ fn over(stream: Stream) -> Transport {
         return shuffled(records::Records::new(stream));
     }
     Transport::Plain(stream)
+}
+
+fn secure(tls: tls::Tls) -> Transport {
+    Transport::Tls(Box::new(tls))
 }
 
 /// Starts a connection, without waiting.
@@ -84,6 +97,11 @@ pub fn try_connect(to: &Address, options: &ConnectOptions) -> Result<Opening, Co
 /// Takes an accepted connection over on the current worker.
 pub fn accept(socket: OwnedSocket) -> Transport {
     over(Stream::adopt(socket))
+}
+
+/// The same for a connection over which TLS begins once [`Transport::begin_tls`] says so.
+pub fn accept_tls(socket: OwnedSocket, server: &Arc<::tls::Server>) -> Transport {
+    secure(tls::Tls::new(Stream::adopt(socket), Connection::of_server(Arc::clone(server))))
 }
 
 /// A connection that is being established.
@@ -113,6 +131,45 @@ impl Future for Opening {
 }
 
 impl Transport {
+    /// Has TLS begin over a connection that was opened, as this side of it is made; what it sends before is plain.
+    /// Nothing, where TLS is there already.
+    pub fn with_tls(self, client: Connection) -> Self {
+        match self {
+            Self::Plain(stream) => secure(tls::Tls::new(stream, client)),
+            #[cfg(feature = "fakes")]
+            Self::Records(records) => secure(tls::Tls::new(records.stream, client)),
+            Self::Tls(tls) => Self::Tls(tls),
+        }
+    }
+
+    /// The handshake begins, where there is to be one; `early` is what has come of the peer's bytes.
+    pub fn begin_tls(&mut self, early: &[u8]) {
+        if let Self::Tls(tls) = self {
+            tls.begin(early);
+        }
+    }
+
+    /// Whether bytes go by TLS, or are to.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Ready when the handshake is over, at once where there is none. A handshake that failed has said so to the peer.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
+        match self {
+            Self::Tls(tls) => tls.poll_handshake(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// What the handshake has found, once.
+    pub fn take_tls_facts(&mut self) -> Option<Facts> {
+        match self {
+            Self::Tls(tls) => tls.take_facts(),
+            _ => None,
+        }
+    }
+
     /// Reads into the spare part of `buffer`; 0 is the end.
     ///
     /// # Errors
@@ -206,12 +263,12 @@ impl Transport {
     /// # Errors
     /// The socket's; `InvalidInput` where this transport or socket cannot be spliced.
     pub fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
-        on!(self, stream => pipe.poll_splice_in(cx, stream, most), _records => records::not_spliced())
+        on!(self, stream => pipe.poll_splice_in(cx, stream, most), _tls => tls::not_spliced(), _records => records::not_spliced())
     }
 
     /// Whether bytes may go past this process on their way out.
     pub fn can_splice(&self) -> bool {
-        on!(self, _stream => true, _records => false)
+        on!(self, _stream => true, _tls => false, _records => false)
     }
 
     /// Sends what the pipe holds. `more` as for [`Transport::poll_write`].
@@ -219,7 +276,7 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {
-        on!(self, stream => pipe.poll_splice_out(cx, stream, more), _records => records::not_spliced())
+        on!(self, stream => pipe.poll_splice_out(cx, stream, more), _tls => tls::not_spliced(), _records => records::not_spliced())
     }
 
     /// Writes bytes over a UNIX socket, descriptors with the first of them.
@@ -262,6 +319,7 @@ impl Transport {
     /// The socket's.
     #[inline]
     pub fn set_linger_zero(&mut self) -> io::Result<()> {
+        self.be_silent();
         on!(self, stream => stream.set_linger_zero())
     }
 
@@ -270,7 +328,15 @@ impl Transport {
     /// # Errors
     /// The socket's.
     pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
+        self.be_silent();
         on!(self, stream => stream.forget(hops))
+    }
+
+    /// Closing it says nothing.
+    fn be_silent(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.be_silent();
+        }
     }
 
     /// Wakes readers only when so many bytes have come (`SO_RCVLOWAT`).
@@ -355,19 +421,29 @@ impl Transport {
     /// Reads what came while the connection was idle, where that concerns the transport alone (a session ticket, a key
     /// update). False: it was data, or the end.
     pub(crate) fn settle(&mut self) -> bool {
-        on!(self, _stream => false, records => records.settle())
+        on!(self, _stream => false, tls => tls.settle(), records => records.settle())
     }
 
     /// Makes the connection idle: plain data that any worker may take.
     #[inline]
     pub fn park(self) -> Parked {
-        on!(self, stream => Parked::Plain(stream.park()), records => Parked::Records(records.park()))
+        on!(
+            self,
+            stream => Parked::Plain(stream.park()),
+            tls => Parked::Tls(tls.park()),
+            records => Parked::Records(records.park())
+        )
     }
 
     /// Ends the connection by a reset, and keeps its socket for the next brief one ([`rt::net::reset`]). Only for
     /// connections that were opened with plain options; `v6` is the family that it was connected in.
     pub fn reset(self, v6: bool) {
-        on!(self, stream => rt::net::reset(stream, v6), records => rt::net::reset(records.stream, v6));
+        on!(
+            self,
+            stream => rt::net::reset(stream, v6),
+            tls => rt::net::reset(tls.into_stream(), v6),
+            records => rt::net::reset(records.stream, v6)
+        );
     }
 }
 
@@ -386,6 +462,8 @@ pub enum Verdict {
 pub enum Parked {
     /// Bytes as they are.
     Plain(ParkedStream),
+    /// TLS.
+    Tls(Box<tls::ParkedTls>),
     /// For tests.
     #[cfg(feature = "fakes")]
     Records(records::ParkedRecords),
@@ -400,17 +478,27 @@ impl Parked {
 
     /// What an event on it means. Nobody has asked a peer for plain bytes: they end it.
     pub fn verdict(&self) -> Verdict {
-        on!(self, _parked => Verdict::Close, _records => Verdict::NeedsIo)
+        on!(self, _parked => Verdict::Close, _tls => Verdict::NeedsIo, _records => Verdict::NeedsIo)
     }
 
     /// Takes it over on the worker that it lies on, whatever happened. `None`: it lies on another one.
     pub(crate) fn resume(self) -> Option<Transport> {
-        on!(self, parked => parked.resume().map(Transport::Plain), records => records.resume().map(shuffled))
+        on!(
+            self,
+            parked => parked.resume().map(Transport::Plain),
+            tls => tls.resume().map(secure),
+            records => records.resume().map(shuffled)
+        )
     }
 
     /// Takes it over on the current worker. `None`: it is not open and silent any more.
     #[inline]
     pub fn adopt(self) -> Option<Transport> {
-        on!(self, parked => parked.adopt().map(Transport::Plain), records => records.adopt().map(shuffled))
+        on!(
+            self,
+            parked => parked.adopt().map(Transport::Plain),
+            tls => tls.adopt().map(secure),
+            records => records.adopt().map(shuffled)
+        )
     }
 }

@@ -28,7 +28,7 @@ impl Alarm {
     /// The kernel's: no descriptors.
     pub fn new() -> io::Result<Alarm> {
         let socket = match sim::current_world() {
-            Some(world) => Socket::Sim(SimSocket::alarm(&world)),
+            Some(world) => Socket::Sim(Box::new(SimSocket::alarm(&world))),
             None => Socket::Os(sys::alarm::create()?.into()),
         };
         let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));

@@ -84,7 +84,7 @@ pub fn ignore(signal: Signal) {
 /// As for [`handle_signals`].
 pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
     let socket = match sim::current_world() {
-        Some(world) => Socket::Sim(SimSocket::signals(&world)),
+        Some(world) => Socket::Sim(Box::new(SimSocket::signals(&world))),
         None => {
             handle_signals(signals)?;
             // A second descriptor of the same event, so that dropping the stream ends its watch only.

@@ -162,7 +162,7 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
         if options.reset_on_close {
             socket.set_reset_on_close();
         }
-        return Ok(Connecting::of(Socket::Sim(socket), false));
+        return Ok(Connecting::of(Socket::Sim(Box::new(socket)), false));
     }
     let fd = match spares::take(address, options) {
         Some(kept) => {

@@ -66,7 +66,7 @@ impl Datagram {
     /// The kernel's, for want of descriptors.
     pub fn unconnected(family: Family) -> io::Result<Datagram> {
         if let Some(world) = sim::current_world() {
-            return Ok(Datagram::of(Socket::Sim(SimSocket::datagram(&world, None)?)));
+            return Ok(Datagram::of(Socket::Sim(Box::new(SimSocket::datagram(&world, None)?))));
         }
         let fd = sys::socket::create(family.number(), libc::SOCK_DGRAM)?;
         let together = family != Family::Unix && sys::batch::knows_segments(&fd);
@@ -81,7 +81,7 @@ impl Datagram {
     /// The socket's.
     pub fn bind(address: &Address) -> io::Result<Datagram> {
         if let Some(world) = sim::current_world() {
-            return Ok(Datagram::of(Socket::Sim(SimSocket::datagram(&world, Some(address))?)));
+            return Ok(Datagram::of(Socket::Sim(Box::new(SimSocket::datagram(&world, Some(address))?))));
         }
         let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
         sys::socket::bind(&fd, address)?;

@@ -144,7 +144,7 @@ impl ListeningSocket {
             if options.linger_zero {
                 socket.set_reset_on_close();
             }
-            return Ok(ListeningSocket::new(Socket::Sim(socket), address, options));
+            return Ok(ListeningSocket::new(Socket::Sim(Box::new(socket)), address, options));
         }
         match &options.namespace {
             Some(name) => Namespace::open(name)?.run(|| ListeningSocket::open(address, options))?,

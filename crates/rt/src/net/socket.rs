@@ -14,7 +14,8 @@ use crate::sys::descriptor::Descriptor;
 /// A descriptor of the kernel's, or an endpoint of the simulated network. Dropping it closes it.
 pub(crate) enum Socket {
     Os(Descriptor),
-    Sim(SimSocket),
+    /// Boxed, so that a stream has room for what tells it from other transports.
+    Sim(Box<SimSocket>),
 }
 
 impl Socket {
@@ -25,7 +26,9 @@ impl Socket {
                 let accepted = sys::socket::accept(fd.as_raw_fd())?;
                 Ok(accepted.map(|(fd, address)| (Socket::Os(fd.into()), address)))
             }
-            Socket::Sim(socket) => Ok(socket.accept()?.map(|(socket, address)| (Socket::Sim(socket), address))),
+            Socket::Sim(socket) => {
+                Ok(socket.accept()?.map(|(socket, address)| (Socket::Sim(Box::new(socket)), address)))
+            }
         }
     }
 

@@ -1,0 +1,578 @@
+//! TLS over a stream. Owns what has come and was not read, and what was sealed and is not out; must never hold a buffer for
+//! a connection on which nothing happens.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::ops::{Deref, DerefMut};
+use std::task::{Context, Poll, ready};
+
+use base::BufferPool;
+use base::buffer::Buffer;
+use rt::net::{Hangup, ParkedId, ParkedStream, Stream};
+use tls::connection::{LARGEST, LARGEST_FLIGHT, LARGEST_RECORD, OVERHEAD};
+use tls::{Connection, Facts, Failure, Received};
+
+/// Bytes that are read at a time: a record always fits behind the front of the one before.
+const READ_SIZE: usize = 2 * LARGEST_RECORD;
+/// Plain bytes that are sealed for one write at most.
+const SEAL_SIZE: usize = 4 * LARGEST;
+/// What a worker keeps of buffers for the next connections.
+const KEPT: usize = 64;
+
+thread_local! {
+    static INPUTS: BufferPool = BufferPool::new(READ_SIZE, KEPT);
+    static OUTPUTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Bytes that are sealed and not out. Its memory is the worker's while it is empty.
+#[derive(Debug, Default)]
+struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    fn vec(&mut self) -> &mut Vec<u8> {
+        if self.bytes.capacity() == 0
+            && let Some(kept) = OUTPUTS.with_borrow_mut(Vec::pop)
+        {
+            self.bytes = kept;
+        }
+        &mut self.bytes
+    }
+
+    /// Counts what went out.
+    fn advance(&mut self, count: usize) {
+        self.sent += count;
+        if self.is_empty() {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            self.sent = 0;
+            bytes.clear();
+            OUTPUTS.with_borrow_mut(|kept| {
+                if kept.len() < KEPT && bytes.capacity() <= SEAL_SIZE + SEAL_SIZE / 2 {
+                    kept.push(bytes);
+                }
+            });
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>, stream: &mut Stream, more: bool) -> Poll<io::Result<()>> {
+        while !self.is_empty() {
+            let slices = [IoSlice::new(&self.bytes[self.sent..])];
+            let count = ready!(stream.poll_write_slices(cx, &slices, more))?;
+            self.advance(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// False: some of it is still here.
+    fn try_flush(&mut self, stream: &mut Stream, more: bool) -> io::Result<bool> {
+        while !self.is_empty() {
+            let Some(count) = stream.try_write(&self.bytes[self.sent..], more)? else { return Ok(false) };
+            self.advance(count);
+        }
+        Ok(true)
+    }
+}
+
+/// Why there is no secure connection.
+#[derive(Debug)]
+pub enum Insecure {
+    /// The handshake failed.
+    Handshake(Failure),
+    /// The connection failed.
+    Connection(io::Error),
+    /// The peer closed before the handshake was over; whether a byte had come.
+    Closed {
+        /// Something had come.
+        received: bool,
+    },
+}
+
+/// The stream of a [`Tls`]. It is taken out only where that ends.
+#[derive(Debug)]
+struct Under(Option<Stream>);
+
+impl Under {
+    fn take(&mut self) -> Stream {
+        self.0.take().unwrap_or_else(|| unreachable!("it is taken once"))
+    }
+}
+
+impl Deref for Under {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("it is taken where its owner ends"))
+    }
+}
+
+impl DerefMut for Under {
+    fn deref_mut(&mut self) -> &mut Stream {
+        self.0.as_mut().unwrap_or_else(|| unreachable!("it is taken where its owner ends"))
+    }
+}
+
+/// A stream with TLS over it, once that has begun. Dropping it says to the peer that nothing more is sent.
+#[derive(Debug)]
+pub struct Tls {
+    stream: Under,
+    /// `None`: bytes go as they are, until the handshake begins.
+    connection: Option<Connection>,
+    /// The end that is ready to begin.
+    waiting: Option<Connection>,
+    /// What has come. At its front are plain bytes, where there are any.
+    input: Buffer,
+    plain: usize,
+    /// Bytes behind the plain ones that are to be dropped with the last of them.
+    behind: usize,
+    output: Output,
+    /// Plain bytes of the write that is pending.
+    covered: usize,
+    /// Something has come at all.
+    received: bool,
+    /// Nothing more will come.
+    ended: bool,
+    /// It failed: nothing is said to the peer any more.
+    failed: bool,
+}
+
+/// An idle one.
+pub struct ParkedTls {
+    parked: ParkedStream,
+    connection: Option<Connection>,
+    /// Something was received that nobody has read, or is not out: it cannot be used again.
+    spoilt: bool,
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        if self.stream.0.is_some() {
+            self.say_goodbye();
+        }
+    }
+}
+
+/// Everything but reading and writing is the stream's.
+impl Deref for Tls {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl DerefMut for Tls {
+    fn deref_mut(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+}
+
+fn broken(_: Failure) -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// The bytes are inside the process.
+pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
+    Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
+}
+
+impl Tls {
+    /// TLS that begins when [`Tls::begin`] says so.
+    pub(super) fn new(stream: Stream, waiting: Connection) -> Self {
+        Self::over(stream, None, Some(waiting))
+    }
+
+    fn over(stream: Stream, connection: Option<Connection>, waiting: Option<Connection>) -> Self {
+        Self {
+            stream: Under(Some(stream)),
+            received: connection.is_some(),
+            connection,
+            waiting,
+            input: Buffer::empty(),
+            plain: 0,
+            behind: 0,
+            output: Output::default(),
+            covered: 0,
+            ended: false,
+            failed: false,
+        }
+    }
+
+    /// Begins; `early` has come already.
+    pub(super) fn begin(&mut self, early: &[u8]) {
+        self.connection = self.waiting.take();
+        if !early.is_empty() {
+            self.received = true;
+            self.input = INPUTS.with(BufferPool::get);
+            if !self.input.push(early) {
+                self.input = Buffer::with_capacity(LARGEST_FLIGHT);
+                // More than a whole flight is no handshake, which is seen by what there is of it.
+                let _ = self.input.push(&early[..early.len().min(LARGEST_FLIGHT)]);
+            }
+        }
+    }
+
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
+        loop {
+            match connection.shake(&mut self.input, self.output.vec()) {
+                // What is left to say goes out with the first bytes, or before the first wait.
+                Ok(true) => {
+                    // The end of TLS 1.2 is waited for by the other side.
+                    self.output.advance(0);
+                    self.release();
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(false) => {}
+                Err(failure) => {
+                    self.failed = true;
+                    // Whoever does not take the reason does not hear it.
+                    let _ = self.output.try_flush(&mut self.stream, false);
+                    return Poll::Ready(Err(Insecure::Handshake(failure)));
+                }
+            }
+            self.output.advance(0);
+            if let Err(error) = ready!(self.output.poll_flush(cx, &mut self.stream, false)) {
+                return Poll::Ready(Err(Insecure::Connection(error)));
+            }
+            if self.input.capacity() == 0 {
+                ready!(self.stream.poll_readable(cx));
+                self.input = INPUTS.with(BufferPool::get);
+            }
+            self.input.compact();
+            if self.input.room() == 0 {
+                if self.input.capacity() >= LARGEST_FLIGHT {
+                    self.failed = true;
+                    return Poll::Ready(Err(Insecure::Handshake(Failure::Message)));
+                }
+                let mut larger = Buffer::with_capacity(LARGEST_FLIGHT);
+                let fits = larger.push(self.input.data());
+                debug_assert!(fits, "it is larger");
+                self.input = larger;
+            }
+            match self.stream.poll_read(cx, &mut self.input) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(Insecure::Closed { received: self.received })),
+                Poll::Ready(Ok(_)) => self.received = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Insecure::Connection(error))),
+                Poll::Pending => {
+                    self.release();
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_facts(&mut self) -> Option<Facts> {
+        self.connection.as_mut()?.take_facts()
+    }
+
+    /// Gives an empty buffer back.
+    fn release(&mut self) {
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+    }
+
+    fn has_received(&self) -> bool {
+        self.plain > 0 || self.ended
+    }
+
+    /// Opens records until there are plain bytes, or the end. False: more has to come first.
+    fn open(&mut self) -> io::Result<bool> {
+        let Some(connection) = &mut self.connection else { return Ok(false) };
+        while self.plain == 0 && !self.ended {
+            if self.input.is_empty() {
+                return Ok(false);
+            }
+            match connection.receive(&mut self.input, self.output.vec()) {
+                Ok(Received::Part) => {
+                    self.output.advance(0);
+                    return Ok(false);
+                }
+                Ok(Received::Own) => {}
+                Ok(Received::End) => self.ended = true,
+                Ok(Received::Data { plain, behind }) => (self.plain, self.behind) = (plain, behind),
+                Err(failure) => {
+                    self.failed = true;
+                    let _ = self.output.try_flush(&mut self.stream, false);
+                    return Err(broken(failure));
+                }
+            }
+        }
+        self.output.advance(0);
+        Ok(true)
+    }
+
+    /// Ready when there are plain bytes, or the end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.open()? {
+                return Poll::Ready(Ok(()));
+            }
+            // What this side has to say is said before it waits; a write that is pending says it otherwise.
+            if self.covered == 0
+                && !self.output.is_empty()
+                && let Poll::Ready(Err(error)) = self.output.poll_flush(cx, &mut self.stream, false)
+            {
+                return Poll::Ready(Err(error));
+            }
+            if self.input.capacity() == 0 {
+                ready!(self.stream.poll_readable(cx));
+                self.input = INPUTS.with(BufferPool::get);
+            }
+            self.input.compact();
+            match self.stream.poll_read(cx, &mut self.input) {
+                // An end without a word is an end: protocols that care tell the length of what they send.
+                Poll::Ready(Ok(0)) => self.ended = true,
+                Poll::Ready(Ok(_)) => self.received = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.release();
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// The same without waiting. False: there is nothing.
+    fn try_fill(&mut self) -> io::Result<bool> {
+        loop {
+            if self.open()? {
+                return Ok(true);
+            }
+            if self.covered == 0 && !self.output.is_empty() {
+                self.output.try_flush(&mut self.stream, false)?;
+            }
+            if self.input.capacity() == 0 {
+                self.input = INPUTS.with(BufferPool::get);
+            }
+            self.input.compact();
+            match self.stream.try_read(&mut self.input)? {
+                Some(0) => self.ended = true,
+                Some(_) => self.received = true,
+                None => {
+                    self.release();
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Drops plain bytes.
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+        self.plain -= count;
+        if self.plain == 0 {
+            self.input.consume(std::mem::take(&mut self.behind));
+            self.release();
+        }
+    }
+
+    fn hand_out(&mut self, buffer: &mut Buffer) -> usize {
+        let count = self.plain.min(buffer.room());
+        let whole = buffer.push(&self.input.data()[..count]);
+        debug_assert!(whole, "no more than there is room for");
+        if count > 0 {
+            self.consume(count);
+        }
+        count
+    }
+
+    pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.connection.is_none() {
+            return self.stream.poll_readable(cx);
+        }
+        self.poll_fill(cx).map(|_| ())
+    }
+
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        if self.connection.is_none() {
+            return self.stream.poll_read(cx, buffer);
+        }
+        if buffer.room() == 0 {
+            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+        }
+        ready!(self.poll_fill(cx))?;
+        Poll::Ready(Ok(self.hand_out(buffer)))
+    }
+
+    pub(super) fn try_read(&mut self, buffer: &mut Buffer) -> io::Result<Option<usize>> {
+        if self.connection.is_none() {
+            return self.stream.try_read(buffer);
+        }
+        if !self.try_fill()? {
+            return Ok(None);
+        }
+        Ok(Some(self.hand_out(buffer)))
+    }
+
+    pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        if self.connection.is_none() {
+            return self.stream.poll_discard(cx, most);
+        }
+        ready!(self.poll_fill(cx))?;
+        let count = self.plain.min(most);
+        if count > 0 {
+            self.consume(count);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    pub(super) fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
+        if self.ended {
+            return Poll::Ready(Hangup::PeerClosed);
+        }
+        self.stream.poll_hangup(cx)
+    }
+
+    pub(super) fn has_input(&mut self) -> bool {
+        self.has_received() || !self.input.is_empty() || self.stream.has_input()
+    }
+
+    pub(super) fn is_clean(&mut self) -> bool {
+        !self.has_received() && self.input.is_empty() && self.stream.is_clean()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.has_received() && self.input.is_empty() && self.stream.is_quiet()
+    }
+
+    /// What waits inside is in no mark of the kernel's.
+    pub(super) fn set_receive_low_water(&mut self, _: usize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Seals the first bytes of a write, unless those of one are pending: the caller repeats them.
+    fn seal(&mut self, [head, body]: [&[u8]; 2]) -> io::Result<()> {
+        if self.covered > 0 {
+            return Ok(());
+        }
+        let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
+        let whole = (head.len() + body.len()).min(SEAL_SIZE);
+        let out = self.output.vec();
+        out.reserve(whole + whole.div_ceil(LARGEST) * OVERHEAD);
+        while self.covered < whole {
+            let rest = [head.get(self.covered..).unwrap_or_default(), &body[self.covered.saturating_sub(head.len())..]];
+            self.covered += connection.send(rest, whole - self.covered, out).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    fn poll_sealed(&mut self, cx: &mut Context<'_>, pieces: [&[u8]; 2], more: bool) -> Poll<io::Result<usize>> {
+        self.seal(pieces)?;
+        ready!(self.output.poll_flush(cx, &mut self.stream, more))?;
+        Poll::Ready(Ok(std::mem::take(&mut self.covered)))
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        if self.connection.is_none() {
+            return self.stream.poll_write(cx, head, body, more);
+        }
+        if head.is_empty() && body.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let count = ready!(self.poll_sealed(cx, [head.data(), body.data()], more))?;
+        let of_head = count.min(head.len());
+        head.consume(of_head);
+        body.consume(count - of_head);
+        Poll::Ready(Ok(count))
+    }
+
+    pub(super) fn poll_write_slices(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+        more: bool,
+    ) -> Poll<io::Result<usize>> {
+        if self.connection.is_none() {
+            return self.stream.poll_write_slices(cx, slices, more);
+        }
+        let mut filled = slices.iter().filter(|slice| !slice.is_empty());
+        let Some(first) = filled.next() else { return Poll::Ready(Ok(0)) };
+        let second = filled.next().map_or(&[][..], |slice| slice);
+        self.poll_sealed(cx, [first, second], more)
+    }
+
+    pub(super) fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
+        if self.connection.is_none() {
+            return self.stream.try_write(bytes, more);
+        }
+        if bytes.is_empty() {
+            return Ok(Some(0));
+        }
+        self.seal([bytes, &[]])?;
+        let whole = self.output.try_flush(&mut self.stream, more)?;
+        Ok(whole.then(|| std::mem::take(&mut self.covered)))
+    }
+
+    /// Says that nothing more is sent, then ends the stream's direction.
+    pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
+        self.say_goodbye();
+        self.stream.shutdown_write()
+    }
+
+    /// What does not go out at once does not go out: there is nobody to wait for it.
+    fn say_goodbye(&mut self) {
+        if self.failed || self.covered > 0 {
+            return;
+        }
+        if let Some(connection) = &mut self.connection {
+            connection.close(self.output.vec());
+            let _ = self.output.try_flush(&mut self.stream, false);
+        }
+    }
+
+    /// Closing it says nothing.
+    pub(super) fn be_silent(&mut self) {
+        self.failed = true;
+    }
+
+    /// Takes what came while it was idle, where that concerns the transport alone.
+    pub(super) fn settle(&mut self) -> bool {
+        matches!(self.try_fill(), Ok(false)) && self.input.is_empty()
+    }
+
+    pub(super) fn park(mut self) -> Box<ParkedTls> {
+        let spoilt = self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
+        let connection = self.connection.take();
+        Box::new(ParkedTls { parked: self.stream.take().park(), connection, spoilt })
+    }
+
+    /// The stream, without a word to the peer.
+    pub(super) fn into_stream(mut self) -> Stream {
+        self.stream.take()
+    }
+}
+
+impl ParkedTls {
+    pub(super) fn id(&self) -> ParkedId {
+        self.parked.id()
+    }
+
+    pub(super) fn resume(self) -> Option<Tls> {
+        let Self { parked, connection, spoilt } = self;
+        if spoilt {
+            return None;
+        }
+        parked.resume().map(|stream| Tls::over(stream, connection, None))
+    }
+
+    pub(super) fn adopt(self) -> Option<Tls> {
+        let Self { parked, connection, spoilt } = self;
+        if spoilt {
+            return None;
+        }
+        parked.adopt().map(|stream| Tls::over(stream, connection, None))
+    }
+}
