@@ -5,8 +5,8 @@
 use base::buffer::Buffer;
 use conn::handshake::{self, Expected, Failure, Kind, Told};
 use conn::transport::Transport;
-use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::ExpectedHeader;
+use policy::record::{Endpoint, Origin, Record};
 use policy::sample::ConnectionError;
 
 use wire::{client_ip, proxy_protocol};

@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 
 use base::moment::{WallTime, ZoneName};
-use policy::live::counters::Counters;
-use policy::log_format::Record;
-use policy::sample::{Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
+use policy::record::Record;
+use policy::sample::{Counted, Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
 
 use crate::worker::Worker;
 
@@ -106,7 +105,7 @@ impl Probes for ProcessProbes<'_> {
         self.worker.process.host.variable(name)
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<&dyn Counted> {
         Some(&self.worker.process.counters)
     }
 }

@@ -3,7 +3,7 @@
 //! Two bytes choose the converter, one the type; the arguments end at a byte 0xFF, and the sample follows.
 
 
-use policy::convert::ROWS;
+use policy::running::CONVERTERS as ROWS;
 use policy::expression::Conversion;
 use policy::sample::{Place, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};

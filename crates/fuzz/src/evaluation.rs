@@ -4,8 +4,10 @@
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
 use policy::expression::Names;
+use policy::running::TABLES;
 use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use policy::variable::{SessionStore, Store, Variables};
+use policy::vocabulary::Vocabulary;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use wire::h1::{Limits, Parse, Scan, parse_request};
@@ -28,6 +30,11 @@ impl Names for FewNames {
 
     fn server(&self, name: &str) -> Result<(usize, usize), String> {
         if name == "b/s" { Ok((1, 0)) } else { Err(format!("unable to find server '{name}'")) }
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        const ALL: &Vocabulary = &Vocabulary::new(&TABLES);
+        ALL
     }
 
     fn userlist(&self, _: &str) -> Option<usize> {

@@ -3,7 +3,8 @@
 //! The first byte chooses the purpose; the format ends at a byte 0xFF, and the bytes of a request follow.
 
 
-use policy::log_format::{LogFormat, Purpose, Record};
+use policy::log_format::{LogFormat, Purpose};
+use policy::record::Record;
 use policy::sample::Place;
 use crate::evaluation::{FewNames, with_context};
 

@@ -6,7 +6,8 @@ use base::moment::WallTime;
 use config::spec::{LogFormatSpec, Mode};
 use std::hint::black_box;
 use std::time::Instant;
-use weir_policy::log_format::{Endpoint, LogFormat, Record, Timers};
+use weir_policy::log_format::LogFormat;
+use weir_policy::record::{Endpoint, Record, Timers};
 
 const ROUNDS: u32 = 1_000_000;
 

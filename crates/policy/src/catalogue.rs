@@ -4,7 +4,7 @@
 use crate::expression::Signature;
 use crate::rows::Row;
 use crate::sample::{Place, Type};
-use crate::{condition, convert, fetch, log_format};
+use crate::{condition, log_format, running};
 use std::fmt::Write as _;
 
 /// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
@@ -19,7 +19,7 @@ pub fn dump_fetches(out: &mut String) {
         let _ = writeln!(out, "#{indent}{bars}_.{dashes} {}", place.name());
     }
     out.push_str(&format!("# {} \n# {}\n", "/ ".repeat(places), "| ".repeat(places)));
-    let mut rows: Vec<_> = fetch::ROWS.all().collect();
+    let mut rows: Vec<_> = running::FETCHES.all().collect();
     rows.sort_by_key(|row| row.name());
     for row in rows {
         let columns: String = row.places.columns().map(|has| if has { "Y " } else { ". " }).collect();
@@ -30,7 +30,7 @@ pub fn dump_fetches(out: &mut String) {
 /// `-dKcnv`: every converter, in HAProxy's form: what it gives stands before what it takes.
 pub fn dump_converters(out: &mut String) {
     out.push_str("# List of registered sample converter functions:\n");
-    let mut rows: Vec<_> = convert::ROWS.all().collect();
+    let mut rows: Vec<_> = running::CONVERTERS.all().collect();
     rows.sort_by_key(|row| row.name());
     for row in rows {
         let _ = writeln!(out, "{}{}: {} => {}", row.name, row.signature, output(row.output), row.input);
@@ -45,7 +45,7 @@ fn output(kind: Type) -> String {
 /// `-dKacl`: every keyword of ACLs that stands for a fetch with a method, in HAProxy's form.
 pub fn dump_acls(out: &mut String) {
     out.push_str("# List of registered ACL keywords:\n");
-    for row in condition::shorthands().iter().filter(|row| fetch::ROWS.find(row.fetch).is_some()) {
+    for row in condition::shorthands().iter().filter(|row| running::FETCHES.find(row.fetch).is_some()) {
         let _ = writeln!(out, "{} = {} -m {}", row.name, row.fetch, row.method.name());
     }
 }
@@ -57,13 +57,13 @@ pub fn fetches_page() -> String {
          manual describes them in full in section 7.3. HAProxy's other fetches are listed at the end; a configuration that \
          uses one of them is refused.\n\n| Fetch | Type | Available from | Value |\n|---|---|---|---|\n",
     );
-    let mut rows: Vec<_> = fetch::ROWS.all().collect();
+    let mut rows: Vec<_> = running::FETCHES.all().collect();
     rows.sort_by_key(|row| row.name());
     for row in rows {
         let first = Place::ALL.into_iter().find(|place| row.places.has(*place)).map_or("", Place::name);
         let _ = writeln!(page, "| `{}{}` | {} | {first} | {} |", row.name, shown(&row.signature), row.output, row.doc);
     }
-    waiting(&mut page, fetch::ROWS.waiting());
+    waiting(&mut page, running::FETCHES.waiting());
     page
 }
 
@@ -105,13 +105,13 @@ pub fn converters_page() -> String {
          HAProxy's manual describes them in full in section 7.3.1. HAProxy's other converters are listed at the end.\n\n| \
          Converter | Input | Output | Result |\n|---|---|---|---|\n",
     );
-    let mut rows: Vec<_> = convert::ROWS.all().collect();
+    let mut rows: Vec<_> = running::CONVERTERS.all().collect();
     rows.sort_by_key(|row| row.name());
     for row in rows {
         let (name, signature) = (&row.name, shown(&row.signature));
         let _ = writeln!(page, "| `{name}{signature}` | {} | {} | {} |", row.input, output(row.output), row.doc);
     }
-    waiting(&mut page, convert::ROWS.waiting());
+    waiting(&mut page, running::CONVERTERS.waiting());
     page
 }
 
@@ -121,7 +121,7 @@ pub fn acls_page() -> String {
         "# ACL keywords\n\nKeywords that combine a fetch with a match method, and the predefined ACLs (HAProxy's manual, \
          sections 7.3 and 7.4), generated from the program's tables.\n\n| Keyword | Stands for |\n|---|---|\n",
     );
-    for row in condition::shorthands().iter().filter(|row| fetch::ROWS.find(row.fetch).is_some()) {
+    for row in condition::shorthands().iter().filter(|row| running::FETCHES.find(row.fetch).is_some()) {
         let _ = writeln!(page, "| `{}` | `{} -m {}` |", row.name, row.fetch, row.method.name());
     }
     page.push_str("\n## Predefined\n\n| Name | Stands for |\n|---|---|\n");

@@ -21,15 +21,17 @@ pub mod pattern;
 pub mod persistence;
 pub mod processors;
 pub mod program;
+pub mod record;
 pub mod registry;
 pub mod resolve;
 pub mod rows;
 pub mod rule;
+pub mod running;
 pub mod sample;
 pub mod saved_state;
 pub mod services;
-mod stick;
 pub mod variable;
+pub mod vocabulary;
 
 pub use compile::{FindHost, Limits, ReadFile, Resolver, compile, diagnose};
 pub use program::{Backend, Bind, Frontend, Global, Program, Proxy, Server, ServerAddress, ServerPort};

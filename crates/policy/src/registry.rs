@@ -1,55 +1,33 @@
-//! What expressions and rules may name: the built-in tables, and the rows and services that are registered beside them
-//! before a configuration is compiled (by scripts, for example). Must never evaluate or perform anything.
+//! What a configuration may name beside what it defines itself: rows and services that are registered before it is compiled
+//! (by scripts, for example). Must never evaluate or perform anything.
 
-use crate::convert::{self, Converter};
-use crate::fetch::{self, Fetch};
-use crate::rows::{Registered, Row, RowRef, Unregistered};
+use crate::rows::{Registered, Row, Unregistered};
 use crate::rule::{self, ReadAction, RegisteredAction};
+use crate::running::TABLES;
 use crate::services::Services;
+use crate::vocabulary::Vocabulary;
 use config::keyword::rule::RuleSets;
 
-/// The registered rows and services. Lookups ask the built-in tables first, and no registered row has a name of theirs.
-/// A clone shares the rows.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The registered rows and services. A clone shares the rows.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Registry {
     /// The services that rules may name.
     pub services: Services,
-    fetches: Registered<Fetch>,
-    converters: Registered<Converter>,
+    /// The fetches and converters that expressions may name, those that are built in with them.
+    pub vocabulary: Vocabulary,
     actions: Registered<RegisteredAction>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::none()
+    }
 }
 
 impl Registry {
     /// Nothing beside the built-in tables.
     pub const fn none() -> Self {
-        Self {
-            services: Services::none(),
-            fetches: Registered::none(),
-            converters: Registered::none(),
-            actions: Registered::none(),
-        }
-    }
-
-    /// Registers a fetch.
-    ///
-    /// # Errors
-    /// Its name is taken or malformed, or there are too many.
-    pub fn add_fetch(&mut self, row: Fetch) -> Result<(), Unregistered> {
-        // A keyword of ACLs is looked up before the fetches.
-        let built_in = |name: &str| {
-            fetch::ROWS.find(name).is_some()
-                || fetch::ROWS.is_waiting(name)
-                || crate::condition::shorthands().iter().any(|row| row.name == name)
-        };
-        self.fetches.add(row, built_in)
-    }
-
-    /// Registers a converter.
-    ///
-    /// # Errors
-    /// Its name is taken or malformed, or there are too many.
-    pub fn add_converter(&mut self, row: Converter) -> Result<(), Unregistered> {
-        self.converters.add(row, |name| convert::ROWS.find(name).is_some() || convert::ROWS.is_waiting(name))
+        Self { services: Services::none(), vocabulary: Vocabulary::new(&TABLES), actions: Registered::none() }
     }
 
     /// Registers an action. Its name contains a dot: the others are the configuration language's own.
@@ -63,18 +41,6 @@ impl Registry {
         self.actions.add(row, |name| rule::find_action(name).is_some())
     }
 
-    /// The fetch of that name.
-    pub fn fetch(&self, name: &str) -> Option<RowRef<Fetch>> {
-        let built_in = fetch::ROWS.find(name).map(RowRef::BuiltIn);
-        built_in.or_else(|| self.fetches.find(name).cloned().map(RowRef::Registered))
-    }
-
-    /// The converter of that name.
-    pub fn converter(&self, name: &str) -> Option<RowRef<Converter>> {
-        let built_in = convert::ROWS.find(name).map(RowRef::BuiltIn);
-        built_in.or_else(|| self.converters.find(name).cloned().map(RowRef::Registered))
-    }
-
     /// What reads the arguments of the action that a word of a rule names, parentheses and all. Which rule sets have a
     /// built-in one is decided where their lines are read.
     pub fn action(&self, word: &str, set: RuleSets) -> Option<&ReadAction> {
@@ -83,16 +49,6 @@ impl Registry {
         }
         let name = word.split('(').next().unwrap_or_default();
         self.actions.find(name).filter(|row| row.sets & set != 0).map(|row| &*row.parse)
-    }
-
-    /// The names of all fetches.
-    pub fn fetch_names(&self) -> impl Iterator<Item = &str> {
-        self.fetches.names().chain(fetch::ROWS.names())
-    }
-
-    /// The names of all converters.
-    pub fn converter_names(&self) -> impl Iterator<Item = &str> {
-        self.converters.names().chain(convert::ROWS.names())
     }
 
     /// The names of the registered actions of a rule set.

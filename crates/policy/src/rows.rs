@@ -14,20 +14,20 @@ pub trait Row: 'static {
 
 /// All rows of a kind that are built in.
 pub struct Rows<R: Row> {
-    families: &'static [&'static [R]],
+    families: &'static [&'static [&'static [R]]],
     waiting: &'static [&'static str],
     index: OnceLock<HashMap<&'static str, &'static R>>,
 }
 
 impl<R: Row> Rows<R> {
-    /// Those of these families; `waiting` has the names that HAProxy has and Weir has not yet.
-    pub const fn new(families: &'static [&'static [R]], waiting: &'static [&'static str]) -> Self {
+    /// Those of these groups of families; `waiting` has the names that HAProxy has and Weir has not yet.
+    pub const fn new(families: &'static [&'static [&'static [R]]], waiting: &'static [&'static str]) -> Self {
         Self { families, waiting, index: OnceLock::new() }
     }
 
     /// Every row.
     pub fn all(&self) -> impl Iterator<Item = &'static R> {
-        self.families.iter().flat_map(|family| family.iter())
+        self.families.iter().copied().flatten().copied().flatten()
     }
 
     /// The row of that name.
@@ -50,9 +50,11 @@ impl<R: Row> Rows<R> {
         self.waiting.contains(&name)
     }
 
-    /// Checks the tables, given the document and how many arguments a row requires and takes.
-    #[cfg(test)]
-    pub(crate) fn assert_sound(&self, of: impl Fn(&R) -> (&'static str, usize, usize)) {
+    /// Checks the tables in a test, given the document and how many arguments a row requires and takes.
+    ///
+    /// # Panics
+    /// Two rows have one name, or a row's document or signature is not sound.
+    pub fn assert_sound(&self, of: impl Fn(&R) -> (&'static str, usize, usize)) {
         let mut seen = std::collections::HashSet::new();
         for row in self.all() {
             let (name, (doc, required, most)) = (row.name(), of(row));

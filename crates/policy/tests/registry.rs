@@ -24,6 +24,7 @@ use policy::rows::Unregistered;
 use policy::rule::{Action, Edit, RegisteredAction, RuleError};
 use policy::sample::{Bytes, Context, Direction, Meter, Place, Places, Probes, Transaction, Transport, Type, Value};
 use policy::variable::Variables;
+use policy::vocabulary::Vocabulary;
 
 fn path_length() -> Fetch {
     Fetch::owned("x.path_length", Signature::NONE, Type::Int, Places::REQUEST, |context, _| {
@@ -53,8 +54,8 @@ fn mark() -> RegisteredAction {
 
 fn registry(calls: &Arc<AtomicUsize>) -> Registry {
     let mut registry = Registry::none();
-    registry.add_fetch(path_length()).unwrap();
-    registry.add_converter(times(calls)).unwrap();
+    registry.vocabulary.add_fetch(path_length()).unwrap();
+    registry.vocabulary.add_converter(times(calls)).unwrap();
     registry.add_action(mark()).unwrap();
     registry
 }
@@ -96,8 +97,8 @@ impl Names for Registered {
         Err(format!("no file '{path}'"))
     }
 
-    fn registry(&self) -> &Registry {
-        &self.0
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.0.vocabulary
     }
 }
 
@@ -227,7 +228,13 @@ fn unknown_names_stay_errors_whose_hints_know_what_is_registered() {
 fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
     let fetch = |name: &str| {
         let places = Places::REQUEST;
-        registry(&Arc::default()).add_fetch(Fetch::owned(name, Signature::NONE, Type::Int, places, |_, _| None))
+        registry(&Arc::default()).vocabulary.add_fetch(Fetch::owned(
+            name,
+            Signature::NONE,
+            Type::Int,
+            places,
+            |_, _| None,
+        ))
     };
     let waiting = policy::fetch::ROWS.waiting()[0];
     for taken in ["path", "hdr_beg", waiting, "x.path_length"] {
@@ -239,8 +246,12 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
     assert_eq!(fetch("x.other"), Ok(()));
     let mut registry = registry(&Arc::default());
     let mut converter = |name: &str| {
-        registry
-            .add_converter(Converter::owned(name, Signature::NONE, (Type::Int, Type::Int), |_, value, _| Some(value)))
+        registry.vocabulary.add_converter(Converter::owned(
+            name,
+            Signature::NONE,
+            (Type::Int, Type::Int),
+            |_, value, _| Some(value),
+        ))
     };
     assert_eq!(
         ["upper", "x.times", "x.same"].map(&mut converter),

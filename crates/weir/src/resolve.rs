@@ -5,7 +5,7 @@ use crate::files::reason;
 use base::moment::{WallTime, ZoneName};
 use config::spec::{AddressSpec, Family, HostSpec, Spec};
 use policy::Resolver;
-use policy::log_format::Record;
+use policy::record::Record;
 use policy::sample::{Probes, ProcessFacts, Transport, Value};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};

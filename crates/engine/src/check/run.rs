@@ -437,8 +437,8 @@ impl<'a> Course<'a> {
         let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };
         self.worker.with_arena(|arena| {
             with(&Context {
-                program: Some(program),
-                live: Some(&shared.live),
+                program: Some(&**program),
+                live: Some(&*shared.live),
                 lists: Some(&self.generation.lists),
                 arena,
                 limit: program.global.bufsize,

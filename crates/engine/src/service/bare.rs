@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use base::moment::WallTime;
 use bumpalo::Bump;
-use policy::live::{ListStates, Live};
+use policy::live::Live;
+use policy::pattern::ListStates;
 use policy::program::Program;
 use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use policy::variable::Variables;

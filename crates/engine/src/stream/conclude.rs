@@ -3,8 +3,8 @@
 use base::moment::WallTime;
 use config::spec::{LogStep, Mode};
 use policy::capture::{CapturePlan, Kept};
-use policy::log_format::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
+use policy::record::{Endpoint, Origin, Record};
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::service::log::{Shown, Verdict};

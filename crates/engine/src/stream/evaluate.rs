@@ -7,13 +7,11 @@ use base::moment::{WallTime, ZoneName};
 use bumpalo::Bump;
 use config::spec::Mode;
 use conn::behind::{self, Behind};
-use policy::live::counters::Counters;
-use policy::live::table::Tracked;
-use policy::log_format::{Endpoint, Record};
 use policy::program::ServerAddress;
+use policy::record::{Endpoint, Record};
 use policy::sample::{
-    Bytes, Context, Cost, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts, Transaction,
-    Transport, Unread, UsageOf, Value,
+    Bytes, Context, Cost, Counted, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts,
+    TrackedEntry, Transaction, Transport, Unread, UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
 use wire::http::{Framing, Head};
@@ -133,8 +131,8 @@ impl<'a> EvalContext<'a> {
         worker.with_arena(|arena| {
             let (probes, unread) = (StreamProbes(self), Unread::default());
             let context = Context {
-                program: Some(program),
-                live: Some(&shared.live),
+                program: Some(&**program),
+                live: Some(&*shared.live),
                 lists: Some(&generation.lists),
                 arena,
                 limit: program.global.bufsize,
@@ -294,7 +292,7 @@ impl Probes for StreamProbes<'_, '_> {
         self.0.session.worker.process.host.variable(name)
     }
 
-    fn counters(&self) -> Option<&Counters> {
+    fn counters(&self) -> Option<&dyn Counted> {
         Some(&self.0.session.worker.process.counters)
     }
 
@@ -305,8 +303,9 @@ impl Probes for StreamProbes<'_, '_> {
         Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
     }
 
-    fn tracked(&self, number: u8) -> Option<Ref<'_, Tracked>> {
-        tracking::find(self.0.session, self.0.facts, number)
+    fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
+        let found = tracking::find(self.0.session, self.0.facts, number)?;
+        Some(Ref::map(found, |tracked| tracked as _))
     }
 
     fn stream(&self) -> Option<StreamFacts> {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use policy::fetch::{Trial, trials};
 use policy::program::Proxy;
+use policy::running::{Trial, trials};
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;

@@ -332,8 +332,7 @@ impl<'s, 'r> Course<'s, 'r> {
                 None
             }
             Action::Capture { of_request, index, expression } => {
-                let plan = context.frontend().and_then(|proxy| proxy.frontend.as_ref()?.captures.as_ref());
-                if let Some((plan, captures)) = plan.zip(context.captures)
+                if let Some((plan, captures)) = context.capture_plan().zip(context.captures)
                     && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
                 {
                     captures.borrow_mut().set(plan, *of_request, *index, text);

@@ -11,8 +11,8 @@ use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use conn::transport::Transport;
 use policy::live::Seen;
-use policy::log_format::Origin;
 use policy::program::{Frontend, Proxy};
+use policy::record::Origin;
 use policy::sample::{Bytes, Direction};
 use rt::LocalRc;
 

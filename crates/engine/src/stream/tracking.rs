@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
 use policy::live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
-use policy::program::Filter;
+use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
 use policy::sample::{Context, Direction};
 

@@ -4,7 +4,7 @@ use super::Compiler;
 use crate::expression::{Expression, Names};
 use crate::live::table::sample_type;
 use crate::program::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
-use crate::rule::{Action, expression_text};
+use crate::rule::{Action, RuleNames, expression_text};
 use crate::sample::{Place, cast};
 use config::diagnostic::Form;
 use config::span::Spanned;
@@ -71,7 +71,7 @@ impl Compiler<'_> {
         names.begin(&shared.key);
         let first = shared.key.words.first().map_or(shared.key.span, |word| word.span);
         let read = Expression::parse_all(
-            &expression_text(&shared.key.words, names.registry()),
+            &expression_text(&shared.key.words, names.vocabulary()),
             Place::FrontRequestContent,
             &names,
         );

@@ -33,7 +33,7 @@ pub use added::{add_backend, add_server, guid_owner, predecessors, refuses_serve
 pub use limits::Limits;
 use names::SpecNames;
 
-use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts, TokenLimits};
+use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
 use crate::registry::Registry;
 use crate::sample::{Probes, Transport, Value};
 use crate::variable::VariableSizes;
@@ -376,7 +376,7 @@ impl<'a> Compiler<'a> {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
             rates: written.rates,
-            tokens: TokenLimits::new(&written.tokens),
+            tokens: crate::key::TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
             strict_limits: written.strict_limits.unwrap_or(true),

@@ -8,8 +8,10 @@ use crate::pattern;
 use crate::program::EVENTS;
 use crate::program::StickTable;
 use crate::registry::Registry;
+use crate::rule::RuleNames;
 use crate::sample::Sink;
 use crate::variable::{Known, Variable};
+use crate::vocabulary::Vocabulary;
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
 use std::cell::{Cell, RefCell};
@@ -172,8 +174,8 @@ impl Names for SpecNames<'_> {
         list.groups.iter().any(|known| known.0 == group)
     }
 
-    fn registry(&self) -> &Registry {
-        &self.shared.registry
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.shared.registry.vocabulary
     }
 
     fn sink(&self, name: &str) -> Option<Sink> {
@@ -196,20 +198,8 @@ impl Names for SpecNames<'_> {
         found.map(|index| Sink::Ring(index + 1))
     }
 
-    fn log_profile(&self, name: &str) -> Option<usize> {
-        self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
-    }
-
     fn table(&self, name: &str) -> Option<usize> {
         self.shared.tables.borrow().iter().position(|table| *table.name == *name)
-    }
-
-    fn table_plan(&self, index: usize) -> Option<StickTable> {
-        self.shared.tables.borrow().get(index).cloned()
-    }
-
-    fn stick_counters(&self) -> u8 {
-        self.spec.global.tune.stick_counters.map_or(3, |number| number.min(100) as u8)
     }
 
     fn current(&self) -> Option<usize> {
@@ -233,11 +223,6 @@ impl Names for SpecNames<'_> {
         read.map_err(|error| error.to_string())
     }
 
-    fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
-        let section = self.spec.sections.http_errors.iter().find(|known| known.name == section)?;
-        Some(section.files.iter().map(|file| (file.status, file.content.clone())).collect())
-    }
-
     fn resolve(&self, host: &str) -> Option<IpAddr> {
         self.find_host.and_then(|find| find(host))
     }
@@ -248,13 +233,6 @@ impl Names for SpecNames<'_> {
         let Some(found) = scope.find(name) else { return predefined(name, self) };
         // An ACL that asks for others that ask for others has to end somewhere.
         (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
-    }
-
-    fn resolvers(&self, name: &str) -> Option<usize> {
-        let sections = &self.spec.sections.resolvers;
-        let written = sections.iter().position(|section| section.name.value == name);
-        // The one that is always there stands behind those that are written.
-        written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
     }
 
     fn declare(&self, variable: &Variable) {
@@ -273,6 +251,36 @@ impl Names for SpecNames<'_> {
         let Some(span) = *self.line.borrow() else { return pattern::Place { late: true, ..Default::default() } };
         let name = self.shared.files.get(span.file as usize).cloned().unwrap_or_default();
         pattern::Place { late: false, file: span.file, line: span.line, name }
+    }
+}
+
+impl RuleNames for SpecNames<'_> {
+    fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    fn log_profile(&self, name: &str) -> Option<usize> {
+        self.spec.sections.log_profiles.iter().position(|profile| profile.name == name)
+    }
+
+    fn resolvers(&self, name: &str) -> Option<usize> {
+        let sections = &self.spec.sections.resolvers;
+        let written = sections.iter().position(|section| section.name.value == name);
+        // The one that is always there stands behind those that are written.
+        written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
+    }
+
+    fn table_plan(&self, index: usize) -> Option<StickTable> {
+        self.shared.tables.borrow().get(index).cloned()
+    }
+
+    fn stick_counters(&self) -> u8 {
+        self.spec.global.tune.stick_counters.map_or(3, |number| number.min(100) as u8)
+    }
+
+    fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
+        let section = self.spec.sections.http_errors.iter().find(|known| known.name == section)?;
+        Some(section.files.iter().map(|file| (file.status, file.content.clone())).collect())
     }
 }
 

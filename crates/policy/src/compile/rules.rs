@@ -6,8 +6,8 @@ use crate::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, pa
 use crate::expression::Names;
 use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
-    Action, BodyWait, Parsing, PersistRule, Rule, RuleError, Rules, ServerChoice, ServerRule, ServerTarget, Switch,
-    Target, Wait, Words, fits_mode, redirect_rule,
+    Action, BodyWait, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
+    Switch, Target, Wait, Words, fits_mode, redirect_rule,
 };
 use crate::sample::{Place, RulePlace};
 use config::diagnostic::{Diagnostic, Form, Severity};

@@ -95,7 +95,7 @@ fn stick_key(parsing: &Parsing<'_>, words: &mut Words<'_>) -> Result<Expression,
         other => return other,
     };
     let name = first.text.split(['(', ',']).next().unwrap_or_default();
-    let Some(fetch) = parsing.names.registry().fetch(name) else { return Err(error) };
+    let Some(fetch) = parsing.names.vocabulary().fetch(name) else { return Err(error) };
     let needs = fetch.wanted();
     let when = if parsing.is_request() { "during request" } else { "for 'store-response'" };
     let message =

@@ -62,7 +62,7 @@ impl Compiler<'_> {
         let text = if line.is_format {
             line.value.first()?.text.clone()
         } else {
-            expression_text(&line.value, names.registry())
+            expression_text(&line.value, names.vocabulary())
         };
         match Assigned::parse(&variable, &text, line.is_format, Place::Configuration, &names) {
             Ok(source) => Some((variable, source)),

@@ -1,6 +1,6 @@
 //! An ACL: tests under one name, of which one has to match. Must never know the conditions that it stands in.
 
-use super::Verdict;
+use super::{Named, Verdict};
 use crate::expression::Expression;
 use crate::pattern::{Lookup, Method, Steps};
 use crate::sample::{Context, Meter, Place};
@@ -58,7 +58,7 @@ impl Acl {
 
     /// How many ACLs ask for one another through it, at most, itself included.
     pub fn depth(&self) -> usize {
-        let asked = self.tests.iter().flat_map(|test| test.expression.acls());
+        let asked = self.tests.iter().flat_map(|test| test.expression.made().map(Named::acl));
         1 + asked.map(Acl::depth).max().unwrap_or(0)
     }
 

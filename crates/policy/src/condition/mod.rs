@@ -3,10 +3,12 @@
 
 mod acl;
 mod keyword;
+mod named;
 mod parse;
 
 pub use acl::{Acl, Test};
 pub use keyword::{PREDEFINED, Shorthand, shorthands};
+pub(crate) use named::Named;
 pub use parse::{
     AclScope, Acls, ConditionError, Doubt, LinePosition, ReadTest, parse_acl, parse_condition, predefined,
 };

@@ -5,8 +5,8 @@ use super::keyword::{self, PREDEFINED};
 use super::{Acl, Condition, Term, Test};
 use crate::expression::{Expression, Names, Part};
 use crate::pattern::{Content, Entries, Lookup, Method, Network, Use, written_range};
-use crate::registry::Registry;
 use crate::sample::{Place, cast};
+use crate::vocabulary::Vocabulary;
 use config::suggest::nearest;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl<'a> AclScope<'a> {
 }
 
 /// What to do about the name of an ACL that is not there.
-pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, registry: &Registry) -> Option<String> {
+pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, vocabulary: &Vocabulary) -> Option<String> {
     if let Some(line) = acls.defined_below(name) {
         return Some(format!("an ACL has to be defined above the lines that name it; move line {line} up"));
     }
@@ -108,7 +108,7 @@ pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, registry: &Re
     if let Some(hint) = hint {
         return Some(hint.to_owned());
     }
-    if keyword::find(keyword).is_some() || registry.fetch(keyword).is_some() {
+    if keyword::find(keyword).is_some() || vocabulary.fetch(keyword).is_some() {
         return Some(format!("'{name}' is no ACL but a sample: write it in braces, '{{ {name} ... }}'"));
     }
     let known = acls.names().chain(PREDEFINED.iter().map(|row| row.0));
@@ -290,8 +290,8 @@ fn ends_in_number(host: &str) -> bool {
 }
 
 /// The keyword of ACLs or the fetch that is nearest to a word.
-fn nearest_criterion<'a>(name: &str, registry: &'a Registry) -> Option<&'a str> {
-    nearest(name, keyword::shorthands().iter().map(|row| row.name).chain(registry.fetch_names()))
+fn nearest_criterion<'a>(name: &str, vocabulary: &'a Vocabulary) -> Option<&'a str> {
+    nearest(name, keyword::shorthands().iter().map(|row| row.name).chain(vocabulary.fetch_names()))
 }
 
 /// A fetch with converters, or a shorthand.
@@ -306,7 +306,7 @@ fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<
                 _ => format!("{} in ACL expression '{text}'", error.message),
             },
             hint: match error.message.strip_prefix("unknown fetch method") {
-                Some(_) => nearest_criterion(name, names.registry()).map(|known| format!("did you mean '{known}'?")),
+                Some(_) => nearest_criterion(name, names.vocabulary()).map(|known| format!("did you mean '{known}'?")),
                 None => error.hint,
             },
             word: 0,
@@ -484,7 +484,7 @@ impl Reader<'_> {
             return Ok(Arc::clone(acl));
         }
         let Some((name, words)) = PREDEFINED.iter().find(|(known, _)| *known == name) else {
-            let hint = hint_for_missing_acl(name, self.acls, self.names.registry());
+            let hint = hint_for_missing_acl(name, self.acls, self.names.vocabulary());
             return Err(ConditionError { hint, ..ConditionError::at(at, format!("no such ACL : '{name}'")) });
         };
         let read = parse_acl(words, self.names).map_err(|error| ConditionError { word: at, ..error })?;

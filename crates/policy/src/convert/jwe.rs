@@ -9,8 +9,7 @@ use super::digest::{secret, to_secret};
 use super::json_path::{Found, Path, find};
 use super::operand::{bytes, to_text_or_variable};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::key::{Curve, Padding, PrivateKey};
-use crate::program::TokenLimits;
+use crate::key::{Curve, Padding, PrivateKey, TokenLimits};
 use crate::sample::{Context, Type, Value};
 use std::sync::Arc;
 
@@ -192,7 +191,7 @@ impl<'a> Token<'a> {
 fn decrypt<'a>(context: &Context<'a>, token: &'a [u8], key: &PrivateKey) -> Option<&'a [u8]> {
     let token = Token::read(context, token)?;
     let (management, encryption) = (text_of(token.fields, "$.alg")?, text_of(token.fields, "$.enc")?);
-    let limits = context.program.map_or(&TokenLimits::DEFAULT, |program| &program.global.tokens);
+    let limits = context.program.map_or(&TokenLimits::DEFAULT, |program| program.tokens());
     if !limits.allows_algorithm(management) || !limits.allows_encoding(encryption) {
         return None;
     }

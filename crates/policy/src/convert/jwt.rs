@@ -170,7 +170,7 @@ fn verify<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments)
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
     };
-    let find = || key.or_else(|| context.program?.keys.public(text));
+    let find = || key.or_else(|| context.program?.keys().public(text));
     answer(context, value.bytes()?, signing, text, find).map(Value::Int)
 }
 
@@ -186,7 +186,7 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
     if text.is_empty() {
         return None;
     }
-    let find = || key.or_else(|| context.program?.keys.certificate(text));
+    let find = || key.or_else(|| context.program?.keys().certificate(text));
     answer(context, value.bytes()?, signing, text, find).map(Value::Int)
 }
 

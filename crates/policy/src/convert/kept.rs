@@ -26,7 +26,7 @@ pub const TABLE: &[Converter] = &[
 ];
 
 fn capture<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments, request: bool) -> Option<Value<'a>> {
-    let plan = context.frontend()?.frontend.as_ref()?.captures.as_ref()?;
+    let plan = context.capture_plan()?;
     let index = usize::try_from(arguments.int(0)?).ok()?;
     let slots = if request { &plan.request } else { &plan.response };
     slots.get(index)?;

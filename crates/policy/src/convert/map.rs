@@ -136,7 +136,7 @@ fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<O
         let (mut places, steps) = (Places::default(), Steps::for_text(text.len()));
         let mut search = context.bounded(regex.search(&mut places, text, (&steps, true)).map(Some))?;
         context.bounded(search.next(0))?;
-        crate::rule::expand(&search, text, found.value, &mut |bytes| out.extend(bytes));
+        crate::pattern::expand(&search, text, found.value, &mut |bytes| out.extend(bytes));
         out.finish()
     })
 }

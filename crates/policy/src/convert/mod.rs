@@ -24,16 +24,16 @@ mod network;
 mod operand;
 mod packet;
 mod protobuf;
-mod proxies;
 mod replace;
 mod split;
 mod strftime;
 mod string;
-mod table;
 mod url;
 mod variable;
 mod waiting;
 mod when;
+
+pub use waiting::NAMES as WAITING;
 
 use crate::expression::{Arguments, Check, Signature};
 use crate::rows::{Row, Rows};
@@ -113,7 +113,7 @@ impl Converter {
     }
 }
 
-/// Every family.
+/// Every family that stands here.
 pub const FAMILIES: &[&[Converter]] = &[
     arithmetic::TABLE,
     base64::TABLE,
@@ -143,20 +143,16 @@ pub const FAMILIES: &[&[Converter]] = &[
     network::TABLE,
     packet::TABLE,
     protobuf::TABLE,
-    proxies::TABLE,
     replace::TABLE,
     split::TABLE,
     string::TABLE,
-    table::READ,
-    table::KILOBYTES,
-    table::OTHERS,
     url::TABLE,
     variable::TABLE,
     when::TABLE,
 ];
 
-/// Every row.
-pub static ROWS: Rows<Converter> = Rows::new(FAMILIES, waiting::NAMES);
+/// Every row of them.
+pub static ROWS: Rows<Converter> = Rows::new(&[FAMILIES], WAITING);
 
 impl Row for Converter {
     fn name(&self) -> &str {

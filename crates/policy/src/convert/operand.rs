@@ -1,8 +1,7 @@
 //! Arguments of converters that are written in the configuration or are the name of a variable. Must never know what a
 //! converter does with them.
 
-use crate::expression::{Argument, Arguments};
-use crate::fetch::to_variable;
+use crate::expression::{Argument, Arguments, to_variable};
 use crate::sample::{Context, Type, Value, cast};
 use crate::variable::Variable;
 

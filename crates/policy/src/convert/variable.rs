@@ -1,10 +1,9 @@
 //! Converters that keep a sample in a variable. Must never change the sample.
 
 use super::Converter;
-use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::fetch::to_variable;
-use crate::rule::VariableCondition;
+use crate::expression::{Argument, Arguments, Checking, Kind, Signature, to_variable};
 use crate::sample::{Context, Type, Value};
+use crate::variable::VariableCondition;
 use std::sync::Arc;
 
 /// Every converter of the family.

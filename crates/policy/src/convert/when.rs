@@ -1,8 +1,8 @@
 //! `when`: lets a sample through under a condition (section 7.3.1). Must never change it.
 
 use super::Converter;
+use crate::condition::Named;
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::fetch::acl::{Named, resolve};
 use crate::sample::{Context, Type, Value};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
         if !arguments.has(1) {
             return Err("'acl' selector requires an extra argument with the ACL name".to_owned());
         }
-        resolve(arguments, 1, false, checking)?;
+        Named::resolve(arguments, 1, false, checking)?;
     }
     arguments.set(0, Argument::Made(Arc::new((*selector, negated))));
     Ok(())

@@ -297,6 +297,15 @@ impl Arguments {
     }
 }
 
+/// Turns the nth argument into a variable.
+pub fn to_variable(arguments: &mut Arguments, index: usize) -> Result<(), String> {
+    if let Some(text) = arguments.utf8(index) {
+        let variable = Variable::parse(text)?;
+        arguments.set(index, Argument::Variable(variable));
+    }
+    Ok(())
+}
+
 /// Turns one written argument into its value.
 pub(super) fn value(kind: Kind, text: &str, names: &dyn Names) -> Result<Argument, String> {
     let bits = |text: &str, most: u32| text.parse::<u32>().ok().filter(|bits| *bits <= most);

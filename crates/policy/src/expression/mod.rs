@@ -4,18 +4,17 @@
 mod argument;
 mod words;
 
-pub use argument::{Argument, Arguments, Kind, Signature};
+pub use argument::{Argument, Arguments, Kind, Signature, to_variable};
 
 use crate::condition::Acl;
-use crate::convert::{self, Convert, Converter};
+use crate::convert::{Convert, Converter};
 use crate::fetch::{self, Each, Fetch, SampleOf};
 use crate::key::Keys;
 use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
-use crate::program::StickTable;
-use crate::registry::Registry;
 use crate::rows::RowRef;
 use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
 use crate::variable::Variable;
+use crate::vocabulary::{TABLES, Vocabulary};
 use config::suggest::nearest;
 use std::any::Any;
 use std::cell::RefCell;
@@ -36,25 +35,15 @@ pub trait Names {
     /// # Errors
     /// HAProxy's sentence about what is missing.
     fn server(&self, name: &str) -> Result<(usize, usize), String>;
-    /// A `log-profile`'s index.
-    fn log_profile(&self, name: &str) -> Option<usize> {
-        let _ = name;
-        None
-    }
     /// The event sink of that name.
     fn sink(&self, name: &str) -> Option<Sink> {
         let _ = name;
         None
     }
-    /// A `resolvers` section's index.
-    fn resolvers(&self, name: &str) -> Option<usize> {
-        let _ = name;
-        None
-    }
-    /// The rows and services that are registered beside the built-in tables.
-    fn registry(&self) -> &Registry {
-        const NONE: &Registry = &Registry::none();
-        NONE
+    /// The fetches and converters that there are.
+    fn vocabulary(&self) -> &Vocabulary {
+        const PLAIN: &Vocabulary = &Vocabulary::new(&TABLES);
+        PLAIN
     }
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
@@ -62,15 +51,6 @@ pub trait Names {
     fn table(&self, name: &str) -> Option<usize> {
         let _ = name;
         None
-    }
-    /// A stick table.
-    fn table_plan(&self, index: usize) -> Option<StickTable> {
-        let _ = index;
-        None
-    }
-    /// How many entries a session or a stream may track (`tune.stick-counters`).
-    fn stick_counters(&self) -> u8 {
-        3
     }
     /// Whether the `userlist` of that name has that group.
     fn has_group(&self, list: &str, group: &str) -> bool {
@@ -141,12 +121,6 @@ pub trait Names {
     /// Whether the line stands in a `defaults` section.
     fn is_inherited(&self) -> bool {
         false
-    }
-
-    /// The pages of an `http-errors` section, by status.
-    fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>> {
-        let _ = section;
-        None
     }
 }
 
@@ -308,7 +282,7 @@ impl Expression {
     /// What is wrong with it.
     pub fn parse(text: &str, place: Place, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
         let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
-        let fetch = find_fetch(&found, names.registry())?;
+        let fetch = find_fetch(&found, names.vocabulary())?;
         let found = with_empty_text(found, &fetch.signature);
         let checking = Checking { names, place, input: Type::Any };
         let arguments = read_arguments(&found, &fetch.signature, fetch.check, &checking)
@@ -348,12 +322,10 @@ impl Expression {
         &self.fetch
     }
 
-    /// The ACLs that it asks for.
-    pub(crate) fn acls(&self) -> impl Iterator<Item = &Acl> {
+    /// What checks have put into its arguments, of that type.
+    pub(crate) fn made<T: 'static>(&self) -> impl Iterator<Item = &T> {
         let arguments = std::iter::once(&self.arguments).chain(self.steps.iter().map(|step| &step.arguments));
-        arguments
-            .flat_map(|arguments| (0..arguments.len()).filter_map(|index| arguments.made::<fetch::acl::Named>(index)))
-            .map(fetch::acl::Named::acl)
+        arguments.flat_map(|arguments| (0..arguments.len()).filter_map(|index| arguments.made(index)))
     }
 
     /// Whether no converter follows the fetch.
@@ -407,17 +379,17 @@ fn broken_converter(broken: &Broken) -> ExpressionError {
     ExpressionError { part: Part::Converter, ..error(format!("converter '{name}' : {message}"), *at..*at) }
 }
 
-fn find_fetch(call: &Call, registry: &Registry) -> Result<RowRef<Fetch>, ExpressionError> {
+fn find_fetch(call: &Call, vocabulary: &Vocabulary) -> Result<RowRef<Fetch>, ExpressionError> {
     if call.name.is_empty() {
         return Err(error("missing fetch method".to_owned(), 0..0));
     }
-    let Some(found) = registry.fetch(&call.name) else {
-        if fetch::ROWS.is_waiting(&call.name) {
+    let Some(found) = vocabulary.fetch(&call.name) else {
+        if vocabulary.awaits_fetch(&call.name) {
             let why = fetch::waiting_reason(&call.name).unwrap_or("is not supported yet by Weir");
             let message = format!("fetch method '{}' {why}", call.name);
             return Err(error(message, 0..call.name.len()));
         }
-        let known = nearest(&call.name, registry.fetch_names());
+        let known = nearest(&call.name, vocabulary.fetch_names());
         return Err(ExpressionError {
             message: format!("unknown fetch method '{}'", call.name),
             hint: known.map(|known| format!("did you mean '{known}'?")),
@@ -440,11 +412,11 @@ fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
 }
 
 fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Step, ExpressionError> {
-    let Some(converter) = names.registry().converter(&call.name) else {
-        if convert::ROWS.is_waiting(&call.name) {
+    let Some(converter) = names.vocabulary().converter(&call.name) else {
+        if names.vocabulary().awaits_converter(&call.name) {
             return Err(error(format!("converter '{}' is not supported yet by Weir", call.name), 0..0));
         }
-        let known = nearest(&call.name, names.registry().converter_names());
+        let known = nearest(&call.name, names.vocabulary().converter_names());
         let hint = known.map(|known| format!("did you mean '{known}'?"));
         return Err(ExpressionError { hint, ..error(format!("unknown converter '{}'", call.name), 0..0) });
     };

@@ -1,12 +1,13 @@
 //! Expressions over made-up facts: what they give, and what is refused.
 
 use super::*;
-use crate::live::counters::Counters;
-use crate::live::{ListStates, Live};
-use crate::log_format::Timings;
-use crate::pattern::Key;
-use crate::program::Program;
-use crate::sample::{Bytes, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport};
+use crate::capture::CapturePlan;
+use crate::fetch;
+use crate::key::TokenLimits;
+use crate::record::Timings;
+use crate::sample::{
+    Bytes, Configuration, Cost, Direction, Probes, ProcessFacts, SessionFacts, StreamFacts, Transaction, Transport,
+};
 use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
 use crate::sample::{Meter, UsageOf};
 use crate::variable::{SessionStore, Store, Variables};
@@ -14,6 +15,7 @@ use base::moment::{Moment, WallTime, ZoneName};
 use bumpalo::Bump;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
 use std::time::Duration;
 use wire::http::Head;
 use wire::proxy_protocol::{Decoded, Header};
@@ -75,7 +77,6 @@ impl Names for FewNames {
 #[derive(Default)]
 pub(crate) struct FixedProbes {
     header: Option<Header>,
-    counters: Option<Counters>,
 }
 
 thread_local! {
@@ -172,10 +173,6 @@ impl Probes for FixedProbes {
         (name == b"HOME").then_some(b"/home/weir")
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        self.counters.as_ref()
-    }
-
     fn session(&self) -> Option<SessionFacts<'_>> {
         let accept_date = WallTime { seconds: 1_600_000_000, nanos: 0 };
         Some(SessionFacts { bind: 0, accept_date, header: self.header.as_ref(), error: ConnectionError::PROXY_TIMEOUT })
@@ -215,6 +212,32 @@ impl Probes for FixedProbes {
     }
 }
 
+/// A configuration that has nothing but files.
+pub(crate) struct Files(pub &'static [&'static str]);
+
+impl Configuration for Files {
+    fn keys(&self) -> &Keys {
+        static NONE: LazyLock<Keys> = LazyLock::new(Keys::default);
+        &NONE
+    }
+
+    fn tokens(&self) -> &TokenLimits {
+        &TokenLimits::DEFAULT
+    }
+
+    fn file(&self, number: u32) -> Option<&str> {
+        self.0.get(number as usize).copied()
+    }
+
+    fn is_http(&self, _: usize) -> bool {
+        true
+    }
+
+    fn captures(&self, _: usize) -> Option<&CapturePlan> {
+        None
+    }
+}
+
 /// What an expression is evaluated over in a test.
 #[derive(Default)]
 pub(crate) struct Scene {
@@ -228,8 +251,8 @@ pub(crate) struct Scene {
     pub complete: bool,
     /// What is known of request and answer as a pair.
     pub transaction: Transaction,
-    /// The program of [`Scene::running`].
-    pub program: Option<Program>,
+    /// The names of the configuration's files; the frontend speaks HTTP.
+    pub files: Option<Files>,
 }
 
 impl Scene {
@@ -255,38 +278,26 @@ impl Scene {
         Self { bytes: bytes.to_vec(), complete: true, ..Self::default() }
     }
 
-    /// A running program: the frontend `fe` leads to the backend `be` with the server `srv`.
-    pub(crate) fn running() -> Self {
-        use crate::compile::tests::{backend, compiled, frontend, spec};
-        let (mut front, mut back) = (frontend("fe"), backend("be"));
-        back.servers[0].name.value = "srv".to_owned();
-        front.default_backend = Some(config::span::Spanned::new("be".to_owned(), back.span));
-        Self { program: Some(compiled(&spec(vec![front, back]))), complete: true, ..Self::default() }
-    }
-
     /// Lends it all to `with`.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         // As large as what a worker keeps for its evaluations, so that it never grows here.
         let arena = Bump::with_capacity(64 * 1024);
         let (session, stream) = (SessionStore::default(), RefCell::new(Store::default()));
         let variables = Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() };
-        let (program, live) = (self.program.as_ref(), self.program.as_ref().map(|program| Live::new(program, 7)));
-        let lists = program.map(|program| ListStates::new(&program.lists, Key::default()));
-        let counters = program.map(|program| Counters::new(program, 2));
-        let probes = FixedProbes { header: header(), counters };
+        let probes = FixedProbes { header: header() };
         let unread = Unread::default();
         with(&Context {
-            program,
-            live: live.as_ref(),
-            lists: lists.as_ref(),
+            program: self.files.as_ref().map(|files| files as _),
+            live: None,
+            lists: None,
             arena: &arena,
             limit: 16_384,
             now: Moment::from_nanos(1_000_000_000),
             probes: &probes,
             direction: if self.response.is_some() { Direction::Response } else { Direction::Request },
-            frontend: program.map(|_| 0),
-            backend: program.map(|_| 1),
-            server: program.map(|_| 0),
+            frontend: self.files.as_ref().map(|_| 0),
+            backend: None,
+            server: None,
             request: self.request.as_ref(),
             unread: Some(&unread),
             response: self.response.as_ref(),

@@ -1,10 +1,8 @@
 //! Fetches of what a configuration says itself: constants and variables (section 7.3.2).
 
 use super::Fetch;
-use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
+use crate::expression::{Argument, Arguments, Checking, Kind, Signature, to_variable};
 use crate::sample::{Context, Places, Type, Value, unhex};
-use crate::variable::{self, Variable};
-use std::sync::Arc;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
@@ -27,8 +25,6 @@ pub const TABLE: &[Fetch] = &[
     Fetch::new("ipv6", IPV6, Type::Ipv6, Places::EVERYWHERE, "The IPv6 address that is written.", ipv6),
     Fetch::new("meth", STR, Type::Method, Places::EVERYWHERE, "The method that is written.", method)
         .checked(check_method),
-    Fetch::new("dump_all_vars", DUMP, Type::Str, Places::EVERYWHERE, "All variables with their values.", dump_all)
-        .checked(check_dump),
     Fetch::new(
         "var",
         VAR,
@@ -41,7 +37,6 @@ pub const TABLE: &[Fetch] = &[
 ];
 
 const STR: Signature = Signature::new(1, &[Kind::Str]);
-const DUMP: Signature = Signature::new(0, &[Kind::Str, Kind::Str, Kind::Str]);
 const VAR: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
 const INT: Signature = Signature::new(1, &[Kind::Int]);
 const IPV4: Signature = Signature::new(1, &[Kind::Ipv4]);
@@ -114,15 +109,6 @@ fn method<'a>(_: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     arguments.text(0).map(Value::Method)
 }
 
-/// Turns the nth argument into a variable.
-pub(crate) fn to_variable(arguments: &mut Arguments, index: usize) -> Result<(), String> {
-    if let Some(text) = arguments.utf8(index) {
-        let variable = Variable::parse(text)?;
-        arguments.set(index, Argument::Variable(variable));
-    }
-    Ok(())
-}
-
 fn check_variable(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     to_variable(arguments, 0)
 }
@@ -135,26 +121,4 @@ fn variable<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value
     }
     let value = context.variables.get(context, variable);
     value.or_else(|| arguments.text(1).map(Value::Str))
-}
-
-fn check_dump(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
-    let scope = match arguments.utf8(0) {
-        None | Some("") => None,
-        Some(name) => {
-            let known = variable::SCOPES.into_iter().find(|scope| scope.name() == name);
-            let wrong = || format!("invalid scope '{name}', must be one of: sess, txn, req, res, proc");
-            Some(known.ok_or_else(wrong)?)
-        }
-    };
-    arguments.set(0, Argument::Made(Arc::new(scope)));
-    Ok(())
-}
-
-fn dump_all<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
-    let scope = *arguments.made::<Option<variable::Scope>>(0)?;
-    let known = context.live?.names.read().ok()?;
-    let mut text = context.text(256);
-    let (prefix, delimiter) = (arguments.text(1).unwrap_or_default(), arguments.text(2).unwrap_or(b", "));
-    variable::dump((&context.variables, &known), (scope, prefix, delimiter), &mut text);
-    text.finish().map(Value::Str)
 }

@@ -27,7 +27,7 @@ pub const TABLE: &[Fetch] = &[
 ];
 
 fn file<'a>(context: &Context<'a>, place: RulePlace) -> Option<&'a str> {
-    Some(context.program?.files.get(place.file as usize)?)
+    context.program?.file(place.file)
 }
 
 fn entity<'a>(context: &Context<'a>, place: RulePlace) -> Option<Value<'a>> {
@@ -39,14 +39,11 @@ fn entity<'a>(context: &Context<'a>, place: RulePlace) -> Option<Value<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::expression::tests::{Files, Scene, check_rows};
 
     #[test]
     fn rules_are_told_by_their_places() {
-        let mut scene = Scene::running();
-        if let Some(program) = &mut scene.program {
-            program.files = ["a.cfg".into()].into();
-        }
+        let scene = Scene { files: Some(Files(&["a.cfg"])), complete: true, ..Scene::default() };
         let rows = [
             ("last_entity", "a.cfg:12"),
             ("last_rule_file", "a.cfg"),

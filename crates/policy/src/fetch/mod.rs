@@ -1,15 +1,13 @@
 //! Fetches: where samples come from (configuration manual, sections 7.3.2 to 7.3.7). Owns the form of their tables and
 //! the list of families; a family is a file with its functions and its rows. Must never convert what it fetches.
 
-pub(crate) mod acl;
-mod auth;
+mod acl;
 mod body;
 mod capture;
 mod connection;
 mod constant;
 mod cookie;
 mod cost;
-mod current;
 mod distcc;
 mod ending;
 mod header;
@@ -19,19 +17,14 @@ mod link;
 mod parameter;
 mod payload;
 mod process;
-mod proxy;
 mod request;
-mod server;
 mod side;
 mod stream;
-mod tracked;
 mod transaction;
 mod transport;
-mod trial;
 mod waiting;
 
-pub(crate) use constant::to_variable;
-pub use trial::{Trial, trials};
+pub use waiting::NAMES as WAITING;
 pub(crate) use waiting::reason as waiting_reason;
 
 use crate::expression::{Arguments, Check, Signature};
@@ -194,19 +187,17 @@ impl Fetch {
 }
 
 /// A row without arguments.
-const fn plain(name: &'static str, output: Type, places: Places, doc: &'static str, sample: SampleOf) -> Fetch {
+pub const fn plain(name: &'static str, output: Type, places: Places, doc: &'static str, sample: SampleOf) -> Fetch {
     Fetch::new(name, Signature::NONE, output, places, doc, sample)
 }
 
-/// Every family.
+/// Every family that stands here.
 pub const FAMILIES: &[&[Fetch]] = &[
     acl::TABLE,
-    auth::TABLE,
     body::TABLE,
     capture::TABLE,
     connection::TABLE,
     constant::TABLE,
-    current::TABLE,
     cookie::TABLE,
     cost::TABLE,
     distcc::TABLE,
@@ -218,21 +209,14 @@ pub const FAMILIES: &[&[Fetch]] = &[
     parameter::TABLE,
     payload::TABLE,
     process::TABLE,
-    proxy::TABLE,
     request::TABLE,
-    server::TABLE,
     stream::TABLE,
-    tracked::READ,
-    tracked::KILOBYTES,
-    tracked::INCREMENT,
-    tracked::CLEAR,
-    tracked::OTHERS,
     transaction::TABLE,
     transport::TABLE,
 ];
 
-/// Every row.
-pub static ROWS: Rows<Fetch> = Rows::new(FAMILIES, waiting::NAMES);
+/// Every row of them.
+pub static ROWS: Rows<Fetch> = Rows::new(&[FAMILIES], WAITING);
 
 impl Row for Fetch {
     fn name(&self) -> &str {

@@ -11,7 +11,6 @@ const ALL: Places = Places::EVERYWHERE;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    plain("act_conn", Type::Int, ALL, "Connections of the process.", act_conn),
     Fetch::new("date", DATE, Type::Int, ALL, "The current date, moved by an offset.", date).checked(check_date),
     plain("date_us", Type::Int, ALL, "The microseconds of the current second.", date_us),
     Fetch::new("env", NAME, Type::Str, ALL, "A variable of the environment.", env),
@@ -32,10 +31,6 @@ const RUNNING: Places = Places::RUNNING;
 const NAME: Signature = Signature::new(1, &[Kind::Str]);
 const DATE: Signature = Signature::new(0, &[Kind::Int, Kind::Str]);
 const RANGE: Signature = Signature::new(0, &[Kind::Int]);
-
-fn act_conn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    Some(Value::Int(context.live?.process.actconn().into()))
-}
 
 /// What a second has of a unit; a unit that is not written is the second.
 pub(super) fn check_unit(arguments: &mut Arguments, index: usize) -> Result<(), String> {
@@ -180,9 +175,7 @@ mod tests {
                 ("stopping", "0"),
                 ("uptime", "7"),
                 ("quic_enabled", "0"),
-                ("act_conn", "<none>"),
             ],
         );
-        check_rows(&Scene::running(), &[("act_conn", "0")]);
     }
 }

@@ -4,7 +4,7 @@
 use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
 use crate::expression::{Arguments, Checking, Kind, Signature};
-use crate::log_format::Timers;
+use crate::record::Timers;
 use crate::sample::{Context, Direction, Places, StreamFacts, Type, Value};
 
 const INT: Type = Type::Int;

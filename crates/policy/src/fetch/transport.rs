@@ -4,7 +4,6 @@
 use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::program::Bind;
 use crate::sample::{ConnectionError, Context, Places, Transport, Type, Value};
 use wire::proxy_protocol::{kind, ssl_kind};
 
@@ -24,7 +23,6 @@ pub const TABLE: &[Fetch] = &[
         ask(c, Transport::ServerSource)
     }),
     plain("bc_src_port", INT, SERVER, "The port that it comes from.", |c, _| ask(c, Transport::ServerSourcePort)),
-    plain("dst_conn", INT, Places::CLIENT_SESSION, "Connections of the listening socket.", dst_conn),
     plain("dst_is_local", Type::Bool, CLIENT, "Whether dst is this machine's.", |c, _| {
         is_local(c, c.probes.destination().map(|address| address.ip().into()))
     }),
@@ -70,12 +68,6 @@ pub const TABLE: &[Fetch] = &[
     }),
     plain("fc_src_port", INT, CLIENT, "The port of fc_src.", |c, _| ask(c, Transport::ClientPort)),
     number("fc_unacked", "Segments that are not acknowledged yet.", |c, _| ask(c, Transport::ClientUnacked)),
-    plain("so_id", INT, Places::CLIENT_SESSION, "The listening socket's number.", |c, _| {
-        Some(Value::Int(bind(c)?.id.into()))
-    }),
-    plain("so_name", Type::Str, Places::CLIENT_SESSION, "The listening socket's name.", |c, _| {
-        Some(Value::Str(bind(c)?.name.as_bytes()))
-    }),
     plain("src_is_local", Type::Bool, CLIENT, "Whether src is this machine's.", |c, _| {
         is_local(c, c.probes.source().map(|address| address.ip().into()))
     }),
@@ -112,8 +104,8 @@ fn one<'a>() -> Option<Value<'a>> {
 
 /// HTTP/1 is what is spoken; in TCP mode nothing is known of that.
 fn major<'a>(context: &Context<'a>) -> Option<Value<'a>> {
-    let is_http = context.frontend().is_none_or(|proxy| proxy.mode == config::spec::Mode::Http);
-    if is_http { one() } else { None }
+    let knows = context.program.zip(context.frontend);
+    if knows.is_none_or(|(program, frontend)| program.is_http(frontend)) { one() } else { None }
 }
 
 fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Value<'a>> {
@@ -156,21 +148,6 @@ fn saved_syn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let mut found = None;
     context.probes.lend_saved_syn(&mut |bytes| found = context.copy(bytes));
     found.map(Value::Bin)
-}
-
-fn bind<'a>(context: &Context<'a>) -> Option<&'a Bind> {
-    let index = context.probes.session()?.bind;
-    context.frontend()?.frontend.as_ref()?.binds.get(index)
-}
-
-/// Sockets of one frontend share its count, unless the address has a `maxconn` of its own.
-fn dst_conn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    let (index, bind) = (context.frontend?, context.probes.session()?.bind);
-    let counters = context.probes.counters()?;
-    let tallies = || counters.workers.iter().filter_map(|worker| worker.proxies.get(index)?.binds.get(bind));
-    let begun: u64 = tallies().map(|tally| tally.begun.get()).sum();
-    let ended: u64 = tallies().map(|tally| tally.ended.get()).sum();
-    Some(Value::Int(begun.saturating_sub(ended) as i64))
 }
 
 /// Types by the names that the manual gives them.
@@ -298,10 +275,5 @@ mod tests {
             ("fc_pp_tlv(x)", "!invalid args in fetch method 'fc_pp_tlv' : Could not convert type 'x'"),
         ];
         check_rows(&Scene::default(), &rows);
-    }
-
-    #[test]
-    fn the_listening_socket() {
-        check_rows(&Scene::running(), &[("so_id", "1"), ("so_name", "1"), ("dst_conn", "0")]);
     }
 }

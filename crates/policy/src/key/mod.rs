@@ -2,10 +2,12 @@
 //! where the configuration is read or where a key is first seen. Must never open a file, and never tell a secret.
 
 mod der;
+mod limits;
 mod private;
 mod public;
 mod ring;
 
+pub use limits::TokenLimits;
 pub use private::{Curve, Padding, PrivateKey};
 pub use public::{KeyError, PublicKey, Scheme};
 pub use ring::Keys;

@@ -2,8 +2,8 @@
 //! a file: a function and a row per alias. Must never know a format.
 
 use super::printer::Printer;
-use super::record::Record;
 use super::{connection, http, process, timer};
+use crate::record::Record;
 
 /// What an alias prints, as the manual's table types it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

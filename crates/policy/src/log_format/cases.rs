@@ -2,6 +2,7 @@
 //! print.
 
 use super::*;
+use crate::record::{Endpoint, Origin, Record, Timers};
 use base::moment::WallTime;
 use config::spec::{LogFormatSpec, Mode};
 

@@ -5,7 +5,7 @@ use super::date;
 use super::escape::{Classes, Flags};
 use super::number::{decimal, hexadecimal};
 use super::printer::Printer;
-use super::record::{Endpoint, Record};
+use crate::record::{Endpoint, Record};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

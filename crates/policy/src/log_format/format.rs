@@ -4,9 +4,9 @@ use super::alias::Alias;
 use super::compile::{FormatError, Item, Read, Site, Style, read};
 use super::escape::{Classes, Flags, encoded};
 use super::printer::{Form, Printer};
-use super::record::{Endpoint, Record};
 use super::{cbor, json};
 use crate::expression::{Expression, Names};
+use crate::record::{Endpoint, Record};
 use crate::sample::{Context, Place, Value};
 use config::spec::{LogFormatSpec, Mode};
 

@@ -4,7 +4,7 @@
 use super::alias::{Alias, Kind, Restriction};
 use super::escape::Classes;
 use super::printer::Printer;
-use super::record::Record;
+use crate::record::Record;
 
 /// Stands for a request that was never received or not valid.
 const BAD_REQUEST: &[u8] = b"<BADREQ>";

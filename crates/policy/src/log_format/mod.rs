@@ -2,7 +2,7 @@
 //! compiled from their text, and their rendering into bytes.
 //!
 //! A format is compiled once and rendered without allocating into a buffer that the caller reuses. Must never send a
-//! line, read a clock or know a socket: whatever a line tells comes from a [`Record`].
+//! line, read a clock or know a socket: whatever a line tells comes from a [`Record`](crate::record::Record).
 
 mod alias;
 mod cbor;
@@ -16,7 +16,6 @@ mod json;
 mod number;
 mod printer;
 mod process;
-mod record;
 mod timer;
 
 pub use alias::{Alias, Kind, Restriction, aliases};
@@ -25,7 +24,6 @@ pub use connection::connection_error;
 pub use date::with_millis as date_with_millis;
 pub use escape::{FLAGS, FlagRow, Flags};
 pub use format::{LogFormat, Purpose};
-pub use record::{Endpoint, Origin, Record, Timers, Timings};
 
 #[cfg(test)]
 mod cases;

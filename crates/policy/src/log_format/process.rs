@@ -2,7 +2,7 @@
 
 use super::alias::{Alias, Kind, Restriction};
 use super::printer::Printer;
-use super::record::Record;
+use crate::record::Record;
 
 const fn row(name: &'static str, kind: Kind, doc: &'static str, render: fn(&Record<'_>, &mut Printer<'_>)) -> Alias {
     Alias { name, kind, restriction: Restriction::None, at_end: false, doc, render }

@@ -3,7 +3,7 @@
 use super::alias::{Alias, Kind, Restriction};
 use super::date;
 use super::printer::Printer;
-use super::record::Record;
+use crate::record::Record;
 
 const fn date_row(
     name: &'static str,

@@ -3,7 +3,9 @@
 
 mod affix;
 mod automaton;
+mod changes;
 mod entries;
+mod expansion;
 mod hash;
 mod index;
 mod integer;
@@ -19,7 +21,9 @@ mod single;
 mod string;
 
 pub use automaton::Steps;
+pub use changes::{Change, ChangeError, ListState, ListStates, Which};
 pub use entries::Entries;
+pub use expansion::expand;
 pub use hash::Key;
 pub use index::{PatternIndex, Texts};
 pub(crate) use integer::{Notation, written as written_range};

@@ -2,11 +2,11 @@
 //! patterns of each ACL line (configuration manual, section 2.7). Owns what they are when the program starts; what
 //! changes lies in [`crate::live`]. Must never open a file.
 
+use super::ListState;
 use super::entries::Entries;
 use super::index::{PatternIndex, Texts};
 use super::single::Single;
 use super::{Hit, Key, Method, PatternSet, Regex, Steps};
-use crate::live::ListState;
 use crate::sample::{Context, Value};
 use config::text::from_bytes;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
-use super::{GlobalHttp, LogTarget, TokenLimits};
+use super::{GlobalHttp, LogTarget};
+use crate::key::TokenLimits;
 use config::spec::{CloseSpread, MultiQueue, RatesSpec};
 use std::time::Duration;
 

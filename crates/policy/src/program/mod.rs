@@ -9,6 +9,7 @@ mod errors;
 mod filter;
 mod global;
 mod http;
+mod lent;
 mod limits;
 mod listening;
 mod log;
@@ -22,7 +23,6 @@ mod runtime;
 pub mod saved_state;
 mod shape;
 mod table;
-mod tokens;
 mod tracking;
 mod userlist;
 
@@ -32,6 +32,7 @@ pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
+pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
 pub use log::{
@@ -46,7 +47,6 @@ pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Tim
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
 pub use table::{Layout, StickTable};
-pub use tokens::TokenLimits;
 pub use tracking::{ServerPlace, Tracking};
 pub use userlist::{Password, User, Userlist};
 

@@ -1,8 +1,8 @@
 //! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
 
 use super::{
-    BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Listening, LogLines, LogServer,
-    LogTarget, Reception, Resolving, ServerAddress, UniqueId,
+    BackendLimits, BindAddress, Connecting, ErrorPages, Filters, FrontendLimits, Http, Lent, Listening, LogLines,
+    LogServer, LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::capture::CapturePlan;
@@ -181,7 +181,7 @@ impl Frontend {
     pub fn switch(&self, context: &Context<'_>) -> Option<usize> {
         let forced = self.force_switching.iter().any(|condition| condition.holds(context));
         let is_open = |proxy: usize| {
-            let state = context.live.and_then(|live| live.proxies.get(proxy));
+            let state = context.live().and_then(|live| live.proxies.get(proxy));
             forced || proxy == self.proxy || state.is_none_or(|state| state.is_open())
         };
         let taken = self.switching.iter().find_map(|rule| rule.take(context, is_open));

@@ -6,7 +6,7 @@ use super::normalize::{Malformed, Normalizer};
 use crate::expression::Expression;
 use crate::fields::comma;
 use crate::log_format::LogFormat;
-use crate::pattern::{Method, Places, Regex, Search, Steps};
+use crate::pattern::{Method, Places, Regex, Steps, expand};
 use crate::sample::Exhausted;
 use wire::http::{Head, PART, target};
 
@@ -386,26 +386,6 @@ fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> 
     check(head, head.target().len(), target.len(), room)?;
     head.set_target(target);
     Ok(())
-}
-
-/// Appends a text in which `\0` to `\9` stand for groups of a match in `value`.
-pub(crate) fn expand(groups: &Search<'_>, value: &[u8], text: &[u8], out: &mut dyn FnMut(&[u8])) {
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
-        match (byte, bytes.clone().next()) {
-            (b'\\', Some(digit @ b'0'..=b'9')) => {
-                bytes.next();
-                if let Some((start, end)) = groups.get(usize::from(digit - b'0')) {
-                    out(&value[start..end]);
-                }
-            }
-            (b'\\', Some(other)) => {
-                bytes.next();
-                out(&[*other]);
-            }
-            (other, _) => out(&[*other]),
-        }
-    }
 }
 
 /// Gives every field of that name a new value.

@@ -15,15 +15,14 @@ mod switch;
 pub use action::{
     Action, Answer, BandwidthChange, Body, BodyWait, End, Expected, Final, ListChange, ListVerb, NameLookup, Number,
     Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, StickChange, Text, TimeoutKind,
-    Track, VariableCondition, Wait, integer, rows,
+    Track, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;
-pub(crate) use edit::expand;
 pub use edit::{Edit, Replacement, Unfit};
 pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
-pub use parse::{Parsing, RuleError, Words};
+pub use parse::{Parsing, RuleError, RuleNames, Words};
 pub use reply::Reply;
 pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
 pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};

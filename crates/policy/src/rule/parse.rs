@@ -2,8 +2,10 @@
 
 use crate::expression::{Expression, Names};
 use crate::log_format::{LogFormat, Purpose};
+use crate::program::StickTable;
 use crate::registry::Registry;
 use crate::sample::Place;
+use crate::vocabulary::Vocabulary;
 use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
 use config::span::Span;
@@ -107,10 +109,31 @@ impl<'a> Words<'a> {
     }
 }
 
+/// What names in rules stand for, beside those in expressions.
+pub trait RuleNames: Names {
+    /// The rows and services that are registered beside the built-in tables.
+    fn registry(&self) -> &Registry;
+
+    /// A `log-profile`'s index.
+    fn log_profile(&self, name: &str) -> Option<usize>;
+
+    /// A `resolvers` section's index.
+    fn resolvers(&self, name: &str) -> Option<usize>;
+
+    /// A stick table.
+    fn table_plan(&self, index: usize) -> Option<StickTable>;
+
+    /// How many entries a session or a stream may track (`tune.stick-counters`).
+    fn stick_counters(&self) -> u8;
+
+    /// The pages of an `http-errors` section, by status.
+    fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>>;
+}
+
 /// What parsers of actions may ask for.
 pub struct Parsing<'a> {
     /// What names stand for.
-    pub names: &'a dyn Names,
+    pub names: &'a dyn RuleNames,
     /// Where the rule stands.
     pub place: Place,
     /// The set that it is one of.
@@ -134,7 +157,7 @@ impl Parsing<'_> {
     pub fn expression(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
         let first = words.take().ok_or_else(|| RuleError::new("missing fetch method"))?;
         let mut text = first.text.clone();
-        while let Some(next) = words.peek().filter(|next| joins(&text, next, self.names.registry())) {
+        while let Some(next) = words.peek().filter(|next| joins(&text, next, self.names.vocabulary())) {
             join(&mut text, next);
             words.take();
         }
@@ -163,7 +186,7 @@ impl Parsing<'_> {
         };
         let text = first.map_or("", |word| word.text.as_str());
         let name = text.split(['(', ',']).next().unwrap_or_default();
-        let Some(fetch) = self.names.registry().fetch(name) else { return Err(error) };
+        let Some(fetch) = self.names.vocabulary().fetch(name) else { return Err(error) };
         let needs = fetch.wanted();
         let own = &text[..text.find("),").map_or(text.len(), |at| at + 1)];
         let message =
@@ -242,10 +265,10 @@ pub(crate) fn leading_integer(text: &str) -> Option<(u64, &str)> {
 }
 
 /// The expression that words begin with: converters may stand in words of their own.
-pub(crate) fn expression_text(words: &[Word], registry: &Registry) -> String {
+pub(crate) fn expression_text(words: &[Word], vocabulary: &Vocabulary) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
-        if index > 0 && !joins(&text, word, registry) {
+        if index > 0 && !joins(&text, word, vocabulary) {
             break;
         }
         if index == 0 { text.clone_from(&word.text) } else { join(&mut text, word) }
@@ -254,9 +277,9 @@ pub(crate) fn expression_text(words: &[Word], registry: &Registry) -> String {
 }
 
 /// Whether a word goes on with an expression.
-fn joins(text: &str, next: &Word, registry: &Registry) -> bool {
+fn joins(text: &str, next: &Word, vocabulary: &Vocabulary) -> bool {
     let name = next.text.split(['(', ',']).next().unwrap_or_default();
-    text.ends_with(',') || registry.converter(name).is_some()
+    text.ends_with(',') || vocabulary.converter(name).is_some()
 }
 
 fn join(text: &mut String, next: &Word) {

@@ -251,8 +251,8 @@ fn number(number: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::tests::Scene;
     use crate::rule::Text;
+    use crate::running::tests::Scene;
 
     #[test]
     fn what_could_end_a_line_does_not() {

@@ -4,6 +4,7 @@
 use super::stick::StickRule;
 use crate::condition::Condition;
 use crate::log_format::LogFormat;
+use crate::program::Lent;
 use crate::sample::Context;
 use std::collections::HashMap;
 

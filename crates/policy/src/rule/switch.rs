@@ -3,6 +3,7 @@
 
 use crate::condition::Condition;
 use crate::log_format::LogFormat;
+use crate::program::Lent;
 use crate::sample::Context;
 use config::spec::Mode;
 use std::collections::HashMap;
@@ -51,8 +52,8 @@ impl Switch {
                 let mut name = Vec::new();
                 format.render_in(context, &mut name);
                 let known = proxies.get(name.as_slice()).copied();
-                let known = known.filter(|index| context.live.is_none_or(|live| live.proxies.is_present(*index)));
-                let found = known.or_else(|| context.live?.added.find(&name, |own| fits_mode(*mode, own)));
+                let known = known.filter(|index| context.live().is_none_or(|live| live.proxies.is_present(*index)));
+                let found = known.or_else(|| context.live()?.added.find(&name, |own| fits_mode(*mode, own)));
                 found.filter(|index| is_open(*index))
             }
         })

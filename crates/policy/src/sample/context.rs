@@ -2,10 +2,9 @@
 //! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
 //! which is what they are for.
 
-use super::{Found, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
-use crate::capture::Captures;
-use crate::live::{ListStates, Live};
-use crate::program::{Program, Proxy, Server};
+use super::{Configuration, Found, LiveState, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
+use crate::capture::{CapturePlan, Captures};
+use crate::pattern::ListStates;
 use crate::variable::Variables;
 use base::moment::Moment;
 use bumpalo::Bump;
@@ -53,9 +52,9 @@ pub struct Exhausted;
 /// What one evaluation may see.
 pub struct Context<'a> {
     /// The configuration; `None` while it is read.
-    pub program: Option<&'a Program>,
-    /// What changes while it runs.
-    pub live: Option<&'a Live>,
+    pub program: Option<&'a dyn Configuration>,
+    /// What changes while it runs, for rows that know its type.
+    pub live: Option<&'a dyn LiveState>,
     /// What has become of the program's lists of patterns.
     pub lists: Option<&'a ListStates>,
     /// The memory of this evaluation.
@@ -177,28 +176,13 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// What the frontend keeps of requests and answers for the log; `None`: nothing.
+    pub fn capture_plan(&self) -> Option<&'a CapturePlan> {
+        self.program?.captures(self.frontend?)
+    }
+
     /// A sample as text.
     pub fn as_text(&self, value: Value<'a>) -> Option<&'a [u8]> {
         cast(value.kind(), Type::Str).and_then(|cast| cast(self, value)).and_then(|value| value.bytes())
-    }
-
-    /// A proxy by its index.
-    pub fn proxy(&self, index: usize) -> Option<&'a Proxy> {
-        self.program?.proxies.get(index).map(|proxy| &**proxy)
-    }
-
-    /// The frontend.
-    pub fn frontend(&self) -> Option<&'a Proxy> {
-        self.proxy(self.frontend?)
-    }
-
-    /// The backend; the frontend while there is none.
-    pub fn backend(&self) -> Option<&'a Proxy> {
-        self.proxy(self.backend.or(self.frontend)?)
-    }
-
-    /// The server.
-    pub fn server(&self) -> Option<&'a Server> {
-        self.proxy(self.backend?)?.backend.as_ref()?.servers.get(self.server?)
     }
 }

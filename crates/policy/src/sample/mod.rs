@@ -3,6 +3,7 @@
 //! converter.
 
 mod cast;
+mod configuration;
 mod connection_error;
 mod context;
 mod hexadecimal;
@@ -16,6 +17,7 @@ mod value;
 pub(crate) mod written;
 
 pub use cast::{Cast, cast, embedded_ipv4};
+pub use configuration::{Configuration, Counted, LiveState, TrackedEntry};
 pub use connection_error::ConnectionError;
 pub use context::{Bytes, Context, Direction, Exhausted, Extract};
 pub(crate) use hexadecimal::unhex;

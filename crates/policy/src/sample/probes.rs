@@ -1,10 +1,8 @@
 //! What is asked only when an expression wants it: facts that cost a system call, a lock or a walk. Must never be asked
 //! while a configuration is read.
 
-use super::{ConnectionError, Value};
-use crate::live::counters::Counters;
-use crate::live::table::Tracked;
-use crate::log_format::{Record, Timings};
+use super::{ConnectionError, Counted, TrackedEntry, Value};
+use crate::record::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
 use std::cell::Ref;
 use std::net::{IpAddr, SocketAddr};
@@ -78,8 +76,8 @@ pub trait Probes {
         None
     }
 
-    /// What is counted.
-    fn counters(&self) -> Option<&Counters> {
+    /// What is counted, for rows that know its type.
+    fn counters(&self) -> Option<&dyn Counted> {
         None
     }
 
@@ -88,8 +86,8 @@ pub trait Probes {
         None
     }
 
-    /// What the stream tracks under that number, or else its session.
-    fn tracked(&self, _number: u8) -> Option<Ref<'_, Tracked>> {
+    /// What the stream tracks under that number, or else its session, for rows that know its type.
+    fn tracked(&self, _number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
         None
     }
 
@@ -208,7 +206,7 @@ pub struct StreamFacts {
 /// Where a rule is written: the number of its file, from 0, and its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RulePlace {
-    /// The file, by its place in [`crate::Program::files`].
+    /// The file, by its number among the configuration's.
     pub file: u32,
     /// The line.
     pub line: u32,

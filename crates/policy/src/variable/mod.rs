@@ -3,11 +3,13 @@
 //! A name becomes a number when the configuration is compiled. A store is a short list: a stream has few variables, and a
 //! list of few is faster than any table.
 
+mod condition;
 mod dump;
 mod limits;
 mod reach;
 mod store;
 
+pub use condition::VariableCondition;
 pub use dump::{SCOPES, dump};
 pub use limits::{Ledger, VariableLimits, VariableSizes};
 pub use reach::{Phase, Variables};

@@ -6,6 +6,7 @@ mod rules;
 use crate::case::Case;
 
 use policy::expression::{Kind, Signature};
+use policy::running::{CONVERTERS, FETCHES};
 use policy::sample::Place;
 use policy::{convert, fetch};
 
@@ -173,8 +174,8 @@ impl Generator {
         let steady = |row: &&convert::Converter| !APART.contains(&&*row.name) && !row.name.starts_with("map");
         Self {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
-            fetches: fetch::ROWS.all().filter(usable).collect(),
-            converters: convert::ROWS.all().filter(steady).collect(),
+            fetches: FETCHES.all().filter(usable).collect(),
+            converters: CONVERTERS.all().filter(steady).collect(),
         }
     }
 

@@ -4,8 +4,9 @@
 use base::moment::WallTime;
 use bumpalo::Bump;
 use config::spec::{LogLevel, LogSteps};
-use policy::log_format::{LogFormat, Origin, Record, connection_error};
+use policy::log_format::{LogFormat, connection_error};
 use policy::program::{LogMoment, LogProfile};
+use policy::record::{Origin, Record};
 use policy::sample::Context;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -3,7 +3,6 @@
 
 mod arrivals;
 mod gates;
-mod lists;
 mod model;
 mod outliers;
 mod saved_state;

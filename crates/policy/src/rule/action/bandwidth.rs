@@ -75,7 +75,7 @@ fn set_bandwidth_limit(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<A
                 words.take();
                 Amount::Fixed(fixed)
             }
-            None if parsing.names.registry().fetch(name).is_none() => {
+            None if parsing.names.vocabulary().fetch(name).is_none() => {
                 let message = format!("'{option}': invalid {what} value or unknown fetch method '{text}'");
                 return Err(RuleError::at(words.peek(), message));
             }

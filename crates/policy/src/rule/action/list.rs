@@ -1,9 +1,10 @@
 //! Actions on lists of patterns: `add-acl`, `del-acl`, `set-map`, `del-map`.
 
 use super::{Action, Row, row};
-use crate::live::{ChangeError, Which};
 use crate::log_format::LogFormat;
 use crate::pattern::ListName;
+use crate::pattern::{ChangeError, Which};
+use crate::program::Lent;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::sample::Context;
 
@@ -39,7 +40,7 @@ pub struct ListChange {
 impl ListChange {
     /// Does it. An entry that the list cannot hold is passed over, as HAProxy does. `text` is room to write in.
     pub fn perform(&self, context: &Context<'_>, text: &mut Vec<u8>) {
-        let (Some(program), Some(lists)) = (context.program, context.lists) else { return };
+        let (Some(program), Some(lists)) = (context.program(), context.lists) else { return };
         let Some(state) = program.lists.find(&self.list).and_then(|list| lists.get(list)) else { return };
         let mut render = |format: &LogFormat| {
             text.clear();

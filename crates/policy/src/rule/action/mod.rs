@@ -31,14 +31,13 @@ pub use resolve::NameLookup;
 pub use tcp::{End, Expected};
 pub use timeout::TimeoutKind;
 pub use track::{StickChange, Track};
-pub use variable::VariableCondition;
 pub use wait::{BodyWait, Period, Wait};
 
 use super::edit::Edit;
 use super::parse::{Parsing, RuleError, Words};
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
-use crate::variable::Variable;
+use crate::variable::{Variable, VariableCondition};
 use config::keyword::rule::RuleSets;
 use config::spec::{LogLevel, LogStep};
 

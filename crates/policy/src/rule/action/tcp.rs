@@ -144,7 +144,7 @@ fn expect(words: &mut Words<'_>, expected: Expected) -> Result<Action, RuleError
 mod tests {
     use super::End;
     use crate::expression::Expression;
-    use crate::expression::tests::{FewNames, Scene};
+    use crate::running::tests::{FewNames, Scene};
     use crate::sample::Place;
 
     #[test]

@@ -4,8 +4,8 @@ use super::{Action, Number, Row, row};
 use crate::expression::Expression;
 use crate::live::table::{Tracked, sample_type};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
+use crate::running::Datum;
 use crate::sample::{Context, cast};
-use crate::stick::Datum;
 use config::spec::DataKind;
 
 /// Every action of the family. The number of `track-sc` belongs to its name.

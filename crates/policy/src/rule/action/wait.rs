@@ -81,7 +81,7 @@ impl Period {
             }
             Err(_) => {
                 let name = word.text.split(['(', ',']).next().unwrap_or_default();
-                if parsing.names.registry().fetch(name).is_none() {
+                if parsing.names.vocabulary().fetch(name).is_none() {
                     let digits = word.text.trim_start_matches(|found: char| found.is_ascii_digit());
                     let first = digits.chars().next().unwrap_or_default();
                     return Err(RuleError::at(Some(word), format!("unexpected character '{first}' in rule '{rule}'")));

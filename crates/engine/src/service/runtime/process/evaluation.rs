@@ -14,8 +14,8 @@ pub(super) fn lend<T>((worker, generation): (&Worker, &Generation), with: impl F
     let shared = &worker.process;
     worker.with_arena(|arena| {
         with(&Context {
-            program: Some(&generation.program),
-            live: Some(&shared.live),
+            program: Some(&*generation.program),
+            live: Some(&*shared.live),
             lists: Some(&generation.lists),
             arena,
             limit: generation.program.global.bufsize,

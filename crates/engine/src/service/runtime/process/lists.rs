@@ -3,7 +3,7 @@
 
 use config::spec::RuntimeLevel;
 use config::text::{from_bytes, to_bytes};
-use policy::live::{Change, ChangeError, ListState, Which};
+use policy::pattern::{Change, ChangeError, ListState, Which};
 use policy::pattern::{Content, List, ListName, Lookup};
 use policy::sample::{Context, Value};
 

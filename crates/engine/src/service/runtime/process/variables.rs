@@ -5,10 +5,10 @@ use config::spec::{ProxyKind, RuntimeLevel};
 use policy::expression::Names;
 use policy::pattern::{Content, Lookup, Method, Use};
 use policy::program::Program;
-use policy::registry::Registry;
 use policy::rule::Assigned;
 use policy::sample::Place;
 use policy::variable::{Scope, Variable};
+use policy::vocabulary::Vocabulary;
 
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};
@@ -55,8 +55,8 @@ impl Names for Running<'_> {
         Ok((index, found.ok_or_else(missing)?.index))
     }
 
-    fn registry(&self) -> &Registry {
-        &self.0.registry
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.0.registry.vocabulary
     }
 
     fn userlist(&self, _: &str) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Lists that change: what is found before and after, and by several threads at once.
 
 use crate::expression::tests::Scene;
-use crate::live::{ChangeError, ListState, ListStates, Which};
+use crate::pattern::{ChangeError, ListState, ListStates, Which};
 use crate::pattern::{Content, Key, Lists, Lookup, Method, Place, Registry, Use};
 use crate::sample::Value;
 use std::sync::atomic::{AtomicBool, Ordering};

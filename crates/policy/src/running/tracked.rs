@@ -1,11 +1,12 @@
 //! Fetches of what a session or a stream tracks in stick tables (`sc_…`, `sc0_…` to `sc2_…`), and of the entry of the
 //! client's address (`src_…`; section 7.3.3). Must never track anything.
 
-use super::{Fetch, plain};
+use super::stick::{self, Datum};
 use crate::expression::{Arguments, Checking, Kind, Signature};
+use crate::fetch::{Fetch, plain};
 use crate::live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
+use crate::program::Lent;
 use crate::sample::{Context, Places, Type, Value};
-use crate::stick::{self, Datum};
 use config::spec::DataKind;
 
 const TRACKED: Places = Places::RUNNING;
@@ -168,20 +169,20 @@ pub const OTHERS: &[Fetch] = &[
         trackers(c, 2, a.table(0))
     }),
     Fetch::new("table_avl", SOURCE, INT, TRACKED, "Entries that a stick table has room for.", |c, a| {
-        Some(Value::Int(c.live?.tables.get(a.table(0)?)?.available().into()))
+        Some(Value::Int(c.live()?.tables.get(a.table(0)?)?.available().into()))
     })
     .checked(|a, c| table(a, c, 0)),
     Fetch::new("table_cnt", SOURCE, INT, TRACKED, "Entries of a stick table.", |c, a| {
-        Some(Value::Int(c.live?.tables.get(a.table(0)?)?.used().into()))
+        Some(Value::Int(c.live()?.tables.get(a.table(0)?)?.used().into()))
     })
     .checked(|a, c| table(a, c, 0)),
 ];
 
-const fn indexed(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn indexed(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     Fetch::new(name, INDEXED, INT, TRACKED, doc, eval)
 }
 
-const fn of_source(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn of_source(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     Fetch::new(name, SOURCE_INDEXED, INT, CLIENT, doc, eval).checked(|a, c| table(a, c, 1))
 }
 
@@ -198,12 +199,12 @@ fn number(arguments: &Arguments, at: usize) -> Option<u8> {
 /// What is tracked under that number.
 #[inline]
 fn tracked<T>(context: &Context<'_>, number: u8, with: impl FnOnce(&Tracked) -> Option<T>) -> Option<T> {
-    with(&*context.probes.tracked(number)?)
+    with(&*context.tracked(number)?)
 }
 
 /// Another table, with the key that is tracked in this one, if it is one there.
 fn elsewhere<'a>(context: &Context<'a>, tracked: &Tracked, table: usize) -> Option<(&'a Table, Vec<u8>)> {
-    let other = context.live?.tables.get(table)?;
+    let other = context.live()?.tables.get(table)?;
     if other.plan.key.name() != tracked.table().plan.key.name() {
         return None;
     }

@@ -3,7 +3,7 @@
 
 use crate::expression::{Argument, Arguments, Checking};
 use crate::live::table::{EntryMut, EntryView, Table, TableKey, Tracked};
-use crate::program::Layout;
+use crate::program::{Layout, Lent};
 use crate::sample::{Context, Value};
 use base::moment::Moment;
 use config::spec::DataKind;
@@ -112,7 +112,7 @@ pub fn look_up<'a, T>(
     missing: T,
     read: impl FnOnce(&EntryView<'_>, &Table) -> Option<T>,
 ) -> Option<T> {
-    let table = context.live?.tables.get(table)?;
+    let table = context.live()?.tables.get(table)?;
     let Some(key) = TableKey::of_sample(table.plan.key, context, value) else { return Some(missing) };
     table.find(&key, context.now, |entry| read(&entry, table)).unwrap_or(Some(missing))
 }
@@ -125,7 +125,7 @@ pub fn change<'a>(
     table: usize,
     with: impl FnOnce(&mut EntryMut<'_>, &Table) -> Option<u64>,
 ) -> Option<u64> {
-    let table = context.live?.tables.get(table)?;
+    let table = context.live()?.tables.get(table)?;
     let Some(key) = TableKey::of_sample(table.plan.key, context, value) else { return Some(0) };
     table.upsert(&key, context.now, |entry| with(entry, table))?
 }

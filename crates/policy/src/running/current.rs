@@ -1,8 +1,8 @@
 //! Limits as they hold for one stream now: what rules have set, else what its proxies say (section 7.3.3). Must never
 //! tell a proxy's own where a rule has set another.
 
-use super::{Fetch, plain};
-use crate::program::{Proxy, Timeouts};
+use crate::fetch::{Fetch, plain};
+use crate::program::{Lent, Proxy, Timeouts};
 use crate::sample::{Context, OwnLimits, Places, Type, Value};
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn limit<'a>(
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::running::tests::{Scene, check_rows};
 
     #[test]
     fn what_rules_set_comes_first() {

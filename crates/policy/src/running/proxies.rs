@@ -1,8 +1,9 @@
 //! Converters of the names of proxies and servers: whether they exist, and how they are.
 
-use super::Converter;
+use crate::convert::Converter;
 use crate::expression::Signature;
 use crate::live::{Admin, ServerStatus};
+use crate::program::Lent;
 use crate::sample::{Context, Type, Value};
 
 /// Every converter of the family.
@@ -14,7 +15,7 @@ pub const TABLE: &[Converter] = &[
         "Whether there is a frontend of that name.",
         |context, value, _| {
             let name = value.bytes()?;
-            let mut proxies = context.program?.proxies.iter();
+            let mut proxies = context.program()?.proxies.iter();
             Some(Value::Bool(proxies.any(|proxy| proxy.frontend.is_some() && proxy.name.as_bytes() == name)))
         },
     ),
@@ -26,7 +27,7 @@ pub const TABLE: &[Converter] = &[
         |context, value, _| {
             let backend = backend(context, value.bytes()?)?;
             let (servers, state) =
-                (&context.proxy(backend)?.backend.as_ref()?.servers, context.live?.proxies.get(backend)?);
+                (&context.proxy(backend)?.backend.as_ref()?.servers, context.live()?.proxies.get(backend)?);
             let usable =
                 servers.iter().filter(|server| state.load(server.index).is_some_and(|(_, takes_part)| takes_part));
             Some(Value::Int(usable.count() as i64))
@@ -39,7 +40,7 @@ pub const TABLE: &[Converter] = &[
         "Whether the server of that name, as backend/server, is up.",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;
-            let status = context.live?.proxies.get(backend)?.status(server)?;
+            let status = context.live()?.proxies.get(backend)?.status(server)?;
             Some(Value::Bool(is_up(&status)))
         },
     ),
@@ -50,7 +51,7 @@ pub const TABLE: &[Converter] = &[
         "How many requests wait for the server of that name, as backend/server.",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;
-            let (_, queued) = context.live?.proxies.get(backend)?.queued(Some(server));
+            let (_, queued) = context.live()?.proxies.get(backend)?.queued(Some(server));
             Some(Value::Int(i64::from(queued)))
         },
     ),
@@ -62,7 +63,7 @@ fn is_up(status: &ServerStatus) -> bool {
 
 /// The index of the backend of that name.
 fn backend(context: &Context<'_>, name: &[u8]) -> Option<usize> {
-    let mut proxies = context.program?.proxies.iter();
+    let mut proxies = context.program()?.proxies.iter();
     let found = proxies.find(|proxy| proxy.backend.is_some() && proxy.name.as_bytes() == name)?;
     Some(found.index)
 }
@@ -80,7 +81,7 @@ fn server(context: &Context<'_>, name: &[u8]) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::running::tests::{Scene, check_rows};
 
     /// Without a program there is nothing to find; what is found in one is seen on the wire.
     #[test]

@@ -1,8 +1,9 @@
 //! Fetches of a server: its name, its state, its load, its weight (section 7.3.2 and 7.3.3). Must never change a server.
 
-use super::{Fetch, SampleOf, plain};
 use crate::expression::{Argument, Arguments, Kind, Signature};
+use crate::fetch::{Fetch, SampleOf, plain};
 use crate::live::{Admin, ServerStatus};
+use crate::program::Lent;
 use crate::sample::{Context, Places, Type, Value};
 
 /// Every fetch of the family.
@@ -59,12 +60,12 @@ const fn number(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch 
 
 fn status(context: &Context<'_>, arguments: &Arguments) -> Option<ServerStatus> {
     let Argument::Server(backend, server) = *arguments.get(0) else { return None };
-    context.live?.proxies.get(backend)?.status(server)
+    context.live()?.proxies.get(backend)?.status(server)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::running::tests::{Scene, check_rows};
 
     #[test]
     fn an_idle_server() {

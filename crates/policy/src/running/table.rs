@@ -1,11 +1,11 @@
 //! Converters that look a sample up in a stick table (section 7.3.1). Must never track anything; those that count make
 //! entries where there are none.
 
-use super::{Convert, Converter};
+use super::stick::{self, Datum};
+use crate::convert::{Convert, Converter};
 use crate::expression::{Kind, Signature};
 use crate::live::table::{EntryMut, Table};
 use crate::sample::{Context, Type, Value};
-use crate::stick::{self, Datum};
 use base::moment::Moment;
 use config::spec::DataKind;
 

@@ -1,11 +1,11 @@
 //! Fetches of a frontend or a backend: its name, its timeouts, its load (section 7.3.2). Must never change a count.
 
 use super::current::configured;
-use super::{Fetch, plain};
 use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
+use crate::fetch::{Fetch, plain};
 use crate::live::counters::{Rate, WorkerTallies};
 use crate::live::{ProxyState, ServerStatus};
-use crate::program::{Backend, Proxy, Timeouts};
+use crate::program::{Backend, Lent, Proxy, Timeouts};
 use crate::sample::{Context, Places, Type, Value};
 use std::time::Duration;
 
@@ -60,19 +60,19 @@ pub const TABLE: &[Fetch] = &[
 const FRONTEND: Signature = Signature::new(0, &[Kind::Frontend]);
 const BACKEND: Signature = Signature::new(0, &[Kind::Backend]);
 
-const fn of_backend(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn of_backend(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     Fetch::new(name, BACKEND, Type::Int, Places::RUNNING, doc, eval).checked(check_backend)
 }
 
-const fn of_frontend(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn of_frontend(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     Fetch::new(name, FRONTEND, Type::Int, Places::RUNNING, doc, eval).checked(check_frontend)
 }
 
-const fn of_back(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn of_back(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     plain(name, Type::Int, Places::BACKEND, doc, eval)
 }
 
-const fn of_front(name: &'static str, doc: &'static str, eval: super::SampleOf) -> Fetch {
+const fn of_front(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
     plain(name, Type::Int, Places::CLIENT_SESSION, doc, eval)
 }
 
@@ -110,7 +110,7 @@ fn timeout<'a>(proxy: Option<&Proxy>, which: impl Fn(&Timeouts) -> Option<Durati
 /// The backend that is meant, and its state.
 fn meant<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(&'a Backend, &'a ProxyState)> {
     let index = arguments.proxy(0).or(context.backend).or(context.frontend)?;
-    Some((context.proxy(index)?.backend.as_ref()?, context.live?.proxies.get(index)?))
+    Some((context.proxy(index)?.backend.as_ref()?, context.live()?.proxies.get(index)?))
 }
 
 /// The servers that the balance gives requests to.
@@ -171,7 +171,7 @@ fn connslots<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Valu
 }
 
 fn rate<'a>(context: &Context<'a>, of: impl Fn(&WorkerTallies) -> Option<&Rate>) -> Option<Value<'a>> {
-    let counters = context.probes.counters()?;
+    let counters = context.counters()?;
     Some(Value::Int(Rate::read(context.now, counters.workers.iter().filter_map(|worker| of(worker))) as i64))
 }
 
@@ -196,7 +196,7 @@ fn fe_req_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Va
 
 fn fe_conn<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let index = arguments.proxy(0).or(context.frontend)?;
-    Some(Value::Int(context.live?.proxies.get(index)?.feconn().into()))
+    Some(Value::Int(context.live()?.proxies.get(index)?.feconn().into()))
 }
 
 fn fe_defbe<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
@@ -206,7 +206,7 @@ fn fe_defbe<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::running::tests::{Scene, check_rows};
 
     #[test]
     fn an_idle_proxy() {

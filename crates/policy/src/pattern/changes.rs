@@ -1,7 +1,7 @@
 //! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
 //! start. Nobody waits for a lock as long as a list has never been changed. Must never look at a file.
 
-use crate::pattern::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
+use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -441,3 +441,6 @@ impl Change {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

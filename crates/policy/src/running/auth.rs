@@ -1,12 +1,12 @@
 //! Fetches of who a request says it comes from (section 7.3.6). Must never tell a password to a log.
 
-use super::side::{REQUEST, head};
-use super::{Fetch, plain};
 use crate::base64;
 use crate::crypt::Hidden;
 use crate::expression::{Argument, Arguments, Kind, Signature};
-use crate::program::User;
-use crate::sample::{Context, Places, Type, Value};
+use crate::fetch::{Fetch, plain};
+use crate::program::{Lent, User};
+use crate::sample::{Context, Direction, Places, Type, Value};
+use wire::http::Head;
 
 const LIST: Signature = Signature::new(1, &[Kind::Userlist]);
 
@@ -57,17 +57,23 @@ const AUTHORIZATION: &[u8] = b"authorization";
 /// The user who the request proves to come from. Whether a hidden password is right was found out before.
 fn user<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<&'a User> {
     let Argument::Userlist(index) = arguments.get(0) else { return None };
-    let list = context.program?.userlists.get(*index)?;
+    let list = context.program()?.userlists.get(*index)?;
     let (name, password) = basic(context)?;
     let user = list.find(name)?;
-    let proved =
-        |hidden: &Hidden| context.live.is_some_and(|live| live.passwords.has(&live.passwords.proof(hidden, password)));
+    let proved = |hidden: &Hidden| {
+        context.live().is_some_and(|live| live.passwords.has(&live.passwords.proof(hidden, password)))
+    };
     user.password.as_ref()?.is(password, proved).then_some(user)
+}
+
+/// The request's head, while that is looked at.
+fn request<'a>(context: &Context<'a>) -> Option<&'a Head> {
+    if context.direction == Direction::Request { context.request_head() } else { None }
 }
 
 /// The scheme and what stands behind it (RFC 9110, section 11.4).
 fn credentials<'a>(context: &Context<'a>, field: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let value = head::<REQUEST>(context)?.first(field)?.trim_ascii();
+    let value = request(context)?.first(field)?.trim_ascii();
     let end = memchr::memchr(b' ', value)?;
     Some((&value[..end], value[end..].trim_ascii()))
 }
@@ -111,7 +117,7 @@ fn scheme<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::expression::tests::{Scene, check_rows};
+    use crate::running::tests::{Scene, check_rows};
 
     #[test]
     fn credentials_are_told_as_they_come() {

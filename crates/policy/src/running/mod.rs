@@ -1,0 +1,50 @@
+//! Fetches and converters that ask the program or its live state (configuration manual, sections 7.3.1 to 7.3.6): proxies,
+//! servers, stick tables, users. Owns the list of their families, and the tables of all rows that are built in. Must never
+//! change what they ask, but for entries of stick tables.
+
+mod auth;
+mod current;
+mod listening;
+mod proxies;
+mod proxy;
+mod server;
+mod stick;
+mod table;
+#[cfg(test)]
+pub(crate) mod tests;
+mod tracked;
+mod trial;
+
+pub(crate) use stick::Datum;
+pub use trial::{Trial, trials};
+
+use crate::convert::{self, Converter};
+use crate::fetch::{self, Fetch};
+use crate::rows::Rows;
+use crate::vocabulary::Tables;
+
+/// Every family of fetches that stands here.
+const OWN_FETCHES: &[&[Fetch]] = &[
+    auth::TABLE,
+    current::TABLE,
+    listening::TABLE,
+    proxy::TABLE,
+    server::TABLE,
+    tracked::READ,
+    tracked::KILOBYTES,
+    tracked::INCREMENT,
+    tracked::CLEAR,
+    tracked::OTHERS,
+];
+
+/// Every family of converters that stands here.
+const OWN_CONVERTERS: &[&[Converter]] = &[proxies::TABLE, table::READ, table::KILOBYTES, table::OTHERS];
+
+/// Every fetch that is built in.
+pub static FETCHES: Rows<Fetch> = Rows::new(&[fetch::FAMILIES, OWN_FETCHES], fetch::WAITING);
+
+/// Every converter that is built in.
+pub static CONVERTERS: Rows<Converter> = Rows::new(&[convert::FAMILIES, OWN_CONVERTERS], convert::WAITING);
+
+/// Everything that is built in.
+pub static TABLES: Tables = Tables { fetches: &FETCHES, converters: &CONVERTERS };
