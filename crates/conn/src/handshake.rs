@@ -6,6 +6,7 @@
 //! header leaves. Looking first (`MSG_PEEK`) would cost two system calls more for each connection.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -96,15 +97,40 @@ pub struct Accepted {
     pub input: Buffer,
 }
 
+/// What a connection begins with.
+#[derive(Debug, Clone, Default)]
+pub struct Entrance {
+    /// The headers.
+    pub expected: Expected,
+    /// TLS behind them; `None`: bytes go as they are.
+    pub tls: Option<Arc<tls::Server>>,
+}
+
 /// Takes an accepted connection over, for those who do not care whose it is: reads the headers that are expected, none
-/// longer than a buffer, within `patience`. `None`: they did not come.
-pub async fn accept(socket: OwnedSocket, expected: Expected, patience: Option<Duration>) -> Option<Accepted> {
-    let mut transport = transport::accept(socket);
-    let mut told = Told::default();
+/// longer than a buffer, and shakes hands, within `patience`. `None`: it did not come to that.
+pub async fn accept(socket: OwnedSocket, entrance: Entrance, patience: Option<Duration>) -> Option<Accepted> {
+    let mut transport = match &entrance.tls {
+        None => transport::accept(socket),
+        Some(server) => transport::accept_tls(socket, server),
+    };
+    let deadline = patience.map(|patience| rt::now() + patience);
     let mut input = Buffer::empty();
-    if expected.is_some() {
-        let deadline = patience.map(|patience| rt::now() + patience);
-        input = receive(&mut transport, expected, rt::buffer_size(), deadline, &mut told).await.ok()?;
+    if entrance.expected.is_some() {
+        let mut told = Told::default();
+        input = receive(&mut transport, entrance.expected, rt::buffer_size(), deadline, &mut told).await.ok()?;
+    }
+    if transport.is_tls() {
+        transport.begin_tls(input.data());
+        input = Buffer::empty();
+        let mut timer = rt::Timer::new();
+        timer.arm(deadline);
+        let shaken = std::future::poll_fn(|cx| match transport.poll_handshake(cx) {
+            Poll::Ready(shaken) => Poll::Ready(shaken.is_ok()),
+            Poll::Pending => timer.poll_expired(cx).map(|()| false),
+        });
+        if !shaken.await {
+            return None;
+        }
     }
     Some(Accepted { transport, input })
 }

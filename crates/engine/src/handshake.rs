@@ -1,22 +1,30 @@
-//! The headers of a balancer in front of a frontend (`accept-proxy`, `accept-netscaler-cip`): what they tell becomes the
-//! session's, and a connection without them is told of in the log and closed. Must never read a byte itself:
-//! [`conn::handshake`] does.
+//! What comes before a client's first bytes: the headers of a balancer in front (`accept-proxy`, `accept-netscaler-cip`),
+//! then TLS. What is found becomes the session's; a connection that fails there is told of in the log and closed. Must
+//! never read a byte itself.
+
+use std::task::Poll;
 
 use base::buffer::Buffer;
-use conn::handshake::{self, Expected, Failure, Kind, Told};
-use conn::transport::Transport;
-use policy::program::ExpectedHeader;
+use conn::handshake::{self, Entrance, Expected, Failure, Kind, Told};
+use conn::transport::{Insecure, Transport};
+use policy::program::{Bind, ExpectedHeader};
 use policy::record::{Endpoint, Origin, Record};
 use policy::sample::ConnectionError;
 
+use tls::failure::Reason;
 use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 
 /// What a `bind` line says about headers, as the reader of them takes it.
-pub fn expected(header: ExpectedHeader) -> Expected {
+fn expected(header: ExpectedHeader) -> Expected {
     Expected { netscaler: header.netscaler, proxy: header.proxy }
+}
+
+/// What connections to an address begin with, for those who serve no clients there.
+pub fn entrance(bind: &Bind) -> Entrance {
+    Entrance { expected: expected(bind.listening.header), tls: bind.tls.clone() }
 }
 
 /// The error of a connection whose headers failed.
@@ -67,6 +75,54 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
             }
             None
         }
+    }
+}
+
+/// Shakes hands with a client whose address speaks TLS; `early` is what has come of that. The session is given what was
+/// found. False: the connection is to be closed, and why has been logged.
+pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) -> bool {
+    stream.begin_tls(early.data());
+    drop(early);
+    let timeouts = &session.proxy().timeouts;
+    let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
+    let mut timer = rt::Timer::new();
+    timer.arm(limit);
+    let shaken = std::future::poll_fn(|cx| match stream.poll_handshake(cx) {
+        Poll::Ready(shaken) => Poll::Ready(shaken.map_err(|insecure| tls_error(&insecure))),
+        Poll::Pending => timer.poll_expired(cx).map(|()| Err((ConnectionError::TLS_TIMEOUT, true))),
+    });
+    match shaken.await {
+        Ok(()) => {
+            if let Some(facts) = stream.take_tls_facts() {
+                session.keep_tls(facts);
+            }
+            session.complete_handshake(rt::now());
+            true
+        }
+        Err((error, is_told)) => {
+            session.error.set(error);
+            if is_told || !session.proxy().options.dontlognull {
+                log(session);
+            }
+            false
+        }
+    }
+}
+
+/// The error of a connection that did not become secure, and whether the log tells of it in any case.
+pub fn tls_error(insecure: &Insecure) -> (ConnectionError, bool) {
+    match insecure {
+        Insecure::Closed { received } => (ConnectionError::TLS_EMPTY, *received),
+        Insecure::Connection(_) => (ConnectionError::TLS_ABORTED, true),
+        Insecure::Handshake(failure) => (
+            match failure.reason() {
+                Reason::UnknownAuthority => ConnectionError::TLS_UNKNOWN_CA,
+                Reason::Untrusted => ConnectionError::TLS_UNTRUSTED,
+                Reason::WrongName => ConnectionError::TLS_WRONG_NAME,
+                Reason::Other => ConnectionError::TLS_HANDSHAKE,
+            },
+            true,
+        ),
     }
 }
 

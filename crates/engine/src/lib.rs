@@ -6,7 +6,7 @@ pub mod check;
 pub mod facts;
 pub mod frontends;
 pub mod generation;
-mod handshake;
+pub mod handshake;
 pub mod listener;
 pub mod orders;
 pub mod outgoing;

@@ -21,6 +21,7 @@ use policy::sample::ConnectionError;
 use policy::variable::SessionStore;
 use rt::LocalRc;
 use rt::net::{Address, OwnedSocket, SocketQuery};
+use tls::Facts;
 use wire::proxy_protocol::Header;
 
 use crate::generation::{FrontendHandle, Generation};
@@ -53,6 +54,8 @@ struct Rare {
     expected: Cell<Option<ExpectedHeader>>,
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Header>,
+    /// What its TLS handshake has found.
+    tls: OnceCell<Facts>,
     /// What it tracks in stick tables.
     tracking: RefCell<Tracking>,
     /// When the handshakes of the layers below were done, until the first stream took it.
@@ -209,6 +212,16 @@ impl Session {
         let _ = self.rare.get_or_init(Box::default).proxy_header.set(header);
     }
 
+    /// Keeps what its TLS handshake has found.
+    pub fn keep_tls(&self, facts: Facts) {
+        let _ = self.rare.get_or_init(Box::default).tls.set(facts);
+    }
+
+    /// What its TLS handshake has found; `None`: it speaks plainly.
+    pub fn tls(&self) -> Option<&Facts> {
+        self.rare.get()?.tls.get()
+    }
+
     /// The PROXY protocol header that came before the client's first bytes, if one was expected.
     pub fn proxy_header(&self) -> Option<&Header> {
         self.rare.get()?.proxy_header.get()
@@ -323,7 +336,11 @@ pub fn start(
         Address::Inet(address) => Some(address),
         _ => None,
     };
-    let stream = transport::accept(socket);
+    let offered = handle.proxy.frontend.as_ref().and_then(|frontend| frontend.binds.get(bind)?.tls.as_ref());
+    let stream = match offered {
+        None => transport::accept(socket),
+        Some(offered) => transport::accept_tls(socket, offered),
+    };
     let make = || Session {
         worker: Rc::clone(worker),
         handle: Rc::clone(handle),
@@ -426,6 +443,11 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
                 return false;
             }
         }
+        if client.conn.bytes().is_some_and(|(transport, _)| transport.is_tls())
+            && !rt::boxed(secure(session, client)).await
+        {
+            return false;
+        }
         if !session.proxy().rules.session.is_empty()
             && client.conn.bytes().is_none_or(|(transport, _)| admit(session, transport, false).is_none())
         {
@@ -444,6 +466,13 @@ async fn receive_header(
 ) -> bool {
     let received = handshake::receive(session, transport, expected).await;
     received.map(|received| *input = received).is_some()
+}
+
+/// Shakes hands with the client; what has come behind a header is the beginning of that. False: the connection has ended.
+async fn secure(session: &StreamTask, client: &mut Client) -> bool {
+    let Some((transport, input)) = client.conn.bytes() else { return false };
+    let early = std::mem::replace(input, Buffer::empty());
+    handshake::secure(session, transport, early).await
 }
 
 /// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.

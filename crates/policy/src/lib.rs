@@ -33,5 +33,5 @@ pub mod services;
 pub mod variable;
 pub mod vocabulary;
 
-pub use compile::{FindHost, Limits, ReadFile, Resolver, compile, diagnose};
+pub use compile::{FindHost, Limits, ReadFile, ReadFolder, Resolver, compile, diagnose};
 pub use program::{Backend, Bind, Frontend, Global, Program, Proxy, Server, ServerAddress, ServerPort};

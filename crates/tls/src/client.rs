@@ -1,6 +1,7 @@
 //! What a side that connects to servers asks for: who they have to be, algorithms, protocols. Must never speak with a
 //! server.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -92,4 +93,11 @@ impl Client {
             _ => &self.nameless,
         }
     }
+}
+
+/// What is asked for in a handshake: a host's name where there is one that may be asked for, else nothing. Sessions are
+/// remembered by the address then.
+pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> ServerName<'static> {
+    let named = host.and_then(|host| ServerName::try_from(host.to_owned()).ok());
+    named.unwrap_or_else(|| ServerName::from(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
 }

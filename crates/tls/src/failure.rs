@@ -32,3 +32,29 @@ impl From<Refused> for Failure {
         Self::Record(refused)
     }
 }
+
+/// What a failure is about, as far as it is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nobody who is believed has signed the peer's certificate.
+    UnknownAuthority,
+    /// The peer's certificate is not believed for another reason.
+    Untrusted,
+    /// The peer's certificate is for other names.
+    WrongName,
+    /// Something else.
+    Other,
+}
+
+impl Failure {
+    /// What it is about.
+    pub fn reason(&self) -> Reason {
+        use rustls::CertificateError as Certificate;
+        let Self::Handshake(rustls::Error::InvalidCertificate(error)) = self else { return Reason::Other };
+        match error {
+            Certificate::UnknownIssuer => Reason::UnknownAuthority,
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => Reason::WrongName,
+            _ => Reason::Untrusted,
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub mod record;
 pub mod server;
 pub mod verify;
 
-pub use client::Client;
+pub use client::{Client, asked_name};
 pub use connection::{Connection, Received};
 pub use facts::Facts;
 pub use failure::Failure;

@@ -157,7 +157,7 @@ fn attempt(
                         }
                         Owner::Runtime => opened.runtime.push(Opened { index: one.index, socket }),
                         Owner::Relay(relay, _) => {
-                            let kind = Reception::Connections(socket, one.bind.listening.header);
+                            let kind = Reception::Connections(socket, engine::handshake::entrance(one.bind));
                             opened.relays.push(RelaySocket { relay: relay.index, kind });
                         }
                         Owner::Peers(section) => opened.peers.push(PeerSocket { section: section.index, socket }),

@@ -121,6 +121,13 @@ impl Resolver for SystemResolver {
         |path| std::fs::read(config::text::to_os_string(path))
     }
 
+    fn folder_reader(&self) -> policy::ReadFolder {
+        |path| {
+            let names = std::fs::read_dir(config::text::to_os_string(path)).ok()?;
+            Some(names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
+        }
+    }
+
     fn host_finder(&self) -> policy::FindHost {
         |host| (host, 0).to_socket_addrs().ok()?.next().map(|address| address.ip())
     }

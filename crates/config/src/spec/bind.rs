@@ -1,6 +1,6 @@
 //! A `bind` line (configuration manual, section 5.1).
 
-use super::{AddressSpec, ListeningSpec, RuntimeAccess, ShardsSpec};
+use super::{AddressSpec, BindTlsSpec, ListeningSpec, RuntimeAccess, ShardsSpec};
 use crate::span::Span;
 
 /// One address of a `bind` line; a line with several addresses or a port range becomes several of these, all with the
@@ -35,4 +35,6 @@ pub struct BindSpec {
     pub access: RuntimeAccess,
     /// Options of the socket, and of what comes in through it.
     pub listening: ListeningSpec,
+    /// What it says about TLS; `None`: nothing.
+    pub tls: Option<Box<BindTlsSpec>>,
 }

@@ -3,8 +3,8 @@
 use crate::document::Word;
 
 use super::{
-    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, KeptSpec, LifetimeSpec, ListenerTuneSpec, LogSpec, MachineSpec,
-    ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
+    DnsFamilies, GlobalChecksSpec, GlobalHttpSpec, GlobalTlsSpec, KeptSpec, LifetimeSpec, ListenerTuneSpec, LogSpec,
+    MachineSpec, ProcessorsSpec, RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
 /// What the `global` sections say. `None` everywhere means "not written".
@@ -14,6 +14,8 @@ pub struct GlobalSpec {
     pub maxconn: Option<u32>,
     /// `maxconnrate` and its kin.
     pub rates: RatesSpec,
+    /// TLS.
+    pub tls: GlobalTlsSpec,
     /// `maxpipes`.
     pub maxpipes: Option<u32>,
     /// `nbthread`.

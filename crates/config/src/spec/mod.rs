@@ -31,6 +31,7 @@ mod runtime;
 mod server;
 mod table;
 mod threads;
+mod tls;
 mod tokens;
 mod userlist;
 
@@ -81,6 +82,7 @@ pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::{ServerLogSpec, ServerSpec};
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
+pub use tls::{BindTlsSpec, GlobalTlsSpec, ServerTlsSpec, TlsSpec, TlsVersion, TlsVersionsSpec, VerifyClients};
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 

@@ -2,7 +2,7 @@
 
 use super::{
     AddressSpec, ConnectingSpec, LogProtocol, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec,
-    ServerPersistenceSpec,
+    ServerPersistenceSpec, ServerTlsSpec,
 };
 use crate::span::{Span, Spanned};
 
@@ -45,6 +45,8 @@ pub struct ServerSpec {
     pub check: ServerCheckSpec,
     /// What leads clients to it.
     pub persistence: ServerPersistenceSpec,
+    /// What it says about TLS; `None`: nothing.
+    pub tls: Option<Box<ServerTlsSpec>>,
 }
 
 /// How a server of log lines gets them (section 5.2).

@@ -6,12 +6,13 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
-    HashSpec, HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec, ListenerTuneSpec,
-    ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, MailersSpec,
-    NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec, ProxyHeaderSpec,
-    ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec, RuleLineSpec,
-    RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec, ServerLogSpec, ServerSpec,
-    SetVariableSpec, SocketKind, Spec, StateFileSpec, TableSpec, TimeoutsSpec, TuneSpec, UnixBindSpec, UserlistSpec,
+    GlobalTlsSpec, HashSpec, HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec,
+    ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec,
+    MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
+    ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec,
+    RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
+    ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, TableSpec, TimeoutsSpec, TuneSpec,
+    UnixBindSpec, UserlistSpec,
 };
 
 /// Writes `name=value` for fields that differ from those of another value. The pattern names all fields.
@@ -21,6 +22,10 @@ macro_rules! changed {
         $( field($out, stringify!($field), $field, &$default.$field); )*
     }};
 }
+
+// Behind the macro that it uses.
+#[path = "show_tls.rs"]
+mod tls;
 
 fn field<T: Debug + PartialEq>(out: &mut String, name: &str, value: &T, default: &T) {
     if value != default {
@@ -181,7 +186,11 @@ fn global(global: &GlobalSpec, out: &mut String) {
         maxconn, nbthread, daemon, pidfile, kept, quiet, zero_warning, ulimit_n, fd_hard_limit, strict_limits,
         hard_stop_after, grace, lifetime, log_tag, log_send_hostname, localpeer, description, node, nosplice, expose_deprecated,
         expose_experimental, maxpipes, processors, rights, machine, tokens, checks, dns_families,
-    } but { logs, http, tune, rates, runtime, unix_bind, variables });
+    } but { logs, http, tune, rates, runtime, unix_bind, variables, tls });
+    let tls = &global.tls;
+    changed!(out, tls, default.tls, GlobalTlsSpec { crt_base, ca_base, key_base, trusts_servers } but { binds, servers });
+    tls::bind(&tls.binds, out);
+    tls::common(&tls.servers, out);
     for SetVariableSpec { name, is_format, value } in &global.variables {
         let value: Vec<&str> = value.iter().map(|word| word.text.as_str()).collect();
         let _ = write!(out, " {}{}={}", name.text, if *is_format { "%" } else { "" }, value.join(" "));
@@ -420,16 +429,18 @@ fn bind(bind: &BindSpec, out: &mut String) {
         unix_mode: None,
         access: RuntimeAccess::default(),
         listening: ListeningSpec::default(),
+        tls: None,
     };
     changed!(out, bind, default, BindSpec {
         name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode,
-    } but { span, address, text, access, listening });
+    } but { span, address, text, access, listening, tls });
     changed!(out, &bind.access, default.access, RuntimeAccess { level, expose_listeners, severity_output } but {});
     changed!(out, &bind.listening, default.listening, ListeningSpec {
         accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
         save_syn, congestion_control, threads, label, guid_prefix, idle_ping,
     } but { user, group });
     owner(&bind.listening.user, &bind.listening.group, out);
+    tls::bind(&bind.tls.as_deref().cloned().unwrap_or_default(), out);
     out.push('\n');
 }
 
@@ -458,6 +469,7 @@ fn server(server: &ServerSpec, out: &mut String) {
         log,
         check,
         persistence,
+        tls,
     } = server;
     let _ = write!(out, "  server@{} {} id={id} {}", span.line, name.value, address(&at.value));
     field(out, "weight", weight, &1);
@@ -491,6 +503,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     changed!(out, &check.agent, AgentSpec::default(), AgentSpec { interval, port, send } but { enabled, address });
     field(out, "agent_address", &check.agent.address.as_ref().map(|at| address(&at.value)), &None);
     field(out, "check_address", &check.address.as_ref().map(|at| address(&at.value)), &None);
+    tls::server(&tls.as_deref().cloned().unwrap_or_default(), out);
     out.push('\n');
 }
 

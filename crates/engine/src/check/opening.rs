@@ -8,13 +8,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
 use policy::check::{CheckStatus, Connect, Port, Step};
-use policy::program::{ServerAddress, ServerPort};
-use policy::sample::Value;
+use policy::program::{ServerAddress, ServerPort, ServerTls};
+use policy::sample::{ConnectionError, Value};
 use rt::net::{Address, ConnectOptions};
+use tls::{Connection, asked_name};
 
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
+use crate::handshake::tls_error;
 use crate::outgoing::fixed_address;
 use crate::stream::handshake::Greeting;
 
@@ -76,6 +78,7 @@ impl<'a> Course<'a> {
             Waited::Expired => return Err(self.not_in_time(connect)),
         };
         self.greet(connect, &way).await?;
+        self.secure(connect, &way).await?;
         self.restart_timeout();
         Ok(())
     }
@@ -96,8 +99,11 @@ impl<'a> Course<'a> {
         let is_brief = !self.is_shared();
         let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
         // Where the connection is established at once, what is sent first finds out whether it was.
-        let is_proved_by_sending =
-            is_near && proxy.is_none() && !header && matches!(next, Some(Step::Send(_) | Step::Request(_)));
+        let is_proved_by_sending = is_near
+            && proxy.is_none()
+            && !header
+            && self.tls(connect).is_none()
+            && matches!(next, Some(Step::Send(_) | Step::Request(_)));
         let options = ConnectOptions {
             is_brief,
             looks_at_once: is_near && !is_proved_by_sending,
@@ -120,6 +126,34 @@ impl<'a> Course<'a> {
             Waited::Done(Ok(())) => Ok(()),
             Waited::Done(Err(_)) => Err(self.failed(connect, "the connection broke in its beginning")),
             Waited::Expired => Err(self.not_in_time(connect)),
+        }
+    }
+
+    /// How the connection of a step is secured; `None`: it is not.
+    fn tls(&self, connect: &Connect) -> Option<&'a ServerTls> {
+        self.server.connecting.tls.as_deref().filter(|tls| connect.default && tls.checks)
+    }
+
+    /// Shakes hands, where the connection is to be secured.
+    async fn secure(&mut self, connect: &Connect, way: &Way) -> Result<(), Outcome> {
+        let Some(tls) = self.tls(connect) else { return Ok(()) };
+        let Some(stream) = self.stream.take() else { return Ok(()) };
+        let name = asked_name(tls.check_sni.as_deref(), way.destination.inet().map(|address| address.ip()));
+        let broken = |reason: String| Outcome::new(CheckStatus::L6Response, reason);
+        let Ok(client) = Connection::of_client(&tls.client, name, tls.check_alpn.as_deref()) else {
+            return Err(broken(ConnectionError::TLS_HANDSHAKE.message().to_owned()));
+        };
+        let mut stream = stream.with_tls(client);
+        stream.begin_tls(&[]);
+        let shaken = self.within(|cx| stream.poll_handshake(cx)).await;
+        self.stream = Some(stream);
+        match shaken {
+            Waited::Done(Ok(())) => Ok(()),
+            Waited::Done(Err(insecure)) => {
+                let reason = tls_error(&insecure).0.message();
+                Err(broken(words::at_connect(self, connect, reason)))
+            }
+            Waited::Expired => Err(Outcome::new(CheckStatus::L6Timeout, words::at_connect(self, connect, ""))),
         }
     }
 

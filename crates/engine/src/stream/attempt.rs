@@ -9,18 +9,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use base::Moment;
 use base::buffer::Buffer;
 use config::spec::{LogLevel, Mode};
 use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
 use policy::expression::Expression;
-use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, Source};
+use policy::program::{Namespace, Presented, ProxyHeader, Server, ServerAddress, ServerPort, ServerTls, Source};
 use policy::sample::{ConnectionError, LinkFacts};
 use rt::net::{Address, ConnectFailure, ConnectOptions, Shortage};
+use tls::{Connection, asked_name};
 use wire::http::Head;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1, kind};
 
+use crate::handshake::tls_error;
 use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
@@ -54,6 +57,8 @@ pub struct Plan {
     bytes: Option<Buffer>,
     /// Where the header begins.
     header_at: usize,
+    /// The name that its TLS handshake asks for.
+    sni: Option<Box<str>>,
     /// The generation of the server that it is made for.
     generation: u32,
 }
@@ -77,6 +82,8 @@ pub struct Launched {
     pub pool_key: Option<Box<OwnedPoolKey>>,
     /// The generation of the server that it is made for.
     pub generation: u32,
+    /// The name that its TLS handshake asks for.
+    pub sni: Option<Box<str>>,
     destination: Address,
     header_at: usize,
 }
@@ -98,11 +105,13 @@ impl Request<'_> {
         let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
         let orders = self.facts.borrow().orders.get();
+        let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic);
+        let sni = tls.and_then(|tls| self.evaluate_sni(tls.sni.as_ref()?));
         let mut name = Vec::new();
         let is_named = server.connecting.name.as_ref().is_some_and(|named| self.evaluate_name(named, &mut name));
         if !server.connecting.varies && !orders.marks_server() {
             if !is_named {
-                return Ok(Plan { generation, ..Plan::default() });
+                return Ok(Plan { generation, sni, ..Plan::default() });
             }
             // As the name of a check's connection.
             let mut bytes = rt::buffer();
@@ -110,7 +119,7 @@ impl Request<'_> {
                 return Err(HeaderTooLong);
             }
             let header_at = bytes.len();
-            return Ok(Plan { bytes: Some(bytes), header_at, generation, ..Plan::default() });
+            return Ok(Plan { bytes: Some(bytes), header_at, generation, sni, ..Plan::default() });
         }
         let address = shared.outgoing.address(server);
         let mut bytes = rt::buffer();
@@ -133,7 +142,7 @@ impl Request<'_> {
         if !noted || written.is_err() {
             return Err(HeaderTooLong);
         }
-        Ok(Plan { destination, source, bytes: Some(bytes), header_at, generation })
+        Ok(Plan { destination, source, bytes: Some(bytes), header_at, generation, sni })
     }
 
     /// `pool-conn-name`: what the connection of this request is called. False: nothing.
@@ -143,6 +152,13 @@ impl Request<'_> {
             let text = named.evaluate(context).and_then(|value| context.as_text(value));
             text.map(|text| name.extend_from_slice(text)).is_some()
         })
+    }
+
+    /// `sni`: what the handshake of this request's connection asks for. `None`: nothing.
+    fn evaluate_sni(&self, sni: &Expression) -> Option<Box<str>> {
+        let mut name = Vec::new();
+        let is_there = self.evaluate_name(sni, &mut name);
+        String::from_utf8(name).ok().filter(|name| is_there && !name.is_empty()).map(String::into_boxed_str)
     }
 
     /// The address that a server's wildcards and offsets stand for.
@@ -221,14 +237,15 @@ impl Request<'_> {
     }
 
     /// Starts to connect. The error is how the attempt ended at once.
-    pub(super) fn launch(&self, server: &Server, plan: Plan) -> Result<Launched, Attempt> {
+    pub(super) fn launch(&self, server: &Server, mut plan: Plan) -> Result<Launched, Attempt> {
         let worker = &self.session.worker;
         let route = worker.process.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
         let destination = address_of(&worker.process.outgoing.address(server), &plan).ok_or(Attempt::Refused)?;
         let (connecting, port) =
             self.start(server, route, &destination, &plan).map_err(|missing| self.report(missing))?;
         let (header_at, generation) = (plan.header_at, plan.generation);
-        Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation })
+        let sni = plan.sni.take();
+        Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation, sni })
     }
 
     /// Connects, and has the connection begin as the plan says.
@@ -237,7 +254,7 @@ impl Request<'_> {
             Ok(launched) => launched,
             Err(over) => return over,
         };
-        let Launched { mut connecting, destination, pool_key, header_at, generation } = launched;
+        let Launched { mut connecting, destination, pool_key, header_at, generation, sni } = launched;
         let own = self.facts.borrow().orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
@@ -267,7 +284,46 @@ impl Request<'_> {
                 Waited::Gone => return Attempt::Gone,
             }
         }
-        Attempt::Connected(link)
+        match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
+            None => Attempt::Connected(link),
+            Some(tls) => rt::boxed(self.secure(link, tls, sni, &destination, deadline)).await,
+        }
+    }
+
+    /// Has a new connection shake hands.
+    async fn secure(
+        &mut self,
+        link: Link,
+        tls: &ServerTls,
+        sni: Option<Box<str>>,
+        destination: &Address,
+        deadline: Option<Moment>,
+    ) -> Attempt {
+        let Ok(client) = Connection::of_client(
+            &tls.client,
+            asked_name(sni.as_deref(), destination.inet().map(|address| address.ip())),
+            None,
+        ) else {
+            self.note_error(ConnectionError::TLS_HANDSHAKE);
+            return Attempt::Refused;
+        };
+        let Link { stream, answers, private, first, generation, place, pool_key } = link;
+        let mut stream = stream.with_tls(client);
+        stream.begin_tls(&[]);
+        match self.wait(deadline, |cx| stream.poll_handshake(cx)).await {
+            Waited::Done(Ok(())) => {
+                Attempt::Connected(Link { stream, answers, private, first, generation, place, pool_key })
+            }
+            Waited::Done(Err(insecure)) => {
+                self.note_error(tls_error(&insecure).0);
+                Attempt::Refused
+            }
+            Waited::Expired => {
+                self.note_error(ConnectionError::TLS_TIMEOUT);
+                Attempt::Expired
+            }
+            Waited::Gone => Attempt::Gone,
+        }
     }
 
     /// Remembers what went wrong with an attempt.

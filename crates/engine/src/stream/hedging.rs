@@ -120,7 +120,8 @@ impl Hedge<'_> {
 
     /// An idle link to the server, or a new connection, and what is to be sent there.
     fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(Step, Buffer)> {
-        if server.redirect.is_some() || server.connecting.socks4.is_some() {
+        let is_secured = server.connecting.tls.as_ref().is_some_and(|tls| tls.carries_traffic);
+        if server.redirect.is_some() || server.connecting.socks4.is_some() || is_secured {
             return None;
         }
         let mut head = rt::buffer();

@@ -108,7 +108,9 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        let connecting = self.connecting(names, proxy, written, &address, &head);
+        names.begin_at(written.span);
+        let tls = self.server_tls(written, proxy, &spec.global.tls, names, &head);
+        let connecting = self.connecting(names, proxy, written, &address, &head, tls);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);
         let place = place(written, &address);

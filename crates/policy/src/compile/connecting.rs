@@ -5,11 +5,11 @@ use super::names::SpecNames;
 use crate::expression::Expression;
 use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
-    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, Source,
+    Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, ServerTls, Source,
 };
 use crate::sample::Place;
 use config::diagnostic::Form;
-use config::span::Span;
+use config::span::{Span, Spanned};
 use config::spec::{
     AddressSpec, ConnectingSpec, Family, HostSpec, PortSpec, PresentedSource, ProxyHeaderSpec, ProxySpec, ServerSpec,
     SourceSpec, Spec,
@@ -26,6 +26,7 @@ impl Compiler<'_> {
         server: &ServerSpec,
         address: &ServerAddress,
         head: &str,
+        tls: Option<Box<ServerTls>>,
     ) -> Connecting {
         let written = &server.connecting;
         names.begin_at(server.span);
@@ -46,9 +47,13 @@ impl Compiler<'_> {
         let presents = presents.is_some_and(|presented| !matches!(presented, Presented::Address(_)));
         let varies = presents || header.is_some() || follows_the_client(address) || namespace == Some(Namespace::Told);
         let keepalive = proxy.connecting.keepalive;
+        // Connections with different names in their handshakes are different.
+        let name = self.connection_name(written, server.span, names, head);
+        let sni = || tls.as_ref().filter(|tls| tls.carries_traffic).and_then(|tls| tls.sni.clone());
         Connecting {
             varies,
-            name: self.connection_name(written, server.span, names, head),
+            name: name.or_else(sni),
+            tls,
             source,
             header,
             socks4: self.socks4(written),
@@ -77,7 +82,17 @@ impl Compiler<'_> {
         names: &SpecNames<'_>,
         head: &str,
     ) -> Option<Expression> {
-        let text = written.pool_conn_name.as_ref()?;
+        self.connection_expression(written.pool_conn_name.as_ref()?, span, names, head)
+    }
+
+    /// What is asked of a request before its server has a connection: `pool-conn-name`, `sni`.
+    pub(super) fn connection_expression(
+        &mut self,
+        text: &Spanned<String>,
+        span: Span,
+        names: &SpecNames<'_>,
+        head: &str,
+    ) -> Option<Expression> {
         let read = Expression::parse_all(&text.value, Place::ServerSource, names);
         let (why, hint) = match read.map_err(|error| (error.message, error.hint)) {
             Ok(expression) => match expression.fetch().refusal(Place::ServerSource) {

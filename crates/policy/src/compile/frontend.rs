@@ -240,6 +240,7 @@ impl Compiler<'_> {
             shards: shards(bind, line.global, threads),
             unix_mode: bind.unix_mode,
             listening,
+            tls: self.bind_tls(bind, line.owner, &line.global.tls),
         })
     }
 

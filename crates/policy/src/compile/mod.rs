@@ -25,6 +25,7 @@ mod stick;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tls;
 mod tracking;
 mod userlist;
 mod variables;
@@ -51,6 +52,9 @@ use wire::h1::Spelling;
 /// Reads a file by its name.
 pub type ReadFile = fn(&str) -> std::io::Result<Vec<u8>>;
 
+/// Lists the names in a folder; `None`: there is no folder of that name.
+pub type ReadFolder = fn(&str) -> Option<Vec<String>>;
+
 /// Looks the address of a host up.
 pub type FindHost = fn(&str) -> Option<IpAddr>;
 
@@ -75,6 +79,11 @@ pub trait Resolver {
     /// What reads the files that ACLs and maps name: all of a file, or why it cannot be read.
     fn file_reader(&self) -> ReadFile {
         |_| Err(std::io::ErrorKind::NotFound.into())
+    }
+
+    /// What lists the names in a folder; `None`: it is none.
+    fn folder_reader(&self) -> ReadFolder {
+        |_| None
     }
 
     /// What looks up the hosts that ACLs name.
@@ -248,6 +257,8 @@ struct Compiler<'a> {
     out: &'a mut Vec<Diagnostic>,
     /// Identifiers and who has them.
     guids: listening::Guids,
+    /// Certificates that were loaded.
+    tls: tls::Store,
     failed: bool,
     /// A server has no address to begin with.
     lacks_address: bool,
@@ -268,6 +279,7 @@ impl<'a> Compiler<'a> {
             resolver,
             out,
             guids,
+            tls: tls::Store::default(),
             failed: false,
             lacks_address: false,
             rings: Vec::new(),

@@ -90,6 +90,7 @@ pub(crate) fn bind() -> BindSpec {
         unix_mode: None,
         access: config::spec::RuntimeAccess::default(),
         listening: ListeningSpec::default(),
+        tls: None,
     }
 }
 
@@ -118,6 +119,7 @@ pub(crate) fn server(name: &str, address: AddressSpec) -> ServerSpec {
         log: ServerLogSpec::default(),
         check: Default::default(),
         persistence: Default::default(),
+        tls: None,
     }
 }
 

@@ -4,6 +4,7 @@ use super::ServerAddress;
 use crate::expression::Expression;
 use crate::log_format::LogFormat;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is set before a connection to a server is made, and what it begins with.
@@ -14,6 +15,8 @@ pub struct Connecting {
     pub varies: bool,
     /// `pool-conn-name`: what else they differ in.
     pub name: Option<Expression>,
+    /// `ssl`, `check-ssl`: how they are secured.
+    pub tls: Option<Box<ServerTls>>,
     /// `source`.
     pub source: Option<Source>,
     /// `send-proxy`, `send-proxy-v2`.
@@ -34,6 +37,23 @@ pub struct Connecting {
     pub smart: bool,
     /// `option srvtcpka`; with `srvtcpka-*`.
     pub keepalive: Option<KeepAlive>,
+}
+
+/// TLS towards a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerTls {
+    /// What is asked of it.
+    pub client: Arc<tls::Client>,
+    /// Whether requests go by TLS; else checks alone.
+    pub carries_traffic: bool,
+    /// `sni`, `sni-auto`: the name that a request asks for.
+    pub sni: Option<Expression>,
+    /// Whether checks go by TLS.
+    pub checks: bool,
+    /// `check-sni`.
+    pub check_sni: Option<Box<str>>,
+    /// `check-alpn`; `None`: as requests.
+    pub check_alpn: Option<Vec<Vec<u8>>>,
 }
 
 /// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` leaves it to the system.

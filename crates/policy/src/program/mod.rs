@@ -27,7 +27,7 @@ mod tracking;
 mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
-pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, Source};
+pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerTls, Source};
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 pub use global::{Global, SocketBuffers};

@@ -17,6 +17,7 @@ use balance::Recogniser;
 use base::AppendOnlyVec;
 use base::append_only_vec::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
@@ -222,6 +223,8 @@ pub struct Bind {
     pub unix_mode: Option<u32>,
     /// Its sockets' options, and what comes in through them.
     pub listening: Listening,
+    /// `ssl`: what it offers to clients.
+    pub tls: Option<Arc<tls::Server>>,
 }
 
 /// A proxy's server side.

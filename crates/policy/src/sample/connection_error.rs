@@ -50,6 +50,21 @@ impl ConnectionError {
     /// It told of a protocol that is not known.
     pub const NETSCALER_PROTOCOL: Self = Self(23);
 
+    /// The peer closed without a byte of a TLS handshake.
+    pub const TLS_EMPTY: Self = Self(24);
+    /// The connection failed during one.
+    pub const TLS_ABORTED: Self = Self(25);
+    /// It took too long.
+    pub const TLS_TIMEOUT: Self = Self(26);
+    /// The chain of a client's certificate cannot be verified.
+    pub const TLS_UNKNOWN_CA: Self = Self(30);
+    /// A client's certificate is not believed.
+    pub const TLS_UNTRUSTED: Self = Self(31);
+    /// The server's certificate is another's.
+    pub const TLS_WRONG_NAME: Self = Self(33);
+    /// The handshake failed.
+    pub const TLS_HANDSHAKE: Self = Self(34);
+
     /// What the system said.
     pub fn of_system(kind: ErrorKind) -> Self {
         Self(match kind {
@@ -107,6 +122,13 @@ const TABLE: &[(u8, &str, &str)] = &[
     (21, "CIP_TRUNCATED", "Truncated NetScaler Client IP header received"),
     (22, "CIP_BAD_MAGIC", "Received an invalid NetScaler Client IP magic number"),
     (23, "CIP_BAD_PROTO", "Received an unhandled protocol in the NetScaler Client IP header"),
+    (24, "SSL_EMPTY", "Connection closed during SSL handshake"),
+    (25, "SSL_ABORT", "Connection error during SSL handshake"),
+    (26, "SSL_TIMEOUT", "Timeout during SSL handshake"),
+    (30, "SSL_CA_FAIL", "SSL client CA chain cannot be verified"),
+    (31, "SSL_CRT_FAIL", "SSL client certificate not trusted"),
+    (33, "SSL_MISMATCH_SNI", "Server presented an SSL certificate different from the expected one"),
+    (34, "SSL_HANDSHAKE", "SSL handshake failure"),
     (46, "EREFUSED", "ECONNREFUSED returned by OS"),
     (47, "ERESET", "ECONNRESET returned by OS"),
     (48, "EUNREACH", "ENETUNREACH returned by OS"),

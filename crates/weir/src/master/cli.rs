@@ -7,7 +7,7 @@ use config::spec::RuntimeLevel;
 use engine::service::runtime::{
     Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
 };
-use policy::program::ExpectedHeader;
+use policy::program::Bind;
 use rt::net::{OwnedSocket, Stream};
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Sockets {
     /// The sockets.
     pub opened: Vec<Opened>,
-    /// What each allows, and the headers that connections to it begin with, by index.
-    pub rights: Vec<(RuntimeLevel, ExpectedHeader)>,
+    /// What each allows, and its line, by index.
+    pub rights: Vec<(RuntimeLevel, Bind)>,
     /// Their addresses, as `$HAPROXY_MASTER_CLI` has them.
     pub addresses: String,
 }
@@ -36,11 +36,13 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let crowd = Crowd::new(MOST);
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
-        let Some((level, header)) = sockets.rights.get(opened.index).copied() else { continue };
+        let Some((level, bind)) = sockets.rights.get(opened.index).cloned() else { continue };
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
         let first = Conversation::begin(level, PATIENCE);
-        let entrance = (opened.socket, header);
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
+        let crowd = Rc::clone(&crowd);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            accept(set, (opened.socket, &bind), first, crowd, || false).await;
+        });
     }
 }
 

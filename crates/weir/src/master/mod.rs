@@ -131,7 +131,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         errors.iter().for_each(|error| messages.alert(error));
         Refused
     })?;
-    let rights = program.runtime.sockets.iter().map(|socket| (socket.level, socket.bind.listening.header)).collect();
+    let rights = program.runtime.sockets.iter().map(|socket| (socket.level, socket.bind.clone())).collect();
     Ok(cli::Sockets { opened: opened.runtime, rights, addresses: host::runtime_addresses(&program) })
 }
 

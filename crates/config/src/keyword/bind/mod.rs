@@ -17,7 +17,7 @@ use super::table::{Family, Keyword, Status, rows};
 use crate::address::{self, AddressError, AddressRules};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Line, Word};
-use crate::spec::{AddressSpec, BindSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
+use crate::spec::{AddressSpec, BindSpec, BindTlsSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
 use crate::{span::Span, suggest};
 
 /// What the options of a line say about each of its addresses.
@@ -34,6 +34,7 @@ pub(crate) struct BindDraft {
     pub(crate) unix_mode: Option<u32>,
     pub(crate) access: RuntimeAccess,
     pub(crate) listening: ListeningSpec,
+    pub(crate) tls: BindTlsSpec,
 }
 
 /// What a bind option works on.
@@ -209,7 +210,7 @@ fn read_peers_options(
 impl BindDraft {
     /// What the options say, for one address of the line.
     pub(crate) fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
-        let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening } =
+        let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening, tls } =
             self;
         BindSpec {
             span,
@@ -226,6 +227,7 @@ impl BindDraft {
             unix_mode,
             access,
             listening,
+            tls: (tls != BindTlsSpec::default()).then(|| Box::new(tls)),
         }
     }
 }

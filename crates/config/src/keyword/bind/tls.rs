@@ -1,57 +1,125 @@
 //! TLS on listening sockets (section 5.1).
 
-use super::{BindOption, not_yet};
+use super::{BindContext, BindOption, not_yet, supported};
+use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::tls;
+use crate::span::Spanned;
+use crate::spec::VerifyClients;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    not_yet(Arity::None, "ssl", "", "Speaks TLS."),
+    supported(Arity::None, "ssl", "", "Speaks TLS.", ssl),
     not_yet(Arity::None, "allow-0rtt", "", "Accepts early data."),
-    not_yet(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN."),
-    not_yet(Arity::One, "ca-file", "<file>", "CA certificates that verify clients."),
+    supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
+    supported(Arity::One, "ca-file", "<file>", "CA certificates that verify clients.", common),
     not_yet(Arity::One, "ca-ignore-err", "{ all | <error>[,...] }", "Errors to ignore in clients' CA certificates."),
     not_yet(Arity::One, "ca-sign-file", "<file>", "CA that signs generated certificates."),
     not_yet(Arity::One, "ca-sign-pass", "<passphrase>", "Passphrase of that CA's key."),
     not_yet(Arity::One, "ca-verify-file", "<file>", "CA certificates that verify clients and are not announced."),
-    not_yet(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2."),
-    not_yet(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on."),
+    supported(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", common),
+    supported(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on.", common),
     not_yet(Arity::One, "client-sigalgs", "<algorithms>", "Signature algorithms accepted from clients' certificates."),
-    not_yet(Arity::One, "crl-file", "<file>", "Revocation list for clients' certificates."),
-    not_yet(Arity::One, "crt", "<certificate>", "Certificate, or a folder of them."),
+    supported(Arity::One, "crl-file", "<file>", "Revocation list for clients' certificates.", common),
+    supported(Arity::One, "crt", "<certificate>", "Certificate, or a folder of them.", crt),
     not_yet(Arity::One, "crt-ignore-err", "{ all | <error>[,...] }", "Errors to ignore in clients' certificates."),
     not_yet(Arity::One, "crt-list", "<file>", "List of certificates with options and names."),
-    not_yet(Arity::One, "curves", "<curves>", "Key exchange groups."),
-    not_yet(
+    supported(Arity::One, "curves", "<curves>", "Key exchange groups.", common),
+    supported(
         Arity::One,
         "default-crt",
         "<certificate>",
         "Certificate for clients that name no host, or an unknown one.",
+        default_crt,
     ),
-    not_yet(Arity::One, "ecdhe", "<curve>", "Key exchange group, by an older keyword."),
+    supported(Arity::One, "ecdhe", "<curve>", "Key exchange group, by an older keyword.", common),
     not_yet(Arity::One, "ech", "<directory>", "Keys of Encrypted Client Hello."),
-    not_yet(Arity::None, "force-sslv3", "", "SSLv3 alone."),
-    not_yet(Arity::None, "force-tlsv10", "", "TLS 1.0 alone."),
-    not_yet(Arity::None, "force-tlsv11", "", "TLS 1.1 alone."),
-    not_yet(Arity::None, "force-tlsv12", "", "TLS 1.2 alone."),
-    not_yet(Arity::None, "force-tlsv13", "", "TLS 1.3 alone."),
+    supported(Arity::None, "force-sslv3", "", "SSLv3 alone.", common),
+    supported(Arity::None, "force-tlsv10", "", "TLS 1.0 alone.", common),
+    supported(Arity::None, "force-tlsv11", "", "TLS 1.1 alone.", common),
+    supported(Arity::None, "force-tlsv12", "", "TLS 1.2 alone.", common),
+    supported(Arity::None, "force-tlsv13", "", "TLS 1.3 alone.", common),
     not_yet(Arity::None, "generate-certificates", "", "Makes certificates for the names that clients ask for."),
     not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
-    not_yet(Arity::None, "no-alpn", "", "Offers no ALPN."),
-    not_yet(Arity::None, "no-ca-names", "", "Does not announce CA names to clients."),
-    not_yet(Arity::None, "no-sslv3", "", "No SSLv3."),
-    not_yet(Arity::None, "no-strict-sni", "", "Answers unknown names with the default certificate."),
-    not_yet(Arity::None, "no-tls-tickets", "", "No session tickets."),
-    not_yet(Arity::None, "no-tlsv10", "", "No TLS 1.0."),
-    not_yet(Arity::None, "no-tlsv11", "", "No TLS 1.1."),
-    not_yet(Arity::None, "no-tlsv12", "", "No TLS 1.2."),
-    not_yet(Arity::None, "no-tlsv13", "", "No TLS 1.3."),
-    not_yet(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN."),
-    not_yet(Arity::None, "prefer-client-ciphers", "", "The client's order of ciphers counts."),
+    supported(Arity::None, "no-alpn", "", "Offers no ALPN.", common),
+    supported(Arity::None, "no-ca-names", "", "Does not announce CA names to clients.", no_ca_names),
+    supported(Arity::None, "no-sslv3", "", "No SSLv3.", common),
+    supported(Arity::None, "no-strict-sni", "", "Answers unknown names with the default certificate.", strict_sni),
+    supported(Arity::None, "no-tls-tickets", "", "No session tickets.", common),
+    supported(Arity::None, "no-tlsv10", "", "No TLS 1.0.", common),
+    supported(Arity::None, "no-tlsv11", "", "No TLS 1.1.", common),
+    supported(Arity::None, "no-tlsv12", "", "No TLS 1.2.", common),
+    supported(Arity::None, "no-tlsv13", "", "No TLS 1.3.", common),
+    supported(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", common),
+    supported(Arity::None, "prefer-client-ciphers", "", "The client's order of ciphers counts.", prefer_client_ciphers),
     not_yet(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms."),
-    not_yet(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version."),
-    not_yet(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version."),
-    not_yet(Arity::None, "strict-sni", "", "Refuses clients that ask for an unknown name."),
+    supported(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version.", common),
+    supported(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version.", common),
+    supported(Arity::None, "strict-sni", "", "Refuses clients that ask for an unknown name.", strict_sni),
     not_yet(Arity::One, "tls-ticket-keys", "<file>", "Keys of session tickets."),
-    not_yet(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off."),
-    not_yet(Arity::One, "verify", "{ none | optional | required }", "Whether clients need a certificate."),
+    supported(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off.", common),
+    supported(Arity::One, "verify", "{ none | optional | required }", "Whether clients need a certificate.", verify),
 ];
+
+/// Where the names of files start from.
+fn name_folder(context: &mut BindContext<'_>, keyword: &Word) {
+    context.draft.tls.common.folder = context.around.paths.folder(keyword.span, context.around.sources);
+}
+
+/// What servers have, too.
+fn common(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    if let Err((span, message)) = tls::read(&mut context.draft.tls.common, keyword, value) {
+        context.error(span, message);
+    }
+}
+
+fn ssl(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.ssl = true;
+}
+
+fn crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "certificate location") {
+        Ok(path) => context.draft.tls.certificates.push(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn default_crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "certificate location") {
+        Ok(path) => context.draft.tls.defaults.push(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn strict_sni(context: &mut BindContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.strict_sni = Some(keyword.text == "strict-sni");
+}
+
+fn no_ca_names(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.no_ca_names = true;
+}
+
+fn prefer_client_ciphers(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.prefer_client_ciphers = true;
+}
+
+fn verify(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let Some(word) = value else {
+        context.error(keyword.span, "'verify' : missing verify method");
+        return;
+    };
+    let method = match word.text.as_str() {
+        "none" => VerifyClients::None,
+        "optional" => VerifyClients::Optional,
+        "required" => VerifyClients::Required,
+        other => {
+            let known = "only 'none', 'optional', and 'required' are supported";
+            context.error(word.span, format!("'verify' : unknown verify method '{other}', {known}"));
+            return;
+        }
+    };
+    context.draft.tls.verify = Some(Spanned::new(method, word.span));
+}

@@ -1,12 +1,21 @@
 //! TLS (sections 3.1 and 3.2).
 
-use super::{GlobalKeyword, not_yet, tuning};
+use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
+use crate::document::{Line, Word};
+use crate::keyword::tls;
+use crate::span::Spanned;
+use crate::spec::TlsSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    not_yet("ca-base", "<directory>", "Folder that relative names of CA files and revocation lists start from."),
-    not_yet("crt-base", "<directory>", "Folder that relative names of certificates start from."),
-    not_yet("key-base", "<directory>", "Folder that relative names of private keys start from."),
+    supported(
+        "ca-base",
+        "<directory>",
+        "Folder that relative names of CA files and revocation lists start from.",
+        base,
+    ),
+    supported("crt-base", "<directory>", "Folder that relative names of certificates start from.", base),
+    supported("key-base", "<directory>", "Folder that relative names of private keys start from.", base),
     not_yet("issuers-chain-path", "<directory>", "Folder of chains that complete certificates without one."),
     not_yet("acme.scheduler", "{ auto | off }", "Whether certificates are renewed on their own."),
     not_yet("ocsp-update.disable", "{ on | off }", "Switches OCSP updates off altogether."),
@@ -14,25 +23,30 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("ocsp-update.maxdelay", "<number>", "Longest time between two OCSP updates, in seconds."),
     not_yet("ocsp-update.mindelay", "<number>", "Shortest time between two OCSP updates, in seconds."),
     not_yet("ocsp-update.mode", "{ on | off }", "Whether OCSP answers are updated by default."),
-    not_yet("ssl-default-bind-ciphers", "<ciphers>", "Ciphers of listeners up to TLS 1.2."),
-    not_yet("ssl-default-bind-ciphersuites", "<ciphersuites>", "Cipher suites of listeners from TLS 1.3 on."),
+    supported("ssl-default-bind-ciphers", "<ciphers>", "Ciphers of listeners up to TLS 1.2.", binds),
+    supported("ssl-default-bind-ciphersuites", "<ciphersuites>", "Cipher suites of listeners from TLS 1.3 on.", binds),
     not_yet(
         "ssl-default-bind-client-sigalgs",
         "<algorithms>",
         "Signature algorithms accepted from clients' certificates.",
     ),
-    not_yet("ssl-default-bind-curves", "<curves>", "Key exchange groups of listeners."),
-    not_yet("ssl-default-bind-options", "[<option>]...", "TLS options of listeners."),
+    supported("ssl-default-bind-curves", "<curves>", "Key exchange groups of listeners.", binds),
+    supported("ssl-default-bind-options", "[<option>]...", "TLS options of listeners.", bind_options),
     not_yet("ssl-default-bind-sigalgs", "<algorithms>", "Signature algorithms of listeners."),
-    not_yet("ssl-default-server-ciphers", "<ciphers>", "Ciphers towards servers up to TLS 1.2."),
-    not_yet("ssl-default-server-ciphersuites", "<ciphersuites>", "Cipher suites towards servers from TLS 1.3 on."),
+    supported("ssl-default-server-ciphers", "<ciphers>", "Ciphers towards servers up to TLS 1.2.", servers),
+    supported(
+        "ssl-default-server-ciphersuites",
+        "<ciphersuites>",
+        "Cipher suites towards servers from TLS 1.3 on.",
+        servers,
+    ),
     not_yet(
         "ssl-default-server-client-sigalgs",
         "<algorithms>",
         "Signature algorithms of client certificates shown to servers.",
     ),
-    not_yet("ssl-default-server-curves", "<curves>", "Key exchange groups towards servers."),
-    not_yet("ssl-default-server-options", "[<option>]...", "TLS options towards servers."),
+    supported("ssl-default-server-curves", "<curves>", "Key exchange groups towards servers.", servers),
+    supported("ssl-default-server-options", "[<option>]...", "TLS options towards servers.", server_options),
     not_yet("ssl-default-server-sigalgs", "<algorithms>", "Signature algorithms accepted from servers."),
     not_yet("ssl-dh-param-file", "<file>", "Diffie-Hellman parameters of all listeners."),
     not_yet("ssl-engine", "<name> [algo <list>]", "OpenSSL engine to load."),
@@ -48,7 +62,12 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("ssl-provider", "<name>", "OpenSSL provider to load."),
     not_yet("ssl-provider-path", "<path>", "Where OpenSSL providers are looked for."),
     not_yet("ssl-security-level", "<number>", "OpenSSL security level."),
-    not_yet("ssl-server-verify", "[ none | required ]", "Whether servers' certificates are verified by default."),
+    supported(
+        "ssl-server-verify",
+        "[ none | required ]",
+        "Whether servers' certificates are verified by default.",
+        server_verify,
+    ),
     not_yet("ssl-skip-self-issued-ca", "", "Leave self-issued CA certificates out of the chain that is sent."),
     not_yet("tune.ssl.cachesize", "<number>", "TLS sessions to remember."),
     not_yet("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for inspection."),
@@ -69,3 +88,121 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     tuning("tune.ssl.force-private-cache", "", "A session cache for every process; there is one process."),
 ];
+
+fn base(context: &mut GlobalContext<'_>, line: &Line) {
+    let keyword = line.keyword();
+    let tls = &mut context.spec.tls;
+    let place = match keyword {
+        "crt-base" => &mut tls.crt_base,
+        "ca-base" => &mut tls.ca_base,
+        _ => &mut tls.key_base,
+    };
+    if line.text(1).is_empty() {
+        let message = format!("global statement '{keyword}' expects a directory path as an argument.");
+        context.report.alert(line.span(1), message);
+    } else if place.is_some() {
+        context.report.alert(line.span(0), format!("'{keyword}' already specified."));
+    } else {
+        *place = Some(line.text(1).to_owned());
+    }
+}
+
+fn binds(context: &mut GlobalContext<'_>, line: &Line) {
+    let mut common = std::mem::take(&mut context.spec.tls.binds.common);
+    algorithms(context, line, &mut common);
+    context.spec.tls.binds.common = common;
+}
+
+fn servers(context: &mut GlobalContext<'_>, line: &Line) {
+    let mut common = std::mem::take(&mut context.spec.tls.servers);
+    algorithms(context, line, &mut common);
+    context.spec.tls.servers = common;
+}
+
+fn algorithms(context: &mut GlobalContext<'_>, line: &Line, common: &mut TlsSpec) {
+    let keyword = line.keyword();
+    let (place, what) = match keyword.rsplit('-').next() {
+        Some("ciphers") => (&mut common.ciphers, "a cipher suite"),
+        Some("ciphersuites") => (&mut common.ciphersuites, "a cipher suite"),
+        _ => (&mut common.curves, "a curves suite"),
+    };
+    if line.text(1).is_empty() {
+        let message = format!("global statement '{keyword}' expects {what} as an argument.");
+        context.report.alert(line.span(1), message);
+        return;
+    }
+    *place = Some(Spanned::new(line.text(1).to_owned(), line.span(1)));
+}
+
+/// Options of `ssl-default-*-options` that both sides have.
+fn is_common(name: &str) -> bool {
+    let versions = ["sslv3", "tlsv10", "tlsv11", "tlsv12", "tlsv13"];
+    matches!(name, "ssl-min-ver" | "ssl-max-ver" | "no-tls-tickets" | "tls-tickets")
+        || versions.iter().any(|version| name == format!("no-{version}") || name == format!("force-{version}"))
+}
+
+/// Reads one of those. Returns how many words it has.
+fn common_option(context: &mut GlobalContext<'_>, line: &Line, at: usize, common: &mut TlsSpec) -> usize {
+    let takes = usize::from(matches!(line.text(at), "ssl-min-ver" | "ssl-max-ver"));
+    let value: Option<&Word> = line.words.get(at + 1).filter(|_| takes == 1);
+    if let Some(word) = line.words.get(at)
+        && let Err((span, message)) = tls::read(common, word, value)
+    {
+        context.report.alert(span, format!("{message} on global statement '{}'.", line.keyword()));
+    }
+    1 + takes
+}
+
+fn bind_options(context: &mut GlobalContext<'_>, line: &Line) {
+    let mut binds = std::mem::take(&mut context.spec.tls.binds);
+    let mut at = 1;
+    expect_option(context, line);
+    while let Some(word) = line.words.get(at) {
+        match word.text.as_str() {
+            "prefer-client-ciphers" => binds.prefer_client_ciphers = true,
+            "strict-sni" | "no-strict-sni" => binds.strict_sni = Some(word.text == "strict-sni"),
+            name if is_common(name) => {
+                at += common_option(context, line, at, &mut binds.common);
+                continue;
+            }
+            _ => unknown_option(context, line, word),
+        }
+        at += 1;
+    }
+    context.spec.tls.binds = binds;
+}
+
+fn server_options(context: &mut GlobalContext<'_>, line: &Line) {
+    let mut common = std::mem::take(&mut context.spec.tls.servers);
+    let mut at = 1;
+    expect_option(context, line);
+    while let Some(word) = line.words.get(at) {
+        if is_common(&word.text) {
+            at += common_option(context, line, at, &mut common);
+        } else {
+            unknown_option(context, line, word);
+            at += 1;
+        }
+    }
+    context.spec.tls.servers = common;
+}
+
+fn expect_option(context: &mut GlobalContext<'_>, line: &Line) {
+    if line.words.len() < 2 {
+        let message = format!("global statement '{}' expects an option as an argument.", line.keyword());
+        context.report.alert(line.span(1), message);
+    }
+}
+
+fn unknown_option(context: &mut GlobalContext<'_>, line: &Line, word: &Word) {
+    let message = format!("unknown option '{}' on global statement '{}'.", word.text, line.keyword());
+    context.report.alert(word.span, message);
+}
+
+fn server_verify(context: &mut GlobalContext<'_>, line: &Line) {
+    match line.text(1) {
+        "none" => context.spec.tls.trusts_servers = true,
+        "required" => context.spec.tls.trusts_servers = false,
+        _ => context.report.alert(line.span(1), "'ssl-server-verify' expects 'none' or 'required' as argument."),
+    }
+}

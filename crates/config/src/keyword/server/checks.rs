@@ -1,11 +1,12 @@
 //! Health checks (section 5.2). Must never look at the proxy: what is checked with is the backend's business.
 
-use super::{Problem, ServerContext, ServerOption, agent, no_op, not_yet, supported};
+use super::{Problem, ServerContext, ServerOption, agent, supported};
 use crate::address::AddressRules;
 use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::keyword::argument::Arity;
 use crate::keyword::source;
+use crate::keyword::tls;
 use crate::span::{Span, Spanned};
 use crate::spec::{InitialState, Observe, OnError};
 use crate::units::{self, TimeError};
@@ -14,7 +15,7 @@ use crate::units::{self, TimeError};
 pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "check", "", "Checks the server's health.", check),
     supported(Arity::None, "no-check", "", "Undoes an inherited \"check\".", no_check),
-    not_yet(Arity::One, "check-alpn", "<protocols>", "Protocols that checks offer by ALPN."),
+    supported(Arity::One, "check-alpn", "<protocols>", "Protocols that checks offer by ALPN.", check_alpn),
     supported(
         Arity::One,
         "check-pool-conn-name",
@@ -27,11 +28,11 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "no-check-reuse-pool", "", "Undoes an inherited \"check-reuse-pool\".", no_reuse_pool),
     supported(Arity::None, "check-send-proxy", "", "Checks send a PROXY header.", send_proxy),
     supported(Arity::None, "no-check-send-proxy", "", "Undoes an inherited \"check-send-proxy\".", no_send_proxy),
-    not_yet(Arity::One, "check-sni", "<name>", "Name that checks ask for."),
-    not_yet(Arity::None, "check-sni-auto", "", "Checks take that name from the request they send."),
-    not_yet(Arity::None, "no-check-sni-auto", "", "Checks do not."),
-    not_yet(Arity::None, "check-ssl", "", "Checks speak TLS."),
-    supported(Arity::None, "no-check-ssl", "", "Undoes an inherited \"check-ssl\".", no_op),
+    supported(Arity::One, "check-sni", "<name>", "Name that checks ask for.", check_sni),
+    supported(Arity::None, "check-sni-auto", "", "Checks take that name from the request they send.", check_sni_auto),
+    supported(Arity::None, "no-check-sni-auto", "", "Checks do not.", check_sni_auto),
+    supported(Arity::None, "check-ssl", "", "Checks speak TLS.", check_ssl),
+    supported(Arity::None, "no-check-ssl", "", "Undoes an inherited \"check-ssl\".", check_ssl),
     supported(Arity::None, "check-via-socks4", "", "Checks go through the SOCKS4 proxy.", via_socks4),
     supported(Arity::One, "healthcheck", "<name>", "Healthcheck section to check with.", healthcheck),
     supported(Arity::One, "addr", "<address>", "Address of checks.", address),
@@ -308,4 +309,26 @@ pub(super) fn initial_state(context: &mut ServerContext<'_>, keyword: &Word, val
             return context.error(value.map_or(keyword.span, |word| word.span), message);
         }
     };
+}
+
+fn check_ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.check = Some(keyword.text == "check-ssl");
+}
+
+fn check_sni(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "SNI") {
+        Ok(name) => context.draft.tls.check_sni = Some(name.value),
+        Err((span, message)) => context.error(span, format!("{message}.")),
+    }
+}
+
+fn check_sni_auto(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.check_sni_auto = Some(keyword.text == "check-sni-auto");
+}
+
+fn check_alpn(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::protocols(keyword, value, "ALPN") {
+        Ok(list) => context.draft.tls.check_alpn = Some(list.value),
+        Err((span, message)) => context.error(span, format!("{message}.")),
+    }
 }

@@ -33,6 +33,9 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     let unread = read_options(&mut server, line, 3);
     let problems = server.problems;
     tell(report, &head, "", problems, &unread);
+    if draft.tls.ssl {
+        report.alert(line.span(2), format!("{head}'ssl' is not supported yet by Weir for such servers."));
+    }
     Some(Detached {
         name: Spanned::new(name.text.clone(), name.span),
         address: Spanned::new(parsed?, address.span),

@@ -25,7 +25,7 @@ use crate::environment::Environment;
 use crate::span::{Span, Spanned};
 use crate::spec::{
     AddressSpec, ConnectingSpec, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerLogSpec,
-    ServerPersistenceSpec, ServerSpec,
+    ServerPersistenceSpec, ServerSpec, ServerTlsSpec,
 };
 use crate::suggest;
 
@@ -51,6 +51,7 @@ pub(crate) struct ServerDraft {
     pub(crate) connecting: ConnectingSpec,
     pub(crate) check: ServerCheckSpec,
     pub(crate) persistence: ServerPersistenceSpec,
+    pub(crate) tls: ServerTlsSpec,
     /// What only peers heed.
     pub(crate) shard: u32,
 }
@@ -72,6 +73,7 @@ impl Default for ServerDraft {
             connecting: ConnectingSpec::default(),
             check: ServerCheckSpec::default(),
             persistence: ServerPersistenceSpec::default(),
+            tls: ServerTlsSpec::default(),
             shard: 0,
         }
     }
@@ -194,11 +196,19 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     checks::finish(&mut server, line.whole());
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
+    name_folder(context, line, &mut draft);
     check_id(context, line, &head, draft.id);
     if let Some(parsed) = parsed {
         let span = line.whole();
         let name = Spanned::new(name.text.clone(), name.span);
         context.draft.spec.servers.push(finish(draft, span, name, Spanned::new(parsed, address.span)));
+    }
+}
+
+/// Where the names of files start from: in `default-path` of the line that said something about TLS last.
+fn name_folder(context: &ProxyContext<'_>, line: &Line, draft: &mut ServerDraft) {
+    if draft.tls != ServerTlsSpec::default() {
+        draft.tls.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
     }
 }
 
@@ -242,6 +252,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         log,
         check,
         persistence,
+        tls,
         shard: _,
     } = draft;
     let id_is_written = id.is_some();
@@ -265,6 +276,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
         log,
         check,
         persistence,
+        tls: (tls != ServerTlsSpec::default()).then(|| Box::new(tls)),
     }
 }
 
@@ -303,6 +315,7 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let mut server = ServerContext::new(&mut draft, None, context.around.environment);
     let unread = read_options(&mut server, line, behind);
     let problems = server.problems;
+    name_folder(context, line, &mut draft);
     draft.id = None;
     // One that goes back to what is documented says nothing.
     draft.check.has_defaults |= line.text(first) != "from" || behind < line.words.len();

@@ -181,6 +181,7 @@ impl ServerDraft {
             log,
             check,
             persistence,
+            tls,
         } = server.clone();
         Self {
             weight,
@@ -197,6 +198,7 @@ impl ServerDraft {
             connecting,
             check,
             persistence,
+            tls: tls.map(|tls| *tls).unwrap_or_default(),
             shard: 0,
         }
     }

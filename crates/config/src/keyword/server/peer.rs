@@ -36,7 +36,7 @@ pub(crate) fn read(
     if written.proxy_header != ProxyHeaderSpec::default() {
         report.warning(line.span(1), "'send-proxy*' server option is unsupported there, ignoring it");
     }
-    refuse(line, head, written, report);
+    refuse(line, head, (written, draft.tls.ssl), report);
     let check = &draft.check;
     PeerOptions {
         shard: draft.shard,
@@ -64,13 +64,14 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
 }
 
 /// Ways to a server that do not lead to a peer yet.
-fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report<'_>) {
+fn refuse(line: &Line, head: &str, (written, by_tls): (&ConnectingSpec, bool), report: &mut Report<'_>) {
     let found: Vec<&str> = [
         (written.source.as_ref().is_some_and(|source| source.presented.is_some()), "usesrc"),
         (written.source.as_ref().is_some_and(has_ports), "source with a range of ports"),
         (written.socks4.is_some(), "socks4"),
         (written.namespace.is_some(), "namespace"),
         (written.fast_open, "tfo"),
+        (by_tls, "ssl"),
     ]
     .into_iter()
     .filter_map(|(is_written, name)| is_written.then_some(name))

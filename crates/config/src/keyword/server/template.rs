@@ -32,6 +32,7 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     super::checks::finish(&mut server, line.whole());
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
+    super::name_folder(context, line, &mut draft);
     let Some(parsed) = parsed else { return };
     for number in first..=last {
         let name = Spanned::new(format!("{}{number}", prefix.text), prefix.span);

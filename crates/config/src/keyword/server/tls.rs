@@ -1,38 +1,40 @@
 //! TLS towards the server (section 5.2).
 
-use super::{ServerOption, no_op, not_yet, supported};
+use super::{ServerContext, ServerOption, no_op, not_yet, supported};
+use crate::document::Word;
 use crate::keyword::argument::Arity;
+use crate::keyword::tls;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
-    not_yet(Arity::None, "ssl", "", "Speaks TLS."),
-    supported(Arity::None, "no-ssl", "", "Undoes an inherited \"ssl\".", no_op),
+    supported(Arity::None, "ssl", "", "Speaks TLS.", ssl),
+    supported(Arity::None, "no-ssl", "", "Undoes an inherited \"ssl\".", ssl),
     not_yet(Arity::None, "allow-0rtt", "", "Sends early data."),
-    not_yet(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN."),
-    not_yet(Arity::One, "ca-file", "<file>", "CA certificates that verify the server."),
-    not_yet(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2."),
-    not_yet(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on."),
+    supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
+    supported(Arity::One, "ca-file", "<file>", "CA certificates that verify the server.", common),
+    supported(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", common),
+    supported(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on.", common),
     not_yet(Arity::One, "client-sigalgs", "<algorithms>", "Signature algorithms of the client certificate."),
-    not_yet(Arity::One, "crl-file", "<file>", "Revocation list."),
-    not_yet(Arity::One, "crt", "<certificate>", "Client certificate."),
-    not_yet(Arity::One, "curves", "<curves>", "Key exchange groups."),
-    not_yet(Arity::None, "force-sslv3", "", "SSLv3 alone."),
-    not_yet(Arity::None, "force-tlsv10", "", "TLS 1.0 alone."),
-    not_yet(Arity::None, "force-tlsv11", "", "TLS 1.1 alone."),
-    not_yet(Arity::None, "force-tlsv12", "", "TLS 1.2 alone."),
-    not_yet(Arity::None, "force-tlsv13", "", "TLS 1.3 alone."),
+    supported(Arity::One, "crl-file", "<file>", "Revocation list.", common),
+    supported(Arity::One, "crt", "<certificate>", "Client certificate.", crt),
+    supported(Arity::One, "curves", "<curves>", "Key exchange groups.", common),
+    supported(Arity::None, "force-sslv3", "", "SSLv3 alone.", common),
+    supported(Arity::None, "force-tlsv10", "", "TLS 1.0 alone.", common),
+    supported(Arity::None, "force-tlsv11", "", "TLS 1.1 alone.", common),
+    supported(Arity::None, "force-tlsv12", "", "TLS 1.2 alone.", common),
+    supported(Arity::None, "force-tlsv13", "", "TLS 1.3 alone.", common),
     not_yet(Arity::One, "ktls", "{ on | off }", "Lets the kernel encrypt."),
-    not_yet(Arity::None, "no-renegotiate", "", "Refuses renegotiation."),
-    not_yet(Arity::None, "no-sni-auto", "", "Does not take the name from the Host field."),
-    not_yet(Arity::None, "no-ssl-reuse", "", "Resumes no TLS sessions."),
-    not_yet(Arity::None, "no-sslv3", "", "No SSLv3."),
-    not_yet(Arity::None, "no-tls-tickets", "", "No session tickets."),
-    not_yet(Arity::None, "no-tlsv10", "", "No TLS 1.0."),
-    not_yet(Arity::None, "no-tlsv11", "", "No TLS 1.1."),
-    not_yet(Arity::None, "no-tlsv12", "", "No TLS 1.2."),
-    not_yet(Arity::None, "no-tlsv13", "", "No TLS 1.3."),
-    not_yet(Arity::None, "no-verifyhost", "", "Undoes an inherited \"verifyhost\"."),
-    not_yet(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN."),
+    supported(Arity::None, "no-renegotiate", "", "Refuses renegotiation.", no_op),
+    supported(Arity::None, "no-sni-auto", "", "Does not take the name from the Host field.", sni_auto),
+    supported(Arity::None, "no-ssl-reuse", "", "Resumes no TLS sessions.", ssl_reuse),
+    supported(Arity::None, "no-sslv3", "", "No SSLv3.", common),
+    supported(Arity::None, "no-tls-tickets", "", "No session tickets.", common),
+    supported(Arity::None, "no-tlsv10", "", "No TLS 1.0.", common),
+    supported(Arity::None, "no-tlsv11", "", "No TLS 1.1.", common),
+    supported(Arity::None, "no-tlsv12", "", "No TLS 1.2.", common),
+    supported(Arity::None, "no-tlsv13", "", "No TLS 1.3.", common),
+    supported(Arity::None, "no-verifyhost", "", "Undoes an inherited \"verifyhost\".", no_verifyhost),
+    supported(Arity::One, "npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", common),
     not_yet(
         Arity::One,
         "quic-cc-algo",
@@ -41,12 +43,68 @@ pub(super) const TABLE: &[ServerOption] = &[
     ),
     not_yet(Arity::None, "renegotiate", "", "Allows renegotiation."),
     not_yet(Arity::One, "sigalgs", "<algorithms>", "Signature algorithms."),
-    not_yet(Arity::One, "sni", "<expression>", "Name to ask for."),
-    not_yet(Arity::None, "sni-auto", "", "Takes that name from the Host field (default)."),
-    not_yet(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version."),
-    not_yet(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version."),
-    not_yet(Arity::None, "ssl-reuse", "", "Resumes TLS sessions, where a default switched that off."),
-    not_yet(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off."),
-    not_yet(Arity::One, "verify", "{ none | required }", "Whether the server's certificate is verified."),
-    not_yet(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have."),
+    supported(Arity::One, "sni", "<expression>", "Name to ask for.", sni),
+    supported(Arity::None, "sni-auto", "", "Takes that name from the Host field (default).", sni_auto),
+    supported(Arity::One, "ssl-max-ver", "<version>", "Highest TLS version.", common),
+    supported(Arity::One, "ssl-min-ver", "<version>", "Lowest TLS version.", common),
+    supported(Arity::None, "ssl-reuse", "", "Resumes TLS sessions, where a default switched that off.", ssl_reuse),
+    supported(Arity::None, "tls-tickets", "", "Session tickets, where a default switched them off.", common),
+    supported(Arity::One, "verify", "{ none | required }", "Whether the server's certificate is verified.", verify),
+    supported(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have.", verifyhost),
 ];
+
+/// What `bind` lines have, too.
+fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    if let Err((span, message)) = tls::read(&mut context.draft.tls.common, keyword, value) {
+        context.error(span, format!("{message}."));
+    }
+}
+
+fn ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.ssl = keyword.text == "ssl";
+}
+
+fn crt(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "certificate file path") {
+        Ok(path) => context.draft.tls.certificate = Some(path),
+        Err((span, message)) => context.error(span, format!("{message}.")),
+    }
+}
+
+fn ssl_reuse(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.no_reuse = keyword.text == "no-ssl-reuse";
+}
+
+fn sni(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "sni expression") {
+        Ok(text) => context.draft.tls.sni = Some(text),
+        Err((span, message)) => context.error(span, format!("{message}.")),
+    }
+}
+
+fn sni_auto(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
+    context.draft.tls.sni_auto = Some(keyword.text == "sni-auto");
+}
+
+fn verify(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match value.map(|word| (word, word.text.as_str())) {
+        None => context.error(keyword.span, "'verify' : missing verify method."),
+        Some((_, "none")) => context.draft.tls.verify = Some(false),
+        Some((_, "required")) => context.draft.tls.verify = Some(true),
+        Some((word, other)) => {
+            let known = "only 'none' and 'required' are supported";
+            context.error(word.span, format!("'verify' : unknown verify method '{other}', {known}."));
+        }
+    }
+}
+
+fn verifyhost(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "hostname to verify against") {
+        Ok(host) => context.draft.tls.verifyhost = Some(host.value),
+        Err((span, message)) => context.error(span, format!("{message}.")),
+    }
+}
+
+fn no_verifyhost(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
+    context.draft.tls.verifyhost = None;
+}

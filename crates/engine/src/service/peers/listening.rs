@@ -19,7 +19,7 @@ use super::PeerSocket;
 use super::calling::teach_successor;
 use super::circle::Circle;
 use super::conversation::{converse, send};
-use crate::handshake::expected;
+use crate::handshake::entrance;
 
 /// How long a stranger may take to say who they are.
 const GREETING: Duration = Duration::from_secs(5);
@@ -35,8 +35,7 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
     circle.worker.watch_stop().await;
     let mut listeners: Vec<Listener> = sockets.into_iter().filter_map(|one| Listener::new(one.socket).ok()).collect();
     let strangers = Rc::new(Strangers::default());
-    let header =
-        circle.party().plan.section.bind.as_ref().map(|bind| expected(bind.listening.header)).unwrap_or_default();
+    let entrance = circle.party().plan.section.bind.as_ref().map(entrance).unwrap_or_default();
     loop {
         let ready = poll_fn(|cx| {
             if circle.worker.process.is_stopping() {
@@ -49,9 +48,10 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
         match listeners[place].try_accept() {
             Ok(Some((accepted, _))) => {
                 let (circle, seat) = (Rc::clone(&circle), strangers.enter());
+                let entrance = entrance.clone();
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
                     let limit = rt::now() + GREETING;
-                    let accepted = unless_lost(&seat, handshake::accept(accepted, header, Some(GREETING))).await;
+                    let accepted = unless_lost(&seat, handshake::accept(accepted, entrance, Some(GREETING))).await;
                     if let Some(Some(accepted)) = accepted {
                         receive(circle, accepted, limit, seat).await;
                     }

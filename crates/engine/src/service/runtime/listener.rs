@@ -7,13 +7,13 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use conn::handshake;
-use policy::program::ExpectedHeader;
+use policy::program::Bind;
 use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
 use super::command::{CommandSet, Served};
 use super::connection;
-use crate::handshake::expected;
+use crate::handshake::entrance;
 
 /// The connections that are open, over all sockets.
 #[derive(Debug)]
@@ -47,15 +47,16 @@ impl Drop for Place {
     }
 }
 
-/// Accepts until `stopping` says so. Whoever calls this wakes the task then. Every connection begins with the headers that
-/// are expected, or ends.
+/// Accepts until `stopping` says so. Whoever calls this wakes the task then. Every connection begins with what
+/// the line of the socket asks for, or ends.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,
-    (socket, header): (Arc<ListeningSocket>, ExpectedHeader),
+    (socket, bind): (Arc<ListeningSocket>, &Bind),
     first: Conversation,
     crowd: Rc<Crowd>,
     stopping: impl Fn() -> bool,
 ) {
+    let entrance = entrance(bind);
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {
@@ -79,9 +80,9 @@ pub async fn accept<S: Served>(
             Ok(Some((accepted, _))) => {
                 crowd.open.set(crowd.open() + 1);
                 let place = Place(Rc::clone(&crowd));
-                let set = set.clone();
+                let (set, entrance) = (set.clone(), entrance.clone());
                 rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-                    if let Some(accepted) = handshake::accept(accepted, expected(header), Some(first.timeout)).await {
+                    if let Some(accepted) = handshake::accept(accepted, entrance, Some(first.timeout)).await {
                         connection::serve(set, accepted, first).await;
                     }
                     drop(place);

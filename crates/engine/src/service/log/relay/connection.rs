@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use conn::handshake::{self, Expected};
+use conn::handshake::{self, Entrance};
 use conn::transport::Transport;
 use rt::net::{Listener, ListeningSocket, OwnedSocket};
 use wire::syslog::frame::{self, Frame};
@@ -46,7 +46,7 @@ impl Drop for Place {
 }
 
 /// Accepts until the process stops.
-pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, expected): (Arc<ListeningSocket>, Expected)) {
+pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<ListeningSocket>, Entrance)) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {
@@ -65,7 +65,7 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, expected): (Arc<L
         match listener.try_accept() {
             Ok(Some((accepted, address))) => {
                 let source = super::source(&address);
-                rt::spawn(rt::Class::Normal, rt::NO_TAG, receive(place, accepted, expected, source));
+                rt::spawn(rt::Class::Normal, rt::NO_TAG, receive(place, accepted, entrance.clone(), source));
             }
             Ok(None) => {}
             Err(_) => rt::sleep(PAUSE).await,
@@ -75,11 +75,11 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, expected): (Arc<L
 
 /// Serves a sender behind the headers that it begins with. The source of its messages is whoever sends them, not the one
 /// that a header names, as with HAProxy 3.5.
-async fn receive(place: Place, socket: OwnedSocket, expected: Expected, source: Option<IpAddr>) {
+async fn receive(place: Place, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
     let generation = place.worker.generation();
     let patience = generation.program.log_forwards.get(place.relay).and_then(|relay| relay.timeout);
     drop(generation);
-    let Some(accepted) = handshake::accept(socket, expected, patience).await else { return };
+    let Some(accepted) = handshake::accept(socket, entrance, patience).await else { return };
     Connection { stream: accepted.transport, input: accepted.input, source, place }.serve().await;
 }
 

@@ -8,10 +8,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use policy::program::ExpectedHeader;
+use conn::handshake::Entrance;
 use rt::net::{Address, Datagram, ListeningSocket};
 
-use crate::handshake::expected;
 use crate::worker::Worker;
 
 /// A socket that messages come in at.
@@ -26,8 +25,8 @@ pub struct RelaySocket {
 /// How messages come in.
 #[derive(Debug)]
 pub enum Reception {
-    /// Over connections, which begin with the headers that are expected.
-    Connections(Arc<ListeningSocket>, ExpectedHeader),
+    /// Over connections, and what those begin with.
+    Connections(Arc<ListeningSocket>, Entrance),
     /// As datagrams.
     Datagrams(Datagram),
 }
@@ -41,8 +40,8 @@ pub fn start(sockets: Vec<RelaySocket>) {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
             match kind {
-                Reception::Connections(socket, header) => {
-                    connection::accept(worker, relay, (socket, expected(header))).await;
+                Reception::Connections(socket, entrance) => {
+                    connection::accept(worker, relay, (socket, entrance)).await;
                 }
                 Reception::Datagrams(socket) => datagrams::receive(worker, relay, socket).await,
             }

@@ -23,7 +23,7 @@ mod stat;
 mod tables;
 mod variables;
 
-use conn::handshake::{self, Expected};
+use conn::handshake::{self, Entrance};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
@@ -216,11 +216,12 @@ pub fn start(sockets: Vec<Opened>) {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
         let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
-        let entrance = (opened.socket, configured.bind.listening.header);
+        let (socket, index, generation) = (opened.socket, opened.index, Rc::clone(&generation));
         let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
+            let Some(configured) = generation.program.runtime.sockets.get(index) else { return };
+            accept(set, (socket, &configured.bind), first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }
@@ -233,7 +234,7 @@ pub fn serve(connection: OwnedSocket) {
     let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
     let set = CommandSet { state: worker, tables: TABLES };
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-        if let Some(accepted) = handshake::accept(connection, Expected::default(), None).await {
+        if let Some(accepted) = handshake::accept(connection, Entrance::default(), None).await {
             super::serve(set, accepted, first).await;
         }
     });

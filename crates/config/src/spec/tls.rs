@@ -1,0 +1,152 @@
+//! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
+
+use crate::span::Spanned;
+
+/// Versions of TLS and its forerunner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// `SSLv3`
+    Ssl3,
+    /// `TLSv1.0`
+    Tls10,
+    /// `TLSv1.1`
+    Tls11,
+    /// `TLSv1.2`
+    Tls12,
+    /// `TLSv1.3`
+    Tls13,
+}
+
+impl TlsVersion {
+    /// All of them, the oldest first.
+    pub const ALL: [Self; 5] = [Self::Ssl3, Self::Tls10, Self::Tls11, Self::Tls12, Self::Tls13];
+
+    /// The name that configurations have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ssl3 => "SSLv3",
+            Self::Tls10 => "TLSv1.0",
+            Self::Tls11 => "TLSv1.1",
+            Self::Tls12 => "TLSv1.2",
+            Self::Tls13 => "TLSv1.3",
+        }
+    }
+
+    /// The version of that name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.name() == name)
+    }
+}
+
+/// Which versions a line allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TlsVersionsSpec {
+    /// `ssl-min-ver`, `force-*`.
+    pub min: Option<TlsVersion>,
+    /// `ssl-max-ver`, `force-*`.
+    pub max: Option<TlsVersion>,
+    /// `no-*`, by the place of each in [`TlsVersion::ALL`].
+    pub forbidden: [bool; 5],
+}
+
+/// What lines on both sides say about TLS, and the `global` section for all of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TlsSpec {
+    /// Versions.
+    pub versions: TlsVersionsSpec,
+    /// `ciphers`.
+    pub ciphers: Option<Spanned<String>>,
+    /// `ciphersuites`.
+    pub ciphersuites: Option<Spanned<String>>,
+    /// `curves`, or `ecdhe`.
+    pub curves: Option<Spanned<String>>,
+    /// `alpn`, in its order; empty: `no-alpn`.
+    pub alpn: Option<Spanned<Vec<String>>>,
+    /// `ca-file`.
+    pub ca_file: Option<Spanned<String>>,
+    /// `crl-file`.
+    pub crl_file: Option<Spanned<String>>,
+    /// `tls-tickets`, `no-tls-tickets`.
+    pub tickets: Option<bool>,
+    /// Where relative names of files start from, with a slash at its end; `None`: where the process was started.
+    pub folder: Option<String>,
+}
+
+/// What a `bind` line says about TLS.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BindTlsSpec {
+    /// `ssl`.
+    pub ssl: bool,
+    /// What servers have, too.
+    pub common: TlsSpec,
+    /// `crt`.
+    pub certificates: Vec<Spanned<String>>,
+    /// `default-crt`.
+    pub defaults: Vec<Spanned<String>>,
+    /// `strict-sni`, `no-strict-sni`.
+    pub strict_sni: Option<bool>,
+    /// `verify`.
+    pub verify: Option<Spanned<VerifyClients>>,
+    /// `no-ca-names`.
+    pub no_ca_names: bool,
+    /// `prefer-client-ciphers`.
+    pub prefer_client_ciphers: bool,
+}
+
+/// `verify` on `bind` lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VerifyClients {
+    /// Clients are not asked for a certificate.
+    #[default]
+    None,
+    /// They may show one, which has to be good.
+    Optional,
+    /// They have to.
+    Required,
+}
+
+/// What a `server` line says about TLS.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServerTlsSpec {
+    /// `ssl`, `no-ssl`.
+    pub ssl: bool,
+    /// What `bind` lines have, too.
+    pub common: TlsSpec,
+    /// `crt`.
+    pub certificate: Option<Spanned<String>>,
+    /// `verify`: whether the server has to be who it says it is.
+    pub verify: Option<bool>,
+    /// `verifyhost`.
+    pub verifyhost: Option<String>,
+    /// `sni`: the expression.
+    pub sni: Option<Spanned<String>>,
+    /// `sni-auto`, `no-sni-auto`.
+    pub sni_auto: Option<bool>,
+    /// `no-ssl-reuse`.
+    pub no_reuse: bool,
+    /// `check-ssl`, `no-check-ssl`.
+    pub check: Option<bool>,
+    /// `check-sni`.
+    pub check_sni: Option<String>,
+    /// `check-sni-auto`, `no-check-sni-auto`.
+    pub check_sni_auto: Option<bool>,
+    /// `check-alpn`.
+    pub check_alpn: Option<Vec<String>>,
+}
+
+/// What the `global` section says about TLS.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GlobalTlsSpec {
+    /// `crt-base`.
+    pub crt_base: Option<String>,
+    /// `ca-base`.
+    pub ca_base: Option<String>,
+    /// `key-base`.
+    pub key_base: Option<String>,
+    /// `ssl-default-bind-*`.
+    pub binds: BindTlsSpec,
+    /// `ssl-default-server-*`.
+    pub servers: TlsSpec,
+    /// `ssl-server-verify none`.
+    pub trusts_servers: bool,
+}

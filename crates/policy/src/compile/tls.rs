@@ -1,0 +1,517 @@
+//! TLS of `bind` and `server` lines: certificates are loaded, algorithms named, and what does not fit is told as HAProxy
+//! does. Must never open a connection.
+
+use super::Compiler;
+use super::names::SpecNames;
+use crate::expression::Expression;
+use crate::program::ServerTls;
+use config::diagnostic::{Diagnostic, Form, Severity};
+use config::span::{Span, Spanned};
+use config::spec::{
+    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsSpec, TlsVersion,
+    TlsVersionsSpec, VerifyClients,
+};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use tls::certificate::{Certificate, Error};
+use tls::client;
+use tls::names::Row;
+use tls::pem::{self, Wrong};
+use tls::provider::{self, Algorithms, Named, Version};
+use tls::server::{Entry, Settings, Verify};
+use tls::verify::Authorities;
+
+/// Names in a folder that are no certificates.
+const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
+/// What a bundle has behind its name, one for each kind of key.
+const BUNDLE: [&str; 2] = [".rsa", ".ecdsa"];
+/// The roots of the system, where distributions keep them.
+const SYSTEM_ROOTS: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// What was loaded so far: a file is read once, however many lines name it.
+#[derive(Default)]
+pub(super) struct Store {
+    certificates: HashMap<String, Arc<Certificate>>,
+    authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
+}
+
+/// How the messages about a line begin and end.
+struct Line {
+    /// In front of what is wrong with a file: `'bind :443' in section 'frontend' : `.
+    head: String,
+    form: Form,
+    /// In front of what is wrong with a list of algorithms, and behind it.
+    algorithms: (String, String),
+    span: Span,
+}
+
+impl Compiler<'_> {
+    /// What a `bind` line offers; `None`: no TLS, or what is wrong has been told.
+    pub(super) fn bind_tls(
+        &mut self,
+        bind: &BindSpec,
+        owner: (&str, &str),
+        global: &GlobalTlsSpec,
+    ) -> Option<Arc<tls::Server>> {
+        let written = bind.tls.as_deref().filter(|written| written.ssl)?;
+        let (kind, name) = owner;
+        let place = format!("for bind '{}' at [{}]", bind.text, self.place(bind.span));
+        let line = Line {
+            head: format!("'bind {}' in section '{kind}' : ", bind.text),
+            form: Form::Parsing,
+            algorithms: (format!("Proxy '{name}': "), format!(" {place}.")),
+            span: bind.span,
+        };
+        let is_strict = written.strict_sni.or(global.binds.strict_sni).unwrap_or(false);
+        let settings = self.bind_settings(written, global, &line);
+        let mut entries = Vec::new();
+        let mut failed = settings.is_none();
+        let settings = Arc::new(settings.unwrap_or_default());
+        let defaults = written.defaults.iter().map(|path| (path, true));
+        let others = written.certificates.iter().map(|path| (path, false));
+        for (path, is_default) in defaults.chain(others) {
+            let base = global.crt_base.as_deref();
+            match self.certificates(path, base, written.common.folder.as_deref(), &line) {
+                Some(found) => {
+                    for certificate in found {
+                        let row = Row {
+                            kind: certificate.kind,
+                            names: certificate.names.clone(),
+                            excluded: Vec::new(),
+                            is_default,
+                        };
+                        entries.push(Entry { certificate, row, settings: Arc::clone(&settings) });
+                    }
+                }
+                None => failed = true,
+            }
+        }
+        if failed {
+            return None;
+        }
+        if entries.is_empty() && !is_strict {
+            let message = format!("Proxy '{name}': no SSL certificate specified {place} (use 'crt').");
+            self.alert(bind.span, Form::Bare, message);
+            return None;
+        }
+        if entries.is_empty() {
+            let message =
+                format!("Proxy '{name}': no SSL certificate specified {place}, ssl connections will fail (use 'crt').");
+            self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
+        }
+        mark_default(&mut entries);
+        let has_tickets = written.common.tickets.or(global.binds.common.tickets).unwrap_or(true);
+        match tls::Server::new(entries, is_strict, has_tickets) {
+            Ok(server) => Some(Arc::new(server)),
+            Err(why) => {
+                self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));
+                None
+            }
+        }
+    }
+
+    fn bind_settings(&mut self, written: &BindTlsSpec, global: &GlobalTlsSpec, line: &Line) -> Option<Settings> {
+        let algorithms = self.algorithms(&written.common, &global.binds.common, line)?;
+        let alpn = self.protocols(written.common.alpn.as_ref(), &["http/1.1"]);
+        let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
+        let authorities = self.authorities(&written.common, global, line)?;
+        let verify = match (method, authorities) {
+            (VerifyClients::None, _) => Verify::None,
+            (method, Some(authorities)) => Verify::Asked {
+                is_required: method == VerifyClients::Required,
+                authorities,
+                announces: !written.no_ca_names,
+            },
+            (_, None) => {
+                let (head, tail) = &line.algorithms;
+                let message = format!("{head}verify is enabled but no CA file specified{tail}");
+                self.alert(line.span, Form::Bare, message);
+                return None;
+            }
+        };
+        let prefers_clients_order = written.prefer_client_ciphers || global.binds.prefer_client_ciphers;
+        Some(Settings { algorithms, alpn, verify, prefers_clients_order })
+    }
+
+    /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.
+    pub(super) fn server_tls(
+        &mut self,
+        server: &ServerSpec,
+        proxy: &ProxySpec,
+        global: &GlobalTlsSpec,
+        names: &SpecNames<'_>,
+        head: &str,
+    ) -> Option<Box<ServerTls>> {
+        let none = ServerTlsSpec::default();
+        let written = server.tls.as_deref().unwrap_or(&none);
+        if !written.ssl && written.check != Some(true) {
+            return None;
+        }
+        if proxy.mode == Mode::Log {
+            let message = format!("{head}'ssl' is not supported yet by Weir for servers of log lines.");
+            self.alert(server.span, Form::Placed, message);
+            return None;
+        }
+        let backend = &proxy.name.value;
+        let line = Line {
+            head: head.to_owned(),
+            form: Form::Placed,
+            algorithms: (head.to_owned(), ".".to_owned()),
+            span: server.span,
+        };
+        let sentence = |unfit: Unfit<'_>| unfit.of_server(head, backend, &server.name.value);
+        let algorithms = self.algorithms_of(&written.common, &global.servers, &line, sentence)?;
+        let authorities = self.authorities(&written.common, global, &line)?;
+        let verifies = written.verify.unwrap_or(!global.trusts_servers);
+        if verifies && authorities.is_none() {
+            let message = format!(
+                "{head}verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
+                 certain to trust the server's certificate, please set an explicit 'verify none' statement on the \
+                 'server' line, or use 'ssl-server-verify none' in the global section to disable server-side \
+                 verifications by default."
+            );
+            self.alert(server.span, Form::Placed, message);
+            return None;
+        }
+        let certificate = match &written.certificate {
+            None => None,
+            Some(path) => {
+                let base = global.crt_base.as_deref();
+                let found = self.certificates(path, base, written.common.folder.as_deref(), &line)?;
+                found.into_iter().next()
+            }
+        };
+        let settings = |alpn: Vec<Vec<u8>>| client::Settings {
+            algorithms: algorithms.clone(),
+            alpn,
+            authorities: authorities.clone().filter(|_| verifies),
+            host: written.verifyhost.clone(),
+            certificate: certificate.clone(),
+            resumes: !written.no_reuse,
+        };
+        let alpn = self.protocols(written.common.alpn.as_ref(), &[]);
+        let sni = self.sni(written, server.span, proxy.mode, names, head);
+        let check_alpn = written.check_alpn.as_ref();
+        let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());
+        match tls::Client::new(settings(alpn)) {
+            Ok(client) => Some(Box::new(ServerTls {
+                client: Arc::new(client),
+                carries_traffic: written.ssl,
+                sni,
+                checks: written.check.unwrap_or(written.ssl),
+                check_sni: written.check_sni.as_deref().map(Into::into),
+                check_alpn,
+            })),
+            Err(why) => {
+                self.alert(server.span, Form::Placed, format!("{head}{why}."));
+                None
+            }
+        }
+    }
+
+    /// What requests ask for in the handshake: `sni`, else in HTTP mode the host that they name.
+    fn sni(
+        &mut self,
+        written: &ServerTlsSpec,
+        span: Span,
+        mode: Mode,
+        names: &SpecNames<'_>,
+        head: &str,
+    ) -> Option<Expression> {
+        let text = match (&written.sni, written.sni_auto, mode) {
+            (Some(text), ..) => text.clone(),
+            (None, None | Some(true), Mode::Http) => Spanned::new("req.hdr(host),field(1,:)".to_owned(), span),
+            _ => return None,
+        };
+        self.connection_expression(&text, span, names, head)
+    }
+
+    /// The certificates that a name leads to: a file, a bundle, a folder.
+    fn certificates(
+        &mut self,
+        path: &Spanned<String>,
+        base: Option<&str>,
+        folder: Option<&str>,
+        line: &Line,
+    ) -> Option<Vec<Arc<Certificate>>> {
+        let name = located(&path.value, base, folder);
+        if let Some(names) = (self.resolver.folder_reader())(&name) {
+            let mut names: Vec<_> = names
+                .into_iter()
+                .filter(|name| !name.starts_with('.') && !RESERVED.iter().any(|end| name.ends_with(end)))
+                .collect();
+            names.sort();
+            let inside = names.iter().map(|file| format!("{}/{file}", name.trim_end_matches('/')));
+            return inside.map(|file| self.certificate(&file, path.span, line)).collect();
+        }
+        let read = self.resolver.file_reader();
+        if read(&name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            let bundle: Vec<String> =
+                BUNDLE.iter().map(|end| format!("{name}{end}")).filter(|file| read(file).is_ok()).collect();
+            if !bundle.is_empty() {
+                return bundle.iter().map(|file| self.certificate(file, path.span, line)).collect();
+            }
+        }
+        self.certificate(&name, path.span, line).map(|one| vec![one])
+    }
+
+    fn certificate(&mut self, name: &str, span: Span, line: &Line) -> Option<Arc<Certificate>> {
+        if let Some(known) = self.tls.certificates.get(name) {
+            return Some(Arc::clone(known));
+        }
+        let head = &line.head;
+        let read = self.resolver.file_reader();
+        let text = match read(name) {
+            Ok(text) => text,
+            Err(error) => {
+                let why = reason(&error);
+                let message = format!("{head}unable to stat SSL certificate from file '{name}' : {why}.");
+                self.alert(span, line.form, message);
+                return None;
+            }
+        };
+        let beside = read(&format!("{name}.key")).ok();
+        let why = match Certificate::read(name, &text, beside.as_deref()) {
+            Ok(certificate) => {
+                let certificate = Arc::new(certificate);
+                self.tls.certificates.insert(name.to_owned(), Arc::clone(&certificate));
+                return Some(certificate);
+            }
+            Err(Error::NoCertificate(Wrong::Nothing)) => {
+                format!("unable to load certificate from file '{name}': no start line")
+            }
+            Err(Error::NoCertificate(Wrong::Broken(why)) | Error::BadCertificate(why)) => {
+                format!("unable to load certificate from file '{name}': {why}")
+            }
+            Err(Error::NoKey) => format!("No Private Key found in '{name}.key'"),
+            Err(Error::EncryptedKey) => {
+                format!("the private key of '{name}' is encrypted: 'ssl-passphrase-cmd' is not supported yet by Weir")
+            }
+            Err(Error::BadKey(why)) => format!("unable to load private key from file '{name}': {why}"),
+            Err(Error::Mismatch) => format!("inconsistencies between private key and certificate loaded '{name}'"),
+        };
+        self.alert(span, line.form, format!("{head}{why}."));
+        None
+    }
+
+    /// Whom a line believes: `Some(None)` where it names nobody. `None`: what is wrong has been told.
+    #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
+    fn authorities(
+        &mut self,
+        written: &TlsSpec,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Option<Arc<Authorities>>> {
+        let locate = |path: &Spanned<String>| match path.value.as_str() {
+            "@system-ca" => path.value.clone(),
+            name => located(name, global.ca_base.as_deref(), written.folder.as_deref()),
+        };
+        let key = (written.ca_file.as_ref().map(locate), written.crl_file.as_ref().map(locate));
+        if key.0.is_none() {
+            return Some(None);
+        }
+        if let Some(known) = self.tls.authorities.get(&key) {
+            return Some(Some(Arc::clone(known)));
+        }
+        let mut authorities = Authorities::default();
+        if let (Some(written), Some(name)) = (&written.ca_file, &key.0) {
+            authorities.roots = self.believed(name, "ca-file", written.span, line, pem::certificates)?;
+        }
+        if let (Some(written), Some(name)) = (&written.crl_file, &key.1) {
+            authorities.revoked = self.believed(name, "crl-file", written.span, line, pem::revocation_lists)?;
+        }
+        let authorities = Arc::new(authorities);
+        self.tls.authorities.insert(key, Arc::clone(&authorities));
+        Some(Some(authorities))
+    }
+
+    fn believed<T>(
+        &mut self,
+        name: &str,
+        keyword: &str,
+        span: Span,
+        line: &Line,
+        parse: fn(&[u8]) -> Result<Vec<T>, Wrong>,
+    ) -> Option<Vec<T>> {
+        let read = self.resolver.file_reader();
+        let folder = (self.resolver.folder_reader())(name);
+        let text = match folder {
+            Some(mut names) => {
+                names.sort();
+                let all = names.iter().filter(|file| !file.starts_with('.'));
+                let all = all.filter_map(|file| read(&format!("{}/{file}", name.trim_end_matches('/'))).ok());
+                Ok(all.collect::<Vec<_>>().join(&b'\n'))
+            }
+            None if name == "@system-ca" => {
+                SYSTEM_ROOTS.iter().find_map(|file| read(file).ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
+            }
+            None => read(name),
+        };
+        let why = match text {
+            Err(error) => reason(&error),
+            Ok(text) => match parse(&text) {
+                Ok(found) => return Some(found),
+                Err(Wrong::Nothing) => "no certificate or crl found".to_owned(),
+                Err(Wrong::Broken(why)) => why,
+            },
+        };
+        let message = format!("{}'{keyword}' : unable to load {name} ({why})", line.head);
+        self.alert(span, line.form, message);
+        None
+    }
+
+    fn algorithms(&mut self, written: &TlsSpec, default: &TlsSpec, line: &Line) -> Option<Algorithms> {
+        let (head, tail) = line.algorithms.clone();
+        self.algorithms_of(written, default, line, |what| match what {
+            Unfit::Versions => format!("{head}all SSL/TLS versions are disabled{tail}"),
+            Unfit::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'{tail}"),
+            Unfit::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'{tail}"),
+            Unfit::Groups(text) => format!("{head}unable to set SSL curves list to '{text}'{tail}"),
+        })
+    }
+
+    fn algorithms_of(
+        &mut self,
+        written: &TlsSpec,
+        default: &TlsSpec,
+        line: &Line,
+        sentence: impl Fn(Unfit<'_>) -> String,
+    ) -> Option<Algorithms> {
+        let own = written.versions != TlsVersionsSpec::default();
+        let versions = if own { &written.versions } else { &default.versions };
+        let form = if line.form == Form::Parsing { Form::Bare } else { line.form };
+        let Some(range) = self.versions(versions, line.span) else {
+            self.alert(line.span, form, sentence(Unfit::Versions));
+            return None;
+        };
+        let ciphers = written.ciphers.as_ref().or(default.ciphers.as_ref());
+        let ciphersuites = written.ciphersuites.as_ref().or(default.ciphersuites.as_ref());
+        let curves = written.curves.as_ref().or(default.curves.as_ref());
+        let read_ciphers = ciphers.map(|text| provider::ciphers(&text.value));
+        let read_suites = ciphersuites.map(|text| provider::ciphersuites(&text.value));
+        let read_groups = curves.map(|text| provider::groups(&text.value));
+        let unfit = [
+            ciphers.filter(|_| lacks(read_ciphers.as_ref())).map(|text| Unfit::Ciphers(&text.value)),
+            ciphersuites.filter(|_| lacks(read_suites.as_ref())).map(|text| Unfit::Suites(&text.value)),
+            curves.filter(|_| lacks(read_groups.as_ref())).map(|text| Unfit::Groups(&text.value)),
+        ];
+        if let Some(first) = unfit.into_iter().flatten().next() {
+            self.alert(line.span, form, sentence(first));
+            return None;
+        }
+        self.tell_missing(ciphers, read_ciphers.as_ref(), "ciphers");
+        self.tell_missing(ciphersuites, read_suites.as_ref(), "cipher suites");
+        self.tell_missing(curves, read_groups.as_ref(), "curves");
+        Some(Algorithms {
+            versions: range,
+            ciphers: read_ciphers.map(|named| named.found),
+            ciphersuites: read_suites.map(|named| named.found),
+            groups: read_groups.map(|named| named.found),
+        })
+    }
+
+    /// Names in a list of which Weir has others: told once for each list.
+    fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&Named<T>>, what: &str) {
+        let (Some(written), Some(named)) = (written, named) else { return };
+        if named.unknown.is_empty() {
+            return;
+        }
+        let message = format!("Weir has none of these {what}, and offers the others: {}.", named.unknown.join(", "));
+        self.notice(written.span, message);
+    }
+
+    fn notice(&mut self, span: Span, message: String) {
+        if !self.out.iter().any(|known| known.message == message) {
+            self.out.push(Diagnostic::new(Severity::Notice, span, message));
+        }
+    }
+
+    /// The versions that are left of those that are allowed. `None`: there is none.
+    fn versions(&mut self, written: &TlsVersionsSpec, span: Span) -> Option<(Version, Version)> {
+        let (min, max) = (written.min.unwrap_or(TlsVersion::Tls12), written.max.unwrap_or(TlsVersion::Tls13));
+        let is_allowed = |version: TlsVersion| (min..=max).contains(&version) && !written.forbidden[version as usize];
+        let old = [TlsVersion::Ssl3, TlsVersion::Tls10, TlsVersion::Tls11];
+        let known = [(TlsVersion::Tls12, Version::Tls12), (TlsVersion::Tls13, Version::Tls13)];
+        let mut left = known.into_iter().filter(|(version, _)| is_allowed(*version)).map(|(_, version)| version);
+        let first = left.next();
+        let asks_for_old: Vec<&str> =
+            old.into_iter().filter(|version| is_allowed(*version)).map(TlsVersion::name).collect();
+        if !asks_for_old.is_empty() {
+            let names = asks_for_old.join(", ");
+            self.notice(span, format!("Weir speaks TLSv1.2 and TLSv1.3: clients of {names} are refused."));
+        }
+        let first = first?;
+        Some((first, left.next().unwrap_or(first)))
+    }
+
+    /// Protocols that are offered: what is written, else `default`. HTTP/2 is not among them yet.
+    fn protocols(&mut self, written: Option<&Spanned<Vec<String>>>, default: &[&str]) -> Vec<Vec<u8>> {
+        let Some(written) = written else { return default.iter().map(|name| name.as_bytes().to_vec()).collect() };
+        if written.value.iter().any(|name| name == "h2") {
+            let message = "'alpn' : HTTP/2 is not supported yet by Weir: 'h2' is not offered.".to_owned();
+            if !self.out.iter().any(|known| known.message == message) {
+                self.out.push(Diagnostic::warning(written.span, message));
+            }
+        }
+        let offered = written.value.iter().filter(|name| *name != "h2");
+        offered.map(|name| name.clone().into_bytes()).collect()
+    }
+}
+
+/// What cannot be had.
+enum Unfit<'a> {
+    Versions,
+    Ciphers(&'a str),
+    Suites(&'a str),
+    Groups(&'a str),
+}
+
+impl Unfit<'_> {
+    /// What is said of a server.
+    fn of_server(self, head: &str, backend: &str, server: &str) -> String {
+        match self {
+            Self::Versions => {
+                format!("{head}backend '{backend}': all SSL/TLS versions are disabled for server '{server}'.")
+            }
+            Self::Groups(text) => {
+                format!("{head}Proxy '{backend}': unable to set SSL curves list to '{text}' for server '{server}'.")
+            }
+            Self::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'."),
+            Self::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'."),
+        }
+    }
+}
+
+/// Whether a list names nothing that there is.
+fn lacks<T>(named: Option<&Named<T>>) -> bool {
+    named.is_some_and(|named| named.found.is_empty())
+}
+
+/// The first certificate is a default beside those that are written.
+fn mark_default(entries: &mut [Entry]) {
+    if !entries.iter().any(|entry| entry.row.is_default)
+        && let Some(first) = entries.first_mut()
+    {
+        first.row.is_default = true;
+    }
+}
+
+/// The name of a file that is written as `name`.
+fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> String {
+    if name.starts_with('/') {
+        return name.to_owned();
+    }
+    match (base, folder) {
+        (Some(base), _) => format!("{}/{name}", base.trim_end_matches('/')),
+        (None, Some(folder)) => format!("{folder}{name}"),
+        (None, None) => name.to_owned(),
+    }
+}
+
+/// What the system says, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
