@@ -4,6 +4,7 @@
 use super::life::{Farewell, Office};
 use crate::version;
 use config::spec::RuntimeLevel;
+use engine::handshake::entrance;
 use engine::service::runtime::{
     Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
 };
@@ -39,10 +40,8 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
         let Some((level, bind)) = sockets.rights.get(opened.index).cloned() else { continue };
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE] };
         let first = Conversation::begin(level, PATIENCE);
-        let crowd = Rc::clone(&crowd);
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-            accept(set, (opened.socket, &bind), first, crowd, || false).await;
-        });
+        let entrance = (opened.socket, entrance(&bind));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
     }
 }
 

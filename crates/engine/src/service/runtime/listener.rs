@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use conn::handshake;
-use policy::program::Bind;
+use conn::handshake::{self, Entrance};
 use rt::net::{Listener, ListeningSocket};
 
 use super::call::Conversation;
 use super::command::{CommandSet, Served};
 use super::connection;
-use crate::handshake::entrance;
 
 /// The connections that are open, over all sockets.
 #[derive(Debug)]
@@ -48,15 +46,14 @@ impl Drop for Place {
 }
 
 /// Accepts until `stopping` says so. Whoever calls this wakes the task then. Every connection begins with what
-/// the line of the socket asks for, or ends.
+/// is asked for at the entrance, or ends.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,
-    (socket, bind): (Arc<ListeningSocket>, &Bind),
+    (socket, entrance): (Arc<ListeningSocket>, Entrance),
     first: Conversation,
     crowd: Rc<Crowd>,
     stopping: impl Fn() -> bool,
 ) {
-    let entrance = entrance(bind);
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {

@@ -38,6 +38,7 @@ use super::call::Conversation;
 use super::command::{Command, CommandSet, Condition, Mode, Served};
 use super::listener::{Crowd, accept};
 use crate::generation::WorkerGeneration;
+use crate::handshake::entrance;
 use crate::service::activity::count;
 use crate::worker::Worker;
 
@@ -216,12 +217,11 @@ pub fn start(sockets: Vec<Opened>) {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
         let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
-        let (socket, index, generation) = (opened.socket, opened.index, Rc::clone(&generation));
+        let entrance = (opened.socket, entrance(&configured.bind));
         let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            let Some(configured) = generation.program.runtime.sockets.get(index) else { return };
-            accept(set, (socket, &configured.bind), first, crowd, || worker.process.is_stopping()).await;
+            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }
