@@ -162,10 +162,10 @@ impl Transport {
         }
     }
 
-    /// What the handshake has found, once.
-    pub fn take_tls_facts(&mut self) -> Option<Facts> {
+    /// What the handshake has found; `None`: there was none.
+    pub fn tls_facts(&self) -> Option<&Arc<Facts>> {
         match self {
-            Self::Tls(tls) => tls.take_facts(),
+            Self::Tls(tls) => tls.facts(),
             _ => None,
         }
     }

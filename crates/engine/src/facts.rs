@@ -17,6 +17,7 @@ use policy::variable::Store;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use tls::Facts as TlsFacts;
 use wire::http::{Head, Method};
 
 use crate::orders::Orders;
@@ -203,6 +204,8 @@ pub struct Facts {
     pub client_streams: u32,
     /// The connection to the server, once one was tried.
     pub link: Option<LinkFacts>,
+    /// What the TLS handshake with the server has found, where there was one.
+    pub server_tls: Option<Arc<TlsFacts>>,
     /// Whom to ask what the kernel knows of the client's connection, where nobody has it at hand.
     pub client_kernel: Kernel,
     /// Likewise the server's.
@@ -413,6 +416,7 @@ impl Facts {
             received,
             client_streams,
             link,
+            server_tls,
             client_kernel,
             server_kernel,
             cost_before,
@@ -455,6 +459,7 @@ impl Facts {
         (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
         (*bytes_in, *bytes_out, *counted, *early_body) = (0, 0, Flow::default(), 0);
         (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
+        *server_tls = None;
         (*client_kernel, *server_kernel, *cost_before) = (Kernel::Unknown, Kernel::Unknown, rt::TaskCost::default());
         spent.clear();
         spent_on_log.clear();

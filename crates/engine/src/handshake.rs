@@ -2,6 +2,7 @@
 //! then TLS. What is found becomes the session's; a connection that fails there is told of in the log and closed. Must
 //! never read a byte itself.
 
+use std::sync::Arc;
 use std::task::Poll;
 
 use base::buffer::Buffer;
@@ -93,8 +94,8 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     });
     match shaken.await {
         Ok(()) => {
-            if let Some(facts) = stream.take_tls_facts() {
-                session.keep_tls(facts);
+            if let Some(facts) = stream.tls_facts() {
+                session.keep_tls(Arc::clone(facts));
             }
             session.complete_handshake(rt::now());
             true

@@ -4,6 +4,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::buffer::Buffer;
@@ -55,7 +56,7 @@ struct Rare {
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Header>,
     /// What its TLS handshake has found.
-    tls: OnceCell<Facts>,
+    tls: OnceCell<Arc<Facts>>,
     /// What it tracks in stick tables.
     tracking: RefCell<Tracking>,
     /// When the handshakes of the layers below were done, until the first stream took it.
@@ -213,13 +214,13 @@ impl Session {
     }
 
     /// Keeps what its TLS handshake has found.
-    pub fn keep_tls(&self, facts: Facts) {
+    pub fn keep_tls(&self, facts: Arc<Facts>) {
         let _ = self.rare.get_or_init(Box::default).tls.set(facts);
     }
 
     /// What its TLS handshake has found; `None`: it speaks plainly.
     pub fn tls(&self) -> Option<&Facts> {
-        self.rare.get()?.tls.get()
+        self.rare.get()?.tls.get().map(|facts| &**facts)
     }
 
     /// The PROXY protocol header that came before the client's first bytes, if one was expected.

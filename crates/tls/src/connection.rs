@@ -113,11 +113,16 @@ impl Connection {
     /// The settings cannot make a first message.
     pub fn of_client(client: &Client, name: ServerName<'static>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
         let config = Arc::clone(client.config(&name));
+        let server_name = match &name {
+            ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
+            _ => None,
+        };
         let peer = match alpn {
             Some(protocols) => UnbufferedClientConnection::new_with_alpn(config, name, protocols.to_vec()),
             None => UnbufferedClientConnection::new(config, name),
         };
-        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts: Facts::default() };
+        let facts = Facts { server_name, ..Facts::default() };
+        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts };
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 

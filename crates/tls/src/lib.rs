@@ -14,6 +14,7 @@ pub mod provider;
 pub mod record;
 pub mod server;
 pub mod verify;
+pub mod x509;
 
 pub use client::{Client, asked_name};
 pub use connection::{Connection, Received};

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::BufferPool;
@@ -133,6 +134,8 @@ pub struct Tls {
     output: Output,
     /// Plain bytes of the write that is pending.
     covered: usize,
+    /// What the handshake has found.
+    facts: Option<Arc<Facts>>,
     /// Something has come at all.
     received: bool,
     /// Nothing more will come.
@@ -145,6 +148,7 @@ pub struct Tls {
 pub struct ParkedTls {
     parked: ParkedStream,
     connection: Option<Connection>,
+    facts: Option<Arc<Facts>>,
     /// Something was received that nobody has read, or is not out: it cannot be used again.
     spoilt: bool,
 }
@@ -187,6 +191,12 @@ impl Tls {
         Self::over(stream, None, Some(waiting))
     }
 
+    fn again(stream: Stream, connection: Option<Connection>, facts: Option<Arc<Facts>>) -> Self {
+        let mut tls = Self::over(stream, connection, None);
+        tls.facts = facts;
+        tls
+    }
+
     fn over(stream: Stream, connection: Option<Connection>, waiting: Option<Connection>) -> Self {
         Self {
             stream: Under(Some(stream)),
@@ -198,6 +208,7 @@ impl Tls {
             behind: 0,
             output: Output::default(),
             covered: 0,
+            facts: None,
             ended: false,
             failed: false,
         }
@@ -225,6 +236,7 @@ impl Tls {
                 Ok(true) => {
                     // The end of TLS 1.2 is waited for by the other side.
                     self.output.advance(0);
+                    self.facts = connection.take_facts().map(Arc::new);
                     self.release();
                     return Poll::Ready(Ok(()));
                 }
@@ -267,8 +279,8 @@ impl Tls {
         }
     }
 
-    pub(super) fn take_facts(&mut self) -> Option<Facts> {
-        self.connection.as_mut()?.take_facts()
+    pub(super) fn facts(&self) -> Option<&Arc<Facts>> {
+        self.facts.as_ref()
     }
 
     /// Gives an empty buffer back.
@@ -546,7 +558,8 @@ impl Tls {
     pub(super) fn park(mut self) -> Box<ParkedTls> {
         let spoilt = self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
         let connection = self.connection.take();
-        Box::new(ParkedTls { parked: self.stream.take().park(), connection, spoilt })
+        let facts = self.facts.take();
+        Box::new(ParkedTls { parked: self.stream.take().park(), connection, facts, spoilt })
     }
 
     /// The stream, without a word to the peer.
@@ -561,18 +574,18 @@ impl ParkedTls {
     }
 
     pub(super) fn resume(self) -> Option<Tls> {
-        let Self { parked, connection, spoilt } = self;
+        let Self { parked, connection, facts, spoilt } = self;
         if spoilt {
             return None;
         }
-        parked.resume().map(|stream| Tls::over(stream, connection, None))
+        parked.resume().map(|stream| Tls::again(stream, connection, facts))
     }
 
     pub(super) fn adopt(self) -> Option<Tls> {
-        let Self { parked, connection, spoilt } = self;
+        let Self { parked, connection, facts, spoilt } = self;
         if spoilt {
             return None;
         }
-        parked.adopt().map(|stream| Tls::over(stream, connection, None))
+        parked.adopt().map(|stream| Tls::again(stream, connection, facts))
     }
 }

@@ -258,6 +258,7 @@ impl Request<'_> {
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
+        facts.server_tls = link.stream.tls_facts().cloned();
         facts.server_kernel = Kernel::Ask(link.stream.socket());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, Ref};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use base::moment::{WallTime, ZoneName};
 use bumpalo::Bump;
@@ -14,6 +15,7 @@ use policy::sample::{
     TrackedEntry, Transaction, Transport, Unread, UsageOf, Value,
 };
 use policy::variable::{Phase, Variables};
+
 use wire::http::{Framing, Head};
 
 use crate::facts::Facts;
@@ -300,7 +302,11 @@ impl Probes for StreamProbes<'_, '_> {
         let session = self.0.session;
         let bind = session.bind_index();
         let (accept_date, header) = (session.accept_date(), session.proxy_header());
-        Some(SessionFacts { bind, accept_date, header, error: session.error.get() })
+        Some(SessionFacts { bind, accept_date, header, error: session.error.get(), tls: session.tls() })
+    }
+
+    fn server_tls(&self) -> Option<Arc<tls::Facts>> {
+        self.0.facts.server_tls.clone()
     }
 
     fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {

@@ -33,6 +33,8 @@ struct Line<'a> {
     /// Threads of the process.
     threads: u32,
     global: &'a GlobalSpec,
+    /// Whether it serves HTTP.
+    is_http: bool,
 }
 
 impl Compiler<'_> {
@@ -48,7 +50,9 @@ impl Compiler<'_> {
         let backlog = written.backlog.filter(|backlog| *backlog > 0).unwrap_or(maxconn);
         let ids = bind_ids(&written.binds);
         let kind = if written.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
-        let line = Line { owner: (kind, &written.name.value), backlog, threads: global.nbthread, global: &spec.global };
+        let is_http = written.mode == config::spec::Mode::Http;
+        let owner = (kind, written.name.value.as_str());
+        let line = Line { owner, backlog, threads: global.nbthread, is_http, global: &spec.global };
         let binds = written.binds.iter().zip(ids).enumerate();
         let binds = binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line));
         let binds = binds.collect();
@@ -110,7 +114,7 @@ impl Compiler<'_> {
         let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
         let ids = bind_ids(&written.sockets);
-        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, global };
+        let line = Line { owner: ("frontend", RUNTIME), backlog: maxconn, threads, is_http: false, global };
         let binds = written.sockets.iter().zip(ids).enumerate();
         let sockets = binds.filter_map(|(place, (bind, id))| {
             let access = bind.access;
@@ -135,7 +139,8 @@ impl Compiler<'_> {
         let forwards = spec.sections.log_forwards.iter().enumerate().map(|(index, written)| {
             let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
             let backlog = written.backlog.unwrap_or(maxconn);
-            let line = Line { owner: ("frontend", &written.name.value), backlog, threads, global: &spec.global };
+            let owner = ("frontend", written.name.value.as_str());
+            let line = Line { owner, backlog, threads, is_http: false, global: &spec.global };
             let mut binds = |written: &[BindSpec]| {
                 let binds = written.iter().zip(bind_ids(written)).enumerate();
                 binds.filter_map(|(place, (bind, id))| self.bind(bind, (place, id), line)).collect()
@@ -159,7 +164,8 @@ impl Compiler<'_> {
 
     /// The address of a `peers` section.
     pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
-        let line = Line { owner: ("peers", section), backlog: DEFAULT_PEERS_BACKLOG, threads, global: &spec.global };
+        let (owner, backlog) = (("peers", section), DEFAULT_PEERS_BACKLOG);
+        let line = Line { owner, backlog, threads, is_http: false, global: &spec.global };
         self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
@@ -240,7 +246,7 @@ impl Compiler<'_> {
             shards: shards(bind, line.global, threads),
             unix_mode: bind.unix_mode,
             listening,
-            tls: self.bind_tls(bind, line.owner, &line.global.tls),
+            tls: self.bind_tls(bind, line.owner, line.is_http, &line.global.tls),
         })
     }
 

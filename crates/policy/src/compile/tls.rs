@@ -53,6 +53,7 @@ impl Compiler<'_> {
         &mut self,
         bind: &BindSpec,
         owner: (&str, &str),
+        is_http: bool,
         global: &GlobalTlsSpec,
     ) -> Option<Arc<tls::Server>> {
         let written = bind.tls.as_deref().filter(|written| written.ssl)?;
@@ -65,7 +66,7 @@ impl Compiler<'_> {
             span: bind.span,
         };
         let is_strict = written.strict_sni.or(global.binds.strict_sni).unwrap_or(false);
-        let settings = self.bind_settings(written, global, &line);
+        let settings = self.bind_settings(written, is_http, global, &line);
         let mut entries = Vec::new();
         let mut failed = settings.is_none();
         let settings = Arc::new(settings.unwrap_or_default());
@@ -112,9 +113,15 @@ impl Compiler<'_> {
         }
     }
 
-    fn bind_settings(&mut self, written: &BindTlsSpec, global: &GlobalTlsSpec, line: &Line) -> Option<Settings> {
+    fn bind_settings(
+        &mut self,
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Settings> {
         let algorithms = self.algorithms(&written.common, &global.binds.common, line)?;
-        let alpn = self.protocols(written.common.alpn.as_ref(), &["http/1.1"]);
+        let alpn = self.protocols(written.common.alpn.as_ref(), if is_http { &["http/1.1"] } else { &[] });
         let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
         let authorities = self.authorities(&written.common, global, line)?;
         let verify = match (method, authorities) {

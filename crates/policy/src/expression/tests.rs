@@ -175,7 +175,13 @@ impl Probes for FixedProbes {
 
     fn session(&self) -> Option<SessionFacts<'_>> {
         let accept_date = WallTime { seconds: 1_600_000_000, nanos: 0 };
-        Some(SessionFacts { bind: 0, accept_date, header: self.header.as_ref(), error: ConnectionError::PROXY_TIMEOUT })
+        Some(SessionFacts {
+            bind: 0,
+            accept_date,
+            header: self.header.as_ref(),
+            error: ConnectionError::PROXY_TIMEOUT,
+            tls: None,
+        })
     }
 
     fn stream(&self) -> Option<StreamFacts> {
@@ -398,7 +404,7 @@ fn what_is_wrong_is_told() {
             ("str(a),", "a"),
             ("str(a),,upper,", "A"),
             ("str(a)x", "!missing comma after fetch keyword"),
-            ("ssl_fc", "!fetch method 'ssl_fc' is not supported yet by Weir"),
+            ("ssl_fc_session_id", "!fetch method 'ssl_fc_session_id' is not supported yet by Weir"),
             (
                 "internal.htx.size",
                 "!fetch method 'internal.htx.size' shows how HAProxy keeps messages in memory; Weir keeps them in another way and has nothing to show there",

@@ -20,6 +20,7 @@ mod process;
 mod request;
 mod side;
 mod stream;
+mod tls;
 mod transaction;
 mod transport;
 mod waiting;
@@ -211,6 +212,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     process::TABLE,
     request::TABLE,
     stream::TABLE,
+    tls::TABLE,
     transaction::TABLE,
     transport::TABLE,
 ];

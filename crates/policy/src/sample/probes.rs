@@ -6,7 +6,9 @@ use crate::record::{Record, Timings};
 use base::moment::{WallTime, ZoneName};
 use std::cell::Ref;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+use tls::Facts;
 use wire::proxy_protocol::Header;
 
 /// What an evaluation asks its surroundings for.
@@ -41,6 +43,11 @@ pub trait Probes {
 
     /// The unique identifier of the request (`unique-id-format`); made when it is first asked for.
     fn unique_id(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// What the TLS handshake with the server has found; `None`: it speaks plainly, or there is no connection.
+    fn server_tls(&self) -> Option<Arc<Facts>> {
         None
     }
 
@@ -158,6 +165,8 @@ pub struct SessionFacts<'a> {
     pub header: Option<&'a Header>,
     /// Why it has failed before anything was served.
     pub error: ConnectionError,
+    /// What its TLS handshake has found; `None`: it speaks plainly.
+    pub tls: Option<&'a Facts>,
 }
 
 /// What is known of a stream by now.

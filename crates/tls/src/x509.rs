@@ -1,0 +1,185 @@
+//! What certificates say (RFC 5280), in the forms that configurations and logs have them in. Must never judge one.
+
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::x509::X509Name;
+
+/// A part of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The name of its subject.
+    Subject,
+    /// The name of its issuer.
+    Issuer,
+    /// From when on it is valid: `YYMMDDhhmmss[Z]`.
+    NotBefore,
+    /// Until when.
+    NotAfter,
+    /// Its serial number, in bytes.
+    Serial,
+    /// The algorithm of its key, by the short name that OpenSSL has for it.
+    KeyAlgorithm,
+    /// The algorithm of its signature.
+    SignatureAlgorithm,
+}
+
+/// The part of a certificate in DER. `None`: it cannot be read.
+pub fn part(der: &[u8], part: Part) -> Option<Vec<u8>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(match part {
+        Part::Subject => name(certificate.subject()).into_bytes(),
+        Part::Issuer => name(certificate.issuer()).into_bytes(),
+        Part::NotBefore => moment(certificate.validity().not_before.timestamp()).into_bytes(),
+        Part::NotAfter => moment(certificate.validity().not_after.timestamp()).into_bytes(),
+        Part::Serial => certificate.raw_serial().to_vec(),
+        Part::KeyAlgorithm => algorithm(&certificate.public_key().algorithm.algorithm.to_id_string()),
+        Part::SignatureAlgorithm => algorithm(&certificate.signature_algorithm.algorithm.to_id_string()),
+    })
+}
+
+/// The version of a certificate: 1 to 3.
+pub fn version(der: &[u8]) -> Option<u32> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.version().0 + 1)
+}
+
+/// The values of one kind in a name, in their order: `CN`, `OU` or the dotted number of a kind.
+pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
+    let attributes = name.iter_attributes().filter(|attribute| {
+        let number = attribute.attr_type().to_id_string();
+        number == kind || short_name(&number).is_some_and(|short| short == kind)
+    });
+    Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
+}
+
+/// A name as OpenSSL writes it in one line: `/C=FR/O=Example/CN=a.example`.
+fn name(name: &X509Name<'_>) -> String {
+    let mut line = String::new();
+    for attribute in name.iter_attributes() {
+        let number = attribute.attr_type().to_id_string();
+        line.push('/');
+        line.push_str(short_name(&number).unwrap_or(&number));
+        line.push('=');
+        line.push_str(&String::from_utf8_lossy(attribute.attr_value().data));
+    }
+    line
+}
+
+/// The name in the form of RFC 2253, the last part first, as LDAP has it.
+pub fn rfc2253(der: &[u8], of: Part) -> Option<Vec<u8>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
+    let mut parts = Vec::new();
+    for attribute in name.iter_attributes() {
+        let number = attribute.attr_type().to_id_string();
+        let mut part = format!("{}=", short_name(&number).unwrap_or(&number)).into_bytes();
+        let value = attribute.attr_value().data;
+        for (place, byte) in value.iter().enumerate() {
+            let at_end = place == 0 || place + 1 == value.len();
+            let is_special = b",+\"\\<>;".contains(byte) || (at_end && *byte == b' ') || (place == 0 && *byte == b'#');
+            match byte {
+                0..0x20 | 0x7f.. => part.extend_from_slice(format!("\\{byte:02X}").as_bytes()),
+                _ if is_special => part.extend_from_slice(&[b'\\', *byte]),
+                _ => part.push(*byte),
+            }
+        }
+        parts.push(part);
+    }
+    parts.reverse();
+    Some(parts.join(&b','))
+}
+
+/// The short names of OpenSSL for what stands in names.
+fn short_name(number: &str) -> Option<&'static str> {
+    const NAMES: &[(&str, &str)] = &[
+        ("2.5.4.3", "CN"),
+        ("2.5.4.4", "SN"),
+        ("2.5.4.5", "serialNumber"),
+        ("2.5.4.6", "C"),
+        ("2.5.4.7", "L"),
+        ("2.5.4.8", "ST"),
+        ("2.5.4.9", "street"),
+        ("2.5.4.10", "O"),
+        ("2.5.4.11", "OU"),
+        ("2.5.4.12", "title"),
+        ("2.5.4.17", "postalCode"),
+        ("2.5.4.42", "GN"),
+        ("0.9.2342.19200300.100.1.1", "UID"),
+        ("0.9.2342.19200300.100.1.25", "DC"),
+        ("1.2.840.113549.1.9.1", "emailAddress"),
+    ];
+    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+/// The name of an algorithm, as OpenSSL has it; its number where it has none.
+fn algorithm(number: &str) -> Vec<u8> {
+    const NAMES: &[(&str, &str)] = &[
+        ("1.2.840.113549.1.1.1", "rsaEncryption"),
+        ("1.2.840.10045.2.1", "id-ecPublicKey"),
+        ("1.3.101.112", "ED25519"),
+        ("1.3.101.113", "ED448"),
+        ("1.2.840.113549.1.1.5", "RSA-SHA1"),
+        ("1.2.840.113549.1.1.11", "RSA-SHA256"),
+        ("1.2.840.113549.1.1.12", "RSA-SHA384"),
+        ("1.2.840.113549.1.1.13", "RSA-SHA512"),
+        ("1.2.840.113549.1.1.10", "RSASSA-PSS"),
+        ("1.2.840.10045.4.3.2", "ecdsa-with-SHA256"),
+        ("1.2.840.10045.4.3.3", "ecdsa-with-SHA384"),
+        ("1.2.840.10045.4.3.4", "ecdsa-with-SHA512"),
+    ];
+    NAMES.iter().find(|(known, _)| *known == number).map_or(number, |(_, name)| name).as_bytes().to_vec()
+}
+
+/// A moment in UTC: `YYMMDDhhmmssZ`, as in certificates.
+fn moment(seconds: i64) -> String {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Civil date of a day count (Howard Hinnant's algorithm).
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_in_utc() {
+        assert_eq!(moment(0), "700101000000Z");
+        assert_eq!(moment(1_600_000_000), "200913122640Z");
+        assert_eq!(moment(951_827_696), "000229123456Z");
+    }
+
+    #[test]
+    fn parts_are_as_openssl_prints_them() {
+        let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CountryName, "FR");
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "Example");
+        params.distinguished_name.push(rcgen::DnType::CommonName, "a.example");
+        params.serial_number = Some(rcgen::SerialNumber::from(vec![1, 2, 3]));
+        let key = rcgen::KeyPair::generate().unwrap();
+        let der = params.self_signed(&key).unwrap().der().to_vec();
+        let text = |of| String::from_utf8(part(&der, of).unwrap()).unwrap();
+        assert_eq!(text(Part::Subject), "/C=FR/O=Example/CN=a.example");
+        assert_eq!(text(Part::Issuer), text(Part::Subject));
+        assert_eq!(text(Part::KeyAlgorithm), "id-ecPublicKey");
+        assert_eq!(text(Part::SignatureAlgorithm), "ecdsa-with-SHA256");
+        assert_eq!(part(&der, Part::Serial).unwrap(), [1, 2, 3]);
+        assert_eq!(entries(&der, Part::Subject, "O").unwrap(), [b"Example"]);
+        assert_eq!(entries(&der, Part::Subject, "2.5.4.3").unwrap(), [b"a.example"]);
+        assert_eq!(rfc2253(&der, Part::Subject).unwrap(), b"CN=a.example,O=Example,C=FR");
+        assert_eq!(version(&der), Some(3));
+        assert_eq!(part(b"x", Part::Subject), None);
+    }
+}
