@@ -6,6 +6,7 @@
 
 #[cfg(feature = "fakes")]
 mod records;
+mod sealed;
 mod tls;
 
 use std::io::{self, IoSlice};

@@ -1,7 +1,6 @@
 //! TLS over a stream. Owns what has come and was not read, and what was sealed and is not out; must never hold a buffer for
 //! a connection on which nothing happens.
 
-use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -13,71 +12,15 @@ use rt::net::{Hangup, ParkedId, ParkedStream, Stream};
 use tls::connection::{LARGEST, LARGEST_FLIGHT, LARGEST_RECORD, OVERHEAD};
 use tls::{Connection, Facts, Failure, Received};
 
+use super::sealed::{Output, SEAL_SIZE};
+
 /// Bytes that are read at a time: a record always fits behind the front of the one before.
 const READ_SIZE: usize = 2 * LARGEST_RECORD;
-/// Plain bytes that are sealed for one write at most.
-const SEAL_SIZE: usize = 4 * LARGEST;
 /// What a worker keeps of buffers for the next connections.
 const KEPT: usize = 64;
 
 thread_local! {
     static INPUTS: BufferPool = BufferPool::new(READ_SIZE, KEPT);
-    static OUTPUTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Bytes that are sealed and not out. Its memory is the worker's while it is empty.
-#[derive(Debug, Default)]
-struct Output {
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
-impl Output {
-    fn is_empty(&self) -> bool {
-        self.sent == self.bytes.len()
-    }
-
-    fn vec(&mut self) -> &mut Vec<u8> {
-        if self.bytes.capacity() == 0
-            && let Some(kept) = OUTPUTS.with_borrow_mut(Vec::pop)
-        {
-            self.bytes = kept;
-        }
-        &mut self.bytes
-    }
-
-    /// Counts what went out.
-    fn advance(&mut self, count: usize) {
-        self.sent += count;
-        if self.is_empty() {
-            let mut bytes = std::mem::take(&mut self.bytes);
-            self.sent = 0;
-            bytes.clear();
-            OUTPUTS.with_borrow_mut(|kept| {
-                if kept.len() < KEPT && bytes.capacity() <= SEAL_SIZE + SEAL_SIZE / 2 {
-                    kept.push(bytes);
-                }
-            });
-        }
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>, stream: &mut Stream, more: bool) -> Poll<io::Result<()>> {
-        while !self.is_empty() {
-            let slices = [IoSlice::new(&self.bytes[self.sent..])];
-            let count = ready!(stream.poll_write_slices(cx, &slices, more))?;
-            self.advance(count);
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// False: some of it is still here.
-    fn try_flush(&mut self, stream: &mut Stream, more: bool) -> io::Result<bool> {
-        while !self.is_empty() {
-            let Some(count) = stream.try_write(&self.bytes[self.sent..], more)? else { return Ok(false) };
-            self.advance(count);
-        }
-        Ok(true)
-    }
 }
 
 /// Why there is no secure connection.
@@ -138,6 +81,8 @@ pub struct Tls {
     facts: Option<Arc<Facts>>,
     /// Something has come at all.
     received: bool,
+    /// Our direction ends once everything is out.
+    closing: bool,
     /// Nothing more will come.
     ended: bool,
     /// It failed: nothing is said to the peer any more.
@@ -156,7 +101,8 @@ pub struct ParkedTls {
 impl Drop for Tls {
     fn drop(&mut self) {
         if self.stream.0.is_some() {
-            self.say_goodbye();
+            // What does not go out at once does not go out: there is nobody to wait for it.
+            let _ = self.say_goodbye();
         }
     }
 }
@@ -209,6 +155,7 @@ impl Tls {
             output: Output::default(),
             covered: 0,
             facts: None,
+            closing: false,
             ended: false,
             failed: false,
         }
@@ -326,11 +273,8 @@ impl Tls {
             if self.open()? {
                 return Poll::Ready(Ok(()));
             }
-            // What this side has to say is said before it waits; a write that is pending says it otherwise.
-            if self.covered == 0
-                && !self.output.is_empty()
-                && let Poll::Ready(Err(error)) = self.output.poll_flush(cx, &mut self.stream, false)
-            {
+            // What this side has to say is said before it waits.
+            if let Poll::Ready(Err(error)) = self.poll_say(cx) {
                 return Poll::Ready(Err(error));
             }
             if self.input.capacity() == 0 {
@@ -528,21 +472,32 @@ impl Tls {
         Ok(whole.then(|| std::mem::take(&mut self.covered)))
     }
 
-    /// Says that nothing more is sent, then ends the stream's direction.
+    /// Says that nothing more is sent, then ends the stream's direction: where that does not go out at once, as soon as
+    /// whoever reads on lets it.
     pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
-        self.say_goodbye();
-        self.stream.shutdown_write()
+        self.closing = !self.say_goodbye()?;
+        if self.closing { Ok(()) } else { self.stream.shutdown_write() }
     }
 
-    /// What does not go out at once does not go out: there is nobody to wait for it.
-    fn say_goodbye(&mut self) {
+    /// False: some of it has not gone out.
+    fn say_goodbye(&mut self) -> io::Result<bool> {
         if self.failed || self.covered > 0 {
-            return;
+            return Ok(true);
         }
-        if let Some(connection) = &mut self.connection {
-            connection.close(self.output.vec());
-            let _ = self.output.try_flush(&mut self.stream, false);
+        let Some(connection) = &mut self.connection else { return Ok(true) };
+        connection.close(self.output.vec());
+        self.output.advance(0);
+        self.output.try_flush(&mut self.stream, false)
+    }
+
+    /// Sends what this side has to say by itself, and ends its direction behind that if it is to end. A write that is
+    /// pending says it otherwise.
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.covered > 0 || (self.output.is_empty() && !self.closing) {
+            return Poll::Ready(Ok(()));
         }
+        ready!(self.output.poll_flush(cx, &mut self.stream, false))?;
+        Poll::Ready(if std::mem::take(&mut self.closing) { self.stream.shutdown_write() } else { Ok(()) })
     }
 
     /// Closing it says nothing.

@@ -330,6 +330,10 @@ impl policy::Resolver for NoNames {
     fn registry(&self) -> &policy::registry::Registry {
         self.0.registry()
     }
+
+    fn file_reader(&self) -> policy::ReadFile {
+        crate::secure::read_file
+    }
 }
 
 /// Tells how to have a world again that failed.

@@ -1,0 +1,72 @@
+//! Bytes that were sealed and are not out. Must never keep memory while there are none.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll, ready};
+
+use rt::net::Stream;
+use tls::connection::LARGEST;
+
+/// Plain bytes that are sealed for one write at most.
+pub(super) const SEAL_SIZE: usize = 4 * LARGEST;
+/// What a worker keeps of buffers for the next connections.
+const KEPT: usize = 64;
+
+thread_local! {
+    static OUTPUTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// They. Its memory is the worker's while there are none.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    pub(super) fn vec(&mut self) -> &mut Vec<u8> {
+        if self.bytes.capacity() == 0
+            && let Some(kept) = OUTPUTS.with_borrow_mut(Vec::pop)
+        {
+            self.bytes = kept;
+        }
+        &mut self.bytes
+    }
+
+    /// Counts what went out.
+    pub(super) fn advance(&mut self, count: usize) {
+        self.sent += count;
+        if self.is_empty() {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            self.sent = 0;
+            bytes.clear();
+            OUTPUTS.with_borrow_mut(|kept| {
+                if kept.len() < KEPT && bytes.capacity() <= SEAL_SIZE + SEAL_SIZE / 2 {
+                    kept.push(bytes);
+                }
+            });
+        }
+    }
+
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>, stream: &mut Stream, more: bool) -> Poll<io::Result<()>> {
+        while !self.is_empty() {
+            let slices = [IoSlice::new(&self.bytes[self.sent..])];
+            let count = ready!(stream.poll_write_slices(cx, &slices, more))?;
+            self.advance(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// False: some of it is still here.
+    pub(super) fn try_flush(&mut self, stream: &mut Stream, more: bool) -> io::Result<bool> {
+        while !self.is_empty() {
+            let Some(count) = stream.try_write(&self.bytes[self.sent..], more)? else { return Ok(false) };
+            self.advance(count);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,179 @@
+//! Peers that speak TLS, and the files that configurations of tests name: `a.pem` is the certificate of `a.example` and
+//! its key, `ca.pem` whoever signed it, `client.pem` a client's, `other.pem` signed by nobody who is known.
+
+use std::io;
+use std::sync::OnceLock;
+
+use base::buffer::Buffer;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::ServerName;
+use testkit::Peer;
+use tls::connection::LARGEST_FLIGHT;
+use tls::provider::{Algorithms, Version};
+use tls::{Client, Connection, Failure, Received, client};
+
+struct Files {
+    authority: String,
+    server: String,
+    client: String,
+    other: String,
+}
+
+fn files() -> &'static Files {
+    static FILES: OnceLock<Files> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let signed = |name: &str| {
+            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            let key = KeyPair::generate().unwrap();
+            params.signed_by(&key, &authority).unwrap().pem() + &key.serialize_pem()
+        };
+        let key = KeyPair::generate().unwrap();
+        let other = CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+        Files {
+            server: signed("a.example"),
+            client: signed("client.example"),
+            other: other.pem() + &key.serialize_pem(),
+            authority: authority.pem(),
+        }
+    })
+}
+
+/// What configurations read.
+pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
+    let text = match name {
+        "a.pem" => &files().server,
+        "ca.pem" => &files().authority,
+        "client.pem" => &files().client,
+        "other.pem" => &files().other,
+        _ => return Err(io::ErrorKind::NotFound.into()),
+    };
+    Ok(text.clone().into_bytes())
+}
+
+/// A client that believes anybody and speaks these versions.
+pub fn client(versions: (Version, Version)) -> Client {
+    let algorithms = Algorithms { versions, ..Algorithms::default() };
+    Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
+}
+
+/// A peer behind a TLS connection.
+pub struct Secure {
+    /// The connection under it.
+    pub peer: Peer,
+    connection: Connection,
+    input: Buffer,
+    out: Vec<u8>,
+    /// Plain bytes that have come.
+    received: Vec<u8>,
+    /// Nothing more comes; with a word of the other side.
+    ended: Option<bool>,
+}
+
+impl Secure {
+    /// Connects, and shakes hands, what is sent in pieces of that size.
+    pub async fn connect(to: &str, client: &Client, piece: usize) -> Result<Secure, Failure> {
+        let asked = ServerName::try_from("a.example").unwrap();
+        let mut own = Secure {
+            peer: Peer::connect(to).await,
+            connection: Connection::of_client(client, asked, None).unwrap(),
+            input: Buffer::with_capacity(LARGEST_FLIGHT),
+            out: Vec::new(),
+            received: Vec::new(),
+            ended: None,
+        };
+        loop {
+            let shaken = own.connection.shake(&mut own.input, &mut own.out);
+            for part in std::mem::take(&mut own.out).chunks(piece) {
+                own.peer.send(part).await;
+            }
+            if shaken? {
+                return Ok(own);
+            }
+            if !own.read().await {
+                return Err(Failure::Alert(0));
+            }
+        }
+    }
+
+    /// False: the end of the connection.
+    async fn read(&mut self) -> bool {
+        let bytes = self.peer.receive_some().await;
+        self.input.compact();
+        assert!(self.input.push(&bytes));
+        !bytes.is_empty()
+    }
+
+    /// Sends plain bytes, in records of that many.
+    pub async fn send_in(&mut self, bytes: impl AsRef<[u8]>, most: usize) {
+        let bytes = bytes.as_ref();
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += self.connection.send([&bytes[sent..], &[]], most, &mut self.out).unwrap();
+        }
+        self.flush().await;
+    }
+
+    /// Sends plain bytes.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.send_in(bytes, usize::MAX).await;
+    }
+
+    /// Says that nothing more is sent.
+    pub async fn say_goodbye(&mut self) {
+        self.connection.close(&mut self.out);
+        self.flush().await;
+    }
+
+    async fn flush(&mut self) {
+        self.peer.send(std::mem::take(&mut self.out)).await;
+    }
+
+    /// Opens what has come, and waits for more where that is nothing. False: nothing more comes.
+    async fn fill(&mut self) -> bool {
+        loop {
+            match self.connection.receive(&mut self.input, &mut self.out).unwrap() {
+                Received::Data { plain, behind } => {
+                    self.received.extend_from_slice(&self.input.data()[..plain]);
+                    self.input.consume(plain + behind);
+                    return true;
+                }
+                Received::Own => {}
+                Received::End => {
+                    self.ended = Some(true);
+                    return false;
+                }
+                Received::Part => {
+                    if !self.read().await {
+                        self.ended.get_or_insert(false);
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next plain bytes, which have to be these.
+    pub async fn expect(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        let all = self.receive(bytes.len()).await;
+        assert_eq!(String::from_utf8_lossy(&all), String::from_utf8_lossy(bytes));
+    }
+
+    /// So many plain bytes.
+    pub async fn receive(&mut self, count: usize) -> Vec<u8> {
+        while self.received.len() < count {
+            assert!(self.fill().await, "only {} of {count} bytes", self.received.len());
+        }
+        self.received.drain(..count).collect()
+    }
+
+    /// Nothing more comes, and the other side has said so.
+    pub async fn expect_end(&mut self) {
+        while self.fill().await {}
+        assert_eq!(String::from_utf8_lossy(&self.received), "");
+        assert_eq!(self.ended, Some(true), "the end came without a word");
+    }
+}

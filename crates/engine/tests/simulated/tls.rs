@@ -1,0 +1,306 @@
+//! TLS on both sides of the proxy, through the whole engine: requests, bodies, links that are used again, checks, the
+//! runtime API; hellos in pieces, and what is no TLS.
+
+use std::time::Duration;
+
+use rt::sim::Link;
+use testkit::{Peer, Service, sleep};
+use tls::provider::Version;
+
+use crate::secure::{Secure, client};
+use crate::world::*;
+
+/// The listener that speaks TLS.
+const SECURE: &str = "10.0.0.1:443";
+const VERSIONS: [(Version, Version); 2] = [(Version::Tls12, Version::Tls12), (Version::Tls13, Version::Tls13)];
+
+/// Links that cut nothing into pieces: where a goodbye is cut, nobody waits until the last piece of it is out.
+fn whole(_: u64) -> Link {
+    Link { latency: Duration::from_micros(20), fragment: false, ..Link::default() }
+}
+
+/// Plain clients reach plain servers by TLS between two proxies.
+fn between(outer: &str, inner: &str) -> Worlds {
+    config(&format!(
+        "listen l\n bind {WEIR}\n http-reuse always\n server inner {SECURE} ssl {outer}\n\
+         listen inner\n bind {SECURE} ssl crt a.pem {inner}\n timeout http-keep-alive 300ms\n server s1 {S1}\n"
+    ))
+}
+
+/// A proxy that speaks TLS with clients, in front of a plain server.
+fn terminating(options: &str) -> Worlds {
+    config(&format!("listen l\n bind {SECURE} ssl crt a.pem {options}\n server s1 {S1}\n"))
+}
+
+/// Links between the two proxies are over some time after the last request.
+async fn links_are_over() {
+    sleep(1_000).await;
+}
+
+#[test]
+fn requests_and_bodies_go_through() {
+    let verified = "verify required ca-file ca.pem sni str(a.example)";
+    for outer in [verified, "verify none ssl-max-ver TLSv1.2", "verify none no-sni-auto no-ssl-reuse"] {
+        between(outer, "").seeds(0..6).run(|world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            let body = "0123456789".repeat(8_000);
+            let mut server = None;
+            for number in 0..3 {
+                client
+                    .send(format!("POST /{number} HTTP/1.1\r\nHost: a.example\r\nContent-Length: 80000\r\n\r\n"))
+                    .await;
+                client.send(&body).await;
+                let mut peer = match server.take() {
+                    Some(peer) => peer,
+                    None => s1.accept().await,
+                };
+                assert!(peer.receive_head().await.unwrap().starts_with(&format!("POST /{number} HTTP/1.1\r\n")));
+                peer.expect(&body).await;
+                peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+                for _ in 0..10 {
+                    peer.send("5\r\nhello\r\n").await;
+                }
+                peer.send("0\r\n\r\n").await;
+                client.expect("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+                let chunked = client.receive_chunked(1_000, 0).await;
+                assert_eq!(chunked.body, b"hello".repeat(10));
+                server = Some(peer);
+            }
+            links_are_over().await;
+            world.forget_log();
+        });
+    }
+}
+
+/// A ticket that comes behind the first answer concerns the transport alone: the link is used again.
+#[test]
+fn idle_links_are_used_again() {
+    config(&format!(
+        "listen l\n bind {WEIR}\n http-reuse always\n server inner {SECURE} ssl verify none\n\
+         listen inner\n bind {SECURE} ssl crt a.pem\n timeout http-keep-alive 300ms\n http-request return status 200 hdr number %[fs.id]\n"
+    ))
+    .workers(&[1])
+    .run(|world| async move {
+        for number in 0..4 {
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await;
+            client.expect(format!("HTTP/1.1 200 OK\r\nnumber: {number}\r\ncontent-length: 0\r\n\r\n")).await;
+            client.close();
+            sleep(50).await;
+        }
+        links_are_over().await;
+        world.forget_log();
+    });
+}
+
+/// Requests for different hosts ask for different names: their links are not exchanged.
+#[test]
+fn names_are_part_of_a_link() {
+    config(&format!(
+        "listen l\n bind {WEIR}\n http-reuse always\n server inner {SECURE} ssl verify none\n\
+         listen inner\n bind {SECURE} ssl crt a.pem\n timeout http-keep-alive 300ms\n http-request return status 200 hdr said %[ssl_fc_sni]/%[fs.id]\n"
+    ))
+    .workers(&[1])
+    .run(|world| async move {
+        let mut client = Peer::connect(WEIR).await;
+        for (host, said) in [("a.example", "a.example/0"), ("b.example:80", "b.example/0"), ("a.example", "a.example/1")] {
+            client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            client.expect(format!("HTTP/1.1 200 OK\r\nsaid: {said}\r\ncontent-length: 0\r\n\r\n")).await;
+        }
+        links_are_over().await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_server_that_is_not_who_it_has_to_be_gets_nothing() {
+    for outer in [
+        "verify required ca-file ca.pem verifyhost b.example",
+        "verify required ca-file other.pem no-sni-auto",
+        "verify required ca-file ca.pem sni str(b.example)",
+    ] {
+        between(outer, "").workers(&[1]).run(|world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await;
+            let head = client.receive_head().await.unwrap();
+            assert!(head.starts_with("HTTP/1.1 503"), "{head}");
+            s1.is_left_alone();
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn a_hello_may_come_in_any_pieces() {
+    for versions in VERSIONS {
+        for piece in [1, 5, 100, 100_000] {
+            terminating("").workers(&[1]).seeds(0..1).links(whole).run(move |world| async move {
+                let mut s1 = Service::at(S1);
+                let mut own = Secure::connect(SECURE, &client(versions), piece).await.unwrap();
+                own.send_in("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", piece).await;
+                let mut server = s1.accept().await;
+                server.receive_head().await.unwrap();
+                server.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it").await;
+                server.close();
+                own.expect("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nall of it").await;
+                own.expect_end().await;
+                world.forget_log();
+            });
+        }
+    }
+}
+
+/// Pipelined requests in one record, and one request in many records.
+#[test]
+fn records_have_no_meaning_for_requests() {
+    config(&format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request return status 200 hdr path %[path]\n")).run(
+        |world| async move {
+            let mut own = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await.unwrap();
+            let requests: String = (0..20).map(|at| format!("GET /{at} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+            for most in [1, 17, 16_384] {
+                own.send_in(&requests, most).await;
+                for at in 0..20 {
+                    own.expect(format!("HTTP/1.1 200 OK\r\npath: /{at}\r\ncontent-length: 0\r\n\r\n")).await;
+                }
+            }
+            own.say_goodbye().await;
+            own.expect_end().await;
+            world.forget_log();
+        },
+    );
+}
+
+#[test]
+fn what_is_no_tls_is_told_of() {
+    terminating("").workers(&[1]).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut own = Peer::connect(SECURE).await;
+        own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        own.expect_end().await;
+        world.expect_log(&["l/1: SSL handshake failure"]).await;
+        s1.is_left_alone();
+    });
+}
+
+#[test]
+fn a_client_that_says_nothing_is_left_in_time() {
+    for (sent, sentence) in
+        [(&b""[..], "Timeout during SSL handshake"), (&[0x16, 3, 1], "Timeout during SSL handshake")]
+    {
+        let lines = format!("listen l\n bind {SECURE} ssl crt a.pem\n timeout client-hs 1s\n server s1 {S1}\n");
+        config(&lines).workers(&[1]).run(move |world| async move {
+            let mut own = Peer::connect(SECURE).await;
+            own.send(sent).await;
+            own.expect_end().await;
+            world.expect_log(&[&format!("l/1: {sentence}")]).await;
+        });
+    }
+}
+
+#[test]
+fn clients_show_certificates_where_they_have_to() {
+    let options = "ca-file ca.pem verify required";
+    let outer = format!("verify none crt client.pem no-sni-auto");
+    between(&outer, options).workers(&[1]).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut server = s1.accept().await;
+        server.receive_head().await.unwrap();
+        server.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+        client.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+        links_are_over().await;
+        world.forget_log();
+    });
+    terminating(options).workers(&[1]).run(|world| async move {
+        // Without one the handshake fails on the other side: what the client thought to be good ends.
+        if let Ok(mut own) = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await {
+            own.peer.receive_rest().await;
+        }
+        world.expect_log(&["l/1: SSL handshake failure"]).await;
+    });
+}
+
+#[test]
+fn tcp_sessions_and_their_ends_go_through() {
+    let lines = format!(
+        "listen l\n mode tcp\n bind {WEIR}\n server inner {SECURE} ssl verify none\n\
+         listen inner\n mode tcp\n bind {SECURE} ssl crt a.pem\n server s1 {S1}\n"
+    );
+    config(&lines).seeds(0..6).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        let mut server = s1.accept().await;
+        // The server speaks first.
+        server.send("220 hello\r\n").await;
+        client.expect("220 hello\r\n").await;
+        let bulk = "x".repeat(300_000);
+        client.send(&bulk).await;
+        server.expect(&bulk).await;
+        client.half_close();
+        server.expect_eof().await;
+        server.send("221 bye\r\n").await;
+        server.close();
+        client.expect("221 bye\r\n").await;
+        client.expect_end().await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_slow_reader_gets_all_of_a_large_answer() {
+    between("verify none", "").workers(&[1]).seeds(0..2).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut server = s1.accept().await;
+        server.receive_head().await.unwrap();
+        server.send("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n").await;
+        let body: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let sending = body.clone();
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            server.send(sending).await;
+            server.close();
+        });
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\n").await;
+        let got = client.receive_slowly(2_000_000, 50_000, 5).await;
+        assert!(got == body);
+        links_are_over().await;
+        world.forget_log();
+    });
+}
+
+#[test]
+fn the_runtime_api_and_checks_go_by_tls() {
+    let sections = format!(
+        "listen l\n bind {WEIR}\n option httpchk GET /health\n\
+         server good {SECURE} check check-ssl ssl verify required ca-file ca.pem check-sni a.example inter 1s\n\
+         server bad {S1} check ssl verify none inter 1s fall 1\n\
+         listen inner\n bind {SECURE} ssl crt a.pem\n timeout http-keep-alive 300ms\n http-request return status 200\n"
+    );
+    config(&sections).global("stats socket 10.0.0.2:9001 ssl crt a.pem level admin").workers(&[1]).seeds(0..2).run(
+        |world| async move {
+            // It takes connections and says nothing in TLS.
+            Service::at(S1).serve(&world.scope, |mut peer, _| async move {
+                peer.try_send("220 plain\r\n").await;
+                peer.receive_some().await;
+            });
+            sleep(5_000).await;
+            let mut own = Secure::connect("10.0.0.2:9001", &client(VERSIONS[1]), 1_000).await.unwrap();
+            own.send("show servers state\n").await;
+            let mut text = String::new();
+            while !text.ends_with("\n\n") {
+                text.push_str(&String::from_utf8(own.receive(1).await).unwrap());
+            }
+            let state = |name: &str| {
+                let line = text.lines().find(|line| line.split(' ').nth(3) == Some(name)).unwrap().to_owned();
+                line.split(' ').nth(5).unwrap().to_owned()
+            };
+            assert_eq!((state("good"), state("bad")), ("2".to_owned(), "0".to_owned()), "{text}");
+            own.expect_end().await;
+            world.forget_log();
+        },
+    );
+}
