@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::spec::Spec;
+use expression::pattern::Key;
+use expression::pattern::ListStates;
 use policy::live::counters::{ProxyTallies, WorkerTallies};
-use policy::pattern::Key;
-use policy::pattern::ListStates;
 use policy::program::{Program, Proxy};
 
 /// One configuration that the process serves.

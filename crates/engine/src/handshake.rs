@@ -8,9 +8,9 @@ use std::task::Poll;
 use base::buffer::Buffer;
 use conn::handshake::{self, Entrance, Expected, Failure, Kind, Told};
 use conn::transport::{Insecure, Transport};
+use expression::record::{Endpoint, Origin, Record};
+use expression::sample::ConnectionError;
 use policy::program::{Bind, ExpectedHeader};
-use policy::record::{Endpoint, Origin, Record};
-use policy::sample::ConnectionError;
 
 use tls::failure::Reason;
 use wire::{client_ip, proxy_protocol};

@@ -2,8 +2,8 @@
 //! never carry an order out.
 
 use config::spec::LogLevel;
+use expression::sample::OwnLimits;
 use policy::rule::TimeoutKind;
-use policy::sample::OwnLimits;
 use std::time::Duration;
 
 /// The orders of one stream. Small, so that they are copied where they are wanted.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use base::moment::{WallTime, ZoneName};
-use policy::record::Record;
-use policy::sample::{Counted, Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
+use expression::record::Record;
+use expression::sample::{Counted, Probes, ProcessFacts, Sink, Transport, UsageOf, Value};
 
 use crate::worker::Worker;
 

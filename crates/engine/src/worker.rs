@@ -16,11 +16,11 @@ use bumpalo::Bump;
 use config::diagnostic::Severity;
 use config::spec::{LogLevel, MultiQueue};
 use conn::link::{Limits, Pool, WorkerLinks};
+use expression::sample::{Meter, ProcessFacts};
 use policy::live::counters::{Counters, WorkerTallies};
 use policy::live::table::TableHandle;
 use policy::live::{Live, Local, ServerSlot};
 use policy::program::{Proxy, Server};
-use policy::sample::{Meter, ProcessFacts};
 use rt::LocalRc;
 
 use crate::facts::Facts;

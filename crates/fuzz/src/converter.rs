@@ -4,8 +4,8 @@
 
 
 use policy::running::CONVERTERS as ROWS;
-use policy::expression::Conversion;
-use policy::sample::{Place, Value};
+use expression::Conversion;
+use expression::sample::{Place, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
 /// Runs on one input; panics where a promise is broken.

@@ -3,11 +3,11 @@
 
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
-use policy::expression::Names;
+use expression::Names;
+use expression::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
+use expression::variable::{SessionStore, Store, Variables};
+use expression::vocabulary::Vocabulary;
 use policy::running::TABLES;
-use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
-use policy::variable::{SessionStore, Store, Variables};
-use policy::vocabulary::Vocabulary;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use wire::h1::{Limits, Parse, Scan, parse_request};
@@ -47,8 +47,8 @@ impl Names for FewNames {
 
     fn read_file(&self, path: &str) -> Result<Vec<u8>, String> {
         match path {
-            "k" => Ok(include_bytes!("../../policy/tests/keys/p256.pub").to_vec()),
-            "c" => Ok(include_bytes!("../../policy/tests/keys/rsa.crt").to_vec()),
+            "k" => Ok(include_bytes!("../../expression/tests/keys/p256.pub").to_vec()),
+            "c" => Ok(include_bytes!("../../expression/tests/keys/rsa.crt").to_vec()),
             "m" => Ok(b"a 1\nb b\n10.0.0.0/8 192.0.2.1\n^x(.*)y \\1\n".to_vec()),
             _ => Err("no such file".to_owned()),
         }

@@ -4,8 +4,8 @@
 //! The first byte chooses the place; the expression ends at a byte 0xFF, and the bytes that it is evaluated over follow.
 
 
-use policy::expression::Expression;
-use policy::sample::{Place, Value};
+use expression::Expression;
+use expression::sample::{Place, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
 /// Runs on one input; panics where a promise is broken.

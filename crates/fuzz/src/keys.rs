@@ -5,9 +5,9 @@
 //! is the length of the signature that follows it, and the rest is the file or its DER.
 
 use crate::evaluation::{FewNames, with_context};
-use policy::expression::Conversion;
-use policy::key::{Curve, KeyError, Padding, PrivateKey, PublicKey, Scheme};
-use policy::sample::{Place, Type, Value};
+use expression::Conversion;
+use expression::key::{Curve, KeyError, Padding, PrivateKey, PublicKey, Scheme};
+use expression::sample::{Place, Type, Value};
 
 const MESSAGE: &[u8] = b"weir";
 const SCHEMES: [&[u8]; 9] = [b"RS256", b"RS384", b"RS512", b"ES256", b"ES384", b"ES512", b"PS256", b"PS384", b"PS512"];

@@ -3,9 +3,9 @@
 //! The first byte chooses the purpose; the format ends at a byte 0xFF, and the bytes of a request follow.
 
 
-use policy::log_format::{LogFormat, Purpose};
-use policy::record::Record;
-use policy::sample::Place;
+use expression::log_format::{LogFormat, Purpose};
+use expression::record::Record;
+use expression::sample::Place;
 use crate::evaluation::{FewNames, with_context};
 
 /// Runs on one input; panics where a promise is broken.

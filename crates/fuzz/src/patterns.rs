@@ -5,8 +5,8 @@
 //! 0xFF, and the sample follows.
 
 
-use policy::pattern::{Key, Method, PatternIndex, PatternSet, Texts};
-use policy::sample::Value;
+use expression::pattern::{Key, Method, PatternIndex, PatternSet, Texts};
+use expression::sample::Value;
 use crate::evaluation::with_context;
 
 const METHODS: [Method; 11] = [

@@ -7,7 +7,7 @@ use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 use policy::live::peers::{Heard, Remote, Section, Setting, Shared};
 use policy::live::table::Table;
-use policy::pattern::Key;
+use expression::pattern::Key;
 use policy::program::StickTable;
 use std::sync::Arc;
 use std::time::Duration;

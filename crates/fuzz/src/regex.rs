@@ -3,8 +3,8 @@
 //! The first byte chooses the case; the pattern ends at a byte 0xFF, and the text follows.
 
 
-use policy::pattern::{Places, Regex, Steps};
-use policy::sample::Exhausted;
+use expression::pattern::{Places, Regex, Steps};
+use expression::sample::Exhausted;
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {

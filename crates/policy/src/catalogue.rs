@@ -1,10 +1,11 @@
 //! The tables of fetches, converters and ACL keywords, as `-dK` prints them and as the reference manual shows them. Must
 //! never say what the tables do not say.
 
-use crate::expression::Signature;
-use crate::rows::Row;
-use crate::sample::{Place, Type};
-use crate::{condition, log_format, running};
+use crate::running;
+use expression::Signature;
+use expression::rows::Row;
+use expression::sample::{Place, Type};
+use expression::{condition, log_format};
 use std::fmt::Write as _;
 
 /// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
@@ -53,7 +54,8 @@ pub fn dump_acls(out: &mut String) {
 /// The page of the reference manual about fetches.
 pub fn fetches_page() -> String {
     let mut page = String::from(
-        "# Fetches\n\nAll supported sample fetches, generated from the program's tables (`crates/policy/src/fetch`). HAProxy's \
+        "# Fetches\n\nAll supported sample fetches, generated from the program's tables (`crates/expression/src/fetch` and \
+         `crates/policy/src/running`). HAProxy's \
          manual describes them in full in section 7.3. HAProxy's other fetches are listed at the end; a configuration that \
          uses one of them is refused.\n\n| Fetch | Type | Available from | Value |\n|---|---|---|---|\n",
     );
@@ -71,7 +73,7 @@ pub fn fetches_page() -> String {
 pub fn log_formats_page() -> String {
     let mut page = String::from(
         "# Log formats\n\nFormats consist of text, [expressions](fetches.md) in `%[...]`, aliases and flags. This page lists all \
-         aliases and flags, generated from the program's tables (`crates/policy/src/log_format`). \
+         aliases and flags, generated from the program's tables (`crates/expression/src/log_format`). \
          [logging.md](../logging.md) describes the syntax of formats.\n\n## Aliases\n\nH: in HTTP mode only; S: with TLS \
          only; L: in logs only. Otherwise an alias prints what it prints for a missing value. *End*: a line with it is \
          written when the stream has ended, others when the answer's head has arrived (HTTP) or the connection to the server \
@@ -101,7 +103,8 @@ pub fn log_formats_page() -> String {
 /// The page of the reference manual about converters.
 pub fn converters_page() -> String {
     let mut page = String::from(
-        "# Converters\n\nAll supported sample converters, generated from the program's tables (`crates/policy/src/convert`). \
+        "# Converters\n\nAll supported sample converters, generated from the program's tables (`crates/expression/src/convert` and \
+         `crates/policy/src/running`). \
          HAProxy's manual describes them in full in section 7.3.1. HAProxy's other converters are listed at the end.\n\n| \
          Converter | Input | Output | Result |\n|---|---|---|---|\n",
     );

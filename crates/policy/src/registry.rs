@@ -1,12 +1,12 @@
 //! What a configuration may name beside what it defines itself: rows and services that are registered before it is compiled
 //! (by scripts, for example). Must never evaluate or perform anything.
 
-use crate::rows::{Registered, Row, Unregistered};
 use crate::rule::{self, ReadAction, RegisteredAction};
 use crate::running::TABLES;
 use crate::services::Services;
-use crate::vocabulary::Vocabulary;
 use config::keyword::rule::RuleSets;
+use expression::rows::{Registered, Row, Unregistered};
+use expression::vocabulary::Vocabulary;
 
 /// The registered rows and services. A clone shares the rows.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,16 +15,18 @@ use weir_policy as policy;
 use wire::h1::{Limits, Parse, Scan, parse_request};
 use wire::http::Head;
 
-use policy::convert::Converter;
-use policy::expression::{Expression, Kind, Names, Signature};
-use policy::fetch::Fetch;
+use expression::convert::Converter;
+use expression::fetch::Fetch;
+use expression::rows::Unregistered;
+use expression::sample::{
+    Bytes, Context, Direction, Meter, Place, Places, Probes, Transaction, Transport, Type, Value,
+};
+use expression::variable::Variables;
+use expression::vocabulary::Vocabulary;
+use expression::{Expression, Kind, Names, Signature};
 use policy::program::Program;
 use policy::registry::Registry;
-use policy::rows::Unregistered;
 use policy::rule::{Action, Edit, RegisteredAction, RuleError};
-use policy::sample::{Bytes, Context, Direction, Meter, Place, Places, Probes, Transaction, Transport, Type, Value};
-use policy::variable::Variables;
-use policy::vocabulary::Vocabulary;
 
 fn path_length() -> Fetch {
     Fetch::owned("x.path_length", Signature::NONE, Type::Int, Places::REQUEST, |context, _| {
@@ -236,7 +238,7 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
             |_, _| None,
         ))
     };
-    let waiting = policy::fetch::ROWS.waiting()[0];
+    let waiting = expression::fetch::ROWS.waiting()[0];
     for taken in ["path", "hdr_beg", waiting, "x.path_length"] {
         assert_eq!(fetch(taken), Err(Unregistered::Taken), "{taken}");
     }

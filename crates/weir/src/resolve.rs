@@ -4,9 +4,9 @@
 use crate::files::reason;
 use base::moment::{WallTime, ZoneName};
 use config::spec::{AddressSpec, Family, HostSpec, Spec};
+use expression::record::Record;
+use expression::sample::{Probes, ProcessFacts, Transport, Value};
 use policy::Resolver;
-use policy::record::Record;
-use policy::sample::{Probes, ProcessFacts, Transport, Value};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;

@@ -7,9 +7,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
+use expression::sample::{ConnectionError, Value};
 use policy::check::{CheckStatus, Connect, Port, Step};
 use policy::program::{ServerAddress, ServerPort, ServerTls};
-use policy::sample::{ConnectionError, Value};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
 

@@ -1,7 +1,7 @@
 //! How a check ends: by its last step, or by one that failed. Must never wait for anything.
 
+use expression::sample::Value;
 use policy::check::{CheckStatus, Expect, Step};
-use policy::sample::Value;
 
 use super::run::Course;
 use super::words;
@@ -73,7 +73,7 @@ impl Course<'_> {
         status.is_application().then_some(of_answer)
     }
 
-    fn rendered(&self, format: &policy::log_format::LogFormat) -> String {
+    fn rendered(&self, format: &expression::log_format::LogFormat) -> String {
         let mut out = Vec::new();
         self.lend(self.input.data(), |context| format.render_in(context, &mut out));
         words::printable(&out)

@@ -11,14 +11,14 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::transport::Transport;
+use expression::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
+use expression::variable::{Phase, SessionStore, Store, Variables};
 use policy::check::{
     Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Report, ServerCheck, Step, Wanted,
 };
 use policy::live::counters::{Count, ProtocolCounts};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
-use policy::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
-use policy::variable::{Phase, SessionStore, Store, Variables};
 use rt::Timer;
 use wire::http::Head;
 

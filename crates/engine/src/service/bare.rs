@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use base::moment::WallTime;
 use bumpalo::Bump;
+use expression::pattern::ListStates;
+use expression::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
+use expression::variable::Variables;
 use policy::live::Live;
-use policy::pattern::ListStates;
 use policy::program::Program;
-use policy::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
-use policy::variable::Variables;
 
 /// Nothing is known but what is looked at.
 struct NoProbes;

@@ -1,8 +1,8 @@
 //! Answers that rules describe: `deny`, `return`, `redirect` and their kin. Must never decide that there is one.
 
 use conn::h1::prepared;
+use expression::sample::Direction;
 use policy::rule::{Answer, Body, Final, Redirect, Reply};
-use policy::sample::Direction;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::stream::evaluate::EvalContext;

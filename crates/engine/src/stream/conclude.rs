@@ -2,9 +2,9 @@
 
 use base::moment::WallTime;
 use config::spec::{LogStep, Mode};
-use policy::capture::{CapturePlan, Kept};
+use expression::capture::{CapturePlan, Kept};
+use expression::record::{Endpoint, Origin, Record};
 use policy::program::{LogMoment, Proxy, Server, ServerAddress};
-use policy::record::{Endpoint, Origin, Record};
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::service::log::{Shown, Verdict};

@@ -11,13 +11,13 @@ use conn::exchange::RequestBody;
 use conn::link::Link;
 use conn::pool_key::PoolKey;
 use conn::quota::Place;
+use expression::Expression;
+use expression::record::Endpoint;
+use expression::sample::{ConnectionError, LinkFacts, Type, cast};
 use policy::check::Symptom;
-use policy::expression::Expression;
 use policy::live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
 use policy::program::{Backend, Proxy, Redispatch, Server, ServerAddress};
-use policy::record::Endpoint;
 use policy::rule::Bound;
-use policy::sample::{ConnectionError, LinkFacts, Type, cast};
 use rt::net::{Address, Hangup};
 use wire::http::Method;
 

@@ -11,9 +11,9 @@ use conn::downstream::Downstream;
 use conn::duplex::Duplex;
 use conn::flow::{Flow, Moved, Step};
 use conn::transport::Transport;
+use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
 use policy::rule::{Final, NameLookup, Rule};
-use policy::sample::{Bytes, Direction};
 use wire::http::Framing;
 
 use crate::facts::{Cause, Outcome, Phase};

@@ -12,10 +12,10 @@ use conn::flow::Trailers;
 use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
+use expression::record::Origin;
+use expression::sample::Direction;
 use policy::program::{Backend, Proxy, Server};
-use policy::record::Origin;
 use policy::rule::Bound;
-use policy::sample::Direction;
 use wire::http::{Framing, Head, Version};
 
 use crate::facts::{Cause, Facts, Outcome, Phase};

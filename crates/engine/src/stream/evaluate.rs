@@ -8,14 +8,13 @@ use base::moment::{WallTime, ZoneName};
 use bumpalo::Bump;
 use config::spec::Mode;
 use conn::behind::{self, Behind};
-use policy::program::ServerAddress;
-use policy::record::{Endpoint, Record};
-use policy::sample::{
+use expression::record::{Endpoint, Record};
+use expression::sample::{
     Bytes, Context, Cost, Counted, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts,
     TrackedEntry, Transaction, Transport, Unread, UsageOf, Value,
 };
-use policy::variable::{Phase, Variables};
-
+use expression::variable::{Phase, Variables};
+use policy::program::ServerAddress;
 use wire::http::{Framing, Head};
 
 use crate::facts::Facts;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use config::spec::{ForwardedPart, ForwardedSpec};
-use policy::expression::Expression;
+use expression::Expression;
+use expression::sample::Value;
 use policy::program::{AddressField, Proxy};
-use policy::sample::Value;
 use wire::http::{Head, forwarded};
 
 use crate::session::Session;
@@ -101,7 +101,7 @@ struct Own {
 }
 
 impl Own {
-    fn evaluate(expressions: &[(ForwardedPart, Expression)], context: &policy::sample::Context<'_>) -> Self {
+    fn evaluate(expressions: &[(ForwardedPart, Expression)], context: &expression::sample::Context<'_>) -> Self {
         let mut own = Self::default();
         for (part, expression) in expressions {
             let value = expression.evaluate(context);

@@ -1,7 +1,7 @@
 //! What the kernel knows of a stream's two connections, for those who ask after somebody else has taken them. Must never
 //! hold a connection.
 
-use policy::sample::{Transport, Value};
+use expression::sample::{Transport, Value};
 use rt::net::{SocketQuery, TcpInfo};
 
 use crate::facts::Facts;

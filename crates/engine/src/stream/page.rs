@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use conn::h1::prepared::{self, Prepared};
+use expression::sample::Direction;
 use policy::program::{ErrorPages, Page};
 use policy::rule::Reply;
-use policy::sample::Direction;
 use wire::http::Head;
 
 use crate::facts::Facts;

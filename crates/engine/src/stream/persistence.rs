@@ -3,13 +3,13 @@
 
 use std::net::SocketAddr;
 
+use expression::sample::Bytes;
 use policy::live::{CookieChange, ProxyState};
 use policy::persistence::{
     Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, Presented, rdp_server,
 };
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
-use policy::sample::Bytes;
 use wire::http::Head;
 
 use crate::facts::Facts;

@@ -3,8 +3,8 @@
 use std::task::Poll;
 
 use conn::h1::{self, Limits, Scan, UnreadBody};
+use expression::record::Origin;
 use policy::program::{Global, Proxy};
-use policy::record::Origin;
 
 use crate::facts::{Cause, Facts, Outcome, Phase};
 use crate::session::Session;

@@ -3,12 +3,12 @@
 
 use config::spec::{LogLevel, LogStep};
 use conn::behind::Behind;
-use policy::condition::Verdict;
+use expression::condition::Verdict;
+use expression::sample::{Context, RulePlace, Value};
 use policy::live::table::Pinned;
 use policy::rule::{
     Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
 };
-use policy::sample::{Context, RulePlace, Value};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::http::Head;

@@ -3,7 +3,7 @@
 use conn::exchange::Coding;
 use conn::h1::UnreadBody;
 use conn::upstream::Upstream;
-use policy::sample::Direction;
+use expression::sample::Direction;
 
 use crate::facts::{Cause, Outcome, Phase};
 use crate::session::Session;

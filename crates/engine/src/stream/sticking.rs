@@ -1,10 +1,10 @@
 //! `stick` rules on their way: a server is recalled for a request, and remembered once it is known. Must never take a
 //! server's slot.
 
+use expression::sample::{Bytes, Context, Direction};
 use policy::live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
-use policy::sample::{Bytes, Context, Direction};
 
 use crate::facts::Facts;
 use crate::session::Session;

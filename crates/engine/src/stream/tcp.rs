@@ -10,10 +10,10 @@ use config::spec::{BalanceSpec, Mode};
 use conn::duplex::{Duplex, DuplexStep, Side};
 use conn::flow::{FlowError, Moved};
 use conn::transport::Transport;
+use expression::record::Origin;
+use expression::sample::{Bytes, Direction};
 use policy::live::Seen;
 use policy::program::{Frontend, Proxy};
-use policy::record::Origin;
-use policy::sample::{Bytes, Direction};
 use rt::LocalRc;
 
 use crate::facts::{Cause, Outcome, Phase};

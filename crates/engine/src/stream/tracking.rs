@@ -5,10 +5,10 @@ use std::cell::{Ref, RefCell};
 use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
+use expression::sample::{Context, Direction};
 use policy::live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
-use policy::sample::{Context, Direction};
 
 use crate::facts::{Cause, Facts, Phase};
 use crate::session::Session;

@@ -2,10 +2,10 @@
 //! never read a byte by itself.
 
 use super::{Answer, CheckStatus, Content};
-use crate::expression::Expression;
-use crate::log_format::LogFormat;
-use crate::pattern::Regex;
-use crate::sample::Context;
+use expression::Expression;
+use expression::log_format::LogFormat;
+use expression::pattern::Regex;
+use expression::sample::Context;
 use memchr::memmem;
 use std::ops::RangeInclusive;
 use wire::http::Head;

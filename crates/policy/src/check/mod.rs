@@ -14,11 +14,11 @@ pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp
 pub(crate) use protocol::script;
 pub use protocol::{Answer, Judgement};
 
-use crate::expression::Expression;
-use crate::log_format::LogFormat;
 use crate::program::ServerAddress;
 use crate::rule::Action;
 use config::spec::{InitialState, OnError};
+use expression::Expression;
+use expression::log_format::LogFormat;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;

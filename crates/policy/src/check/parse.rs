@@ -2,15 +2,15 @@
 //! HAProxy's. Must never look at a server.
 
 use super::{CheckStatus, Connect, Content, Expect, FieldMatch, Payload, Port, Request, Step, TextMatch, Wanted};
-use crate::expression::Expression;
-use crate::log_format::{LogFormat, Purpose};
-use crate::pattern::Regex;
 use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::address::{self, AddressRules};
 use config::document::Word;
 use config::environment::Environment;
 use config::spec::{AddressSpec, HostSpec, PortSpec};
 use config::text;
+use expression::Expression;
+use expression::log_format::{LogFormat, Purpose};
+use expression::pattern::Regex;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 

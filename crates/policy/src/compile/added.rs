@@ -2,13 +2,13 @@
 //! name to be looked up.
 
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::key::Keys;
-use crate::pattern;
 use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPlace, ServerPort, Tracking, Userlist};
 use crate::registry::Registry;
-use crate::variable::Known;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
+use expression::key::Keys;
+use expression::pattern;
+use expression::variable::Known;
 use std::net::IpAddr;
 
 /// Looks nothing up.

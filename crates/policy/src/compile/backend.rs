@@ -3,15 +3,15 @@
 use super::Compiler;
 use super::names::SpecNames;
 use crate::check::Check;
-use crate::expression::Expression;
 use crate::program::{Backend, BackendLimits, Proxy, Redispatch, Server, ServerAddress, ServerPort, Tracking};
 use crate::rule::ServerChoice;
-use crate::sample::Place;
 use balance::Recogniser;
 use base::hash::{avalanche, xxh32};
 use config::diagnostic::Form;
 use config::spec::{AddressSpec, BalanceSpec, HashKey, HostSpec, Mode, ProxyKind, ProxySpec, ServerSpec, Spec};
 use config::text;
+use expression::Expression;
+use expression::sample::Place;
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -7,12 +7,12 @@ use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, External, Observed, Pace, Port, ServerCheck, Step};
 use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
-use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{
     CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProxySpec, RuleLineSpec, ServerSpec, Spec,
 };
 use config::text;
+use expression::sample::Place;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,18 +2,18 @@
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::expression::Expression;
-use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
     Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerAddress, ServerPort, ServerTls, Source,
 };
-use crate::sample::Place;
 use config::diagnostic::Form;
 use config::span::{Span, Spanned};
 use config::spec::{
     AddressSpec, ConnectingSpec, Family, HostSpec, PortSpec, PresentedSource, ProxyHeaderSpec, ProxySpec, ServerSpec,
     SourceSpec, Spec,
 };
+use expression::Expression;
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::Place;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use super::Compiler;
 use crate::program::{ErrorPages, Page};
 use crate::rule::{Parsing, Reply, RuleError, Words, error_answer};
-use crate::sample::Place;
 use config::diagnostic::Form;
 use config::keyword::rule::HTTP_REQUEST;
 use config::spec::{ErrorAnswerSpec, ProxySpec, Spec};
+use expression::sample::Place;
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::Compiler;
 use super::rules::owner;
-use crate::expression::Expression;
-use crate::sample::Place;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::{ForwardedExpressionSpec, ForwardedPart, Mode, ProxyKind, ProxySpec, Spec};
+use expression::Expression;
+use expression::sample::Place;
 
 impl Compiler<'_> {
     /// A proxy's, as far as it has servers that the field goes to.

@@ -2,8 +2,6 @@
 
 use super::listening::{reception, shards, with_unix_defaults};
 use super::{Compiler, address};
-use crate::capture::{CapturePlan, Slot};
-use crate::condition::Condition;
 use crate::processors::group_sizes;
 use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogForward, Runtime, RuntimeSocket};
 use crate::rule::{Switch, Target};
@@ -11,6 +9,8 @@ use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{AddressSpec, BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
 use config::text;
+use expression::capture::{CapturePlan, Slot};
+use expression::condition::Condition;
 use std::collections::HashMap;
 use std::time::Duration;
 

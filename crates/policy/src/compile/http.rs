@@ -1,9 +1,9 @@
 //! A proxy's options about HTTP. Must never look at a message.
 
-use crate::expression::Expression;
 use crate::program::{AddressField, GlobalHttp, Http};
 use config::spec::{ForwardedPart, GlobalSpec, ProxySpec, StatusCodes};
 use config::text;
+use expression::Expression;
 use std::sync::Arc;
 use wire::h1::Spelling;
 

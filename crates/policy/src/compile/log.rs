@@ -2,19 +2,19 @@
 
 use super::names::SpecNames;
 use super::{Compiler, address};
-use crate::expression::Conversion;
-use crate::log_format::{LogFormat, Purpose};
 use crate::program::{
     EVENTS, LogAddress, LogLines, LogProfile, LogServer, LogTarget, ProfileStep, Ring, RingServer, Sample,
     ServerAddress, UniqueId,
 };
-use crate::sample::{Place, Type};
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
     AddressSpec, BalanceSpec, GlobalSpec, LogFormatSpec, LogLevel, LogProtocol, LogSpec, LogStep, LogTargetSpec, Mode,
     ProxyKind, ProxySpec, RingSpec, ServerSpec, SocketKind, Spec, SyslogFormat,
 };
+use expression::Conversion;
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::{Place, Type};
 use std::ops::Range;
 use std::time::Duration;
 

@@ -36,13 +36,13 @@ use names::SpecNames;
 
 use crate::program::{Global, Options, Program, Proxy, Ring, SocketBuffers, Timeouts};
 use crate::registry::Registry;
-use crate::sample::{Probes, Transport, Value};
-use crate::variable::VariableSizes;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{Family, GlobalSpec, OptionsSpec, ProxyKind, ProxySpec, Spec, SpliceSpec, TimeoutsSpec, TuneSpec};
 use config::text;
+use expression::sample::{Probes, Transport, Value};
+use expression::variable::VariableSizes;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -388,7 +388,7 @@ impl<'a> Compiler<'a> {
             maxconn: worked_out.maxconn,
             maxconn_is_automatic: worked_out.is_automatic,
             rates: written.rates,
-            tokens: crate::key::TokenLimits::new(&written.tokens),
+            tokens: expression::key::TokenLimits::new(&written.tokens),
             maxpipes: written.maxpipes.unwrap_or(worked_out.maxconn / 4) as usize,
             descriptors: written.ulimit_n.unwrap_or(worked_out.descriptors),
             strict_limits: written.strict_limits.unwrap_or(true),

@@ -1,19 +1,19 @@
 //! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::{FindHost, ReadFile};
-use crate::condition::{Acl, AclScope, Acls, LinePosition, predefined};
-use crate::expression::Names;
-use crate::key::Keys;
-use crate::pattern;
 use crate::program::EVENTS;
 use crate::program::StickTable;
 use crate::registry::Registry;
 use crate::rule::RuleNames;
-use crate::sample::Sink;
-use crate::variable::{Known, Variable};
-use crate::vocabulary::Vocabulary;
 use config::span::Span;
 use config::spec::{ProxyKind, RuleLineSpec, Spec};
+use expression::Names;
+use expression::condition::{Acl, AclScope, Acls, LinePosition, predefined};
+use expression::key::Keys;
+use expression::pattern;
+use expression::sample::Sink;
+use expression::variable::{Known, Variable};
+use expression::vocabulary::Vocabulary;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -3,13 +3,13 @@
 use super::Compiler;
 use crate::program::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 use crate::rule::{Action, NameLookup, Rules, Wait};
-use crate::sample::RulePlace;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
 use config::spec::{
     AddressSpec, Family, HostSpec, NameserverSpec, PortSpec, ProxyKind, ProxySpec, ResolversSpec, ServerSpec,
     SocketKind, Spec,
 };
+use expression::sample::RulePlace;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use wire::dns::Name;

@@ -2,14 +2,10 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
-use crate::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, parse_condition};
-use crate::expression::Names;
-use crate::log_format::{LogFormat, Purpose};
 use crate::rule::{
     Action, BodyWait, Parsing, PersistRule, Rule, RuleError, RuleNames, Rules, ServerChoice, ServerRule, ServerTarget,
     Switch, Target, Wait, Words, fits_mode, redirect_rule,
 };
-use crate::sample::{Place, RulePlace};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::document::Word;
 use config::keyword::rule::{
@@ -19,6 +15,10 @@ use config::keyword::rule::{
 use config::span::Span;
 use config::spec::{Mode, PersistRuleSpec, ProxyKind, ProxySpec, RuleLineSpec, RuleSpec, Spec};
 use config::suggest::nearest;
+use expression::Names;
+use expression::condition::{AclScope, Condition, ConditionError, Doubt, parse_acl, parse_condition};
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::{Place, RulePlace};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
-use crate::expression::Expression;
 use crate::live::table::sample_type;
 use crate::program::StickTable;
 use crate::rule::{Parsing, RuleError, StickRule, Words};
-use crate::sample::{Place, cast};
 use config::diagnostic::Form;
 use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::spec::{DataKind, ProxySpec, RuleLineSpec};
+use expression::Expression;
+use expression::sample::{Place, cast};
 use std::cell::RefCell;
 
 impl Compiler<'_> {

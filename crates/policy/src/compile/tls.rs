@@ -3,7 +3,6 @@
 
 use super::Compiler;
 use super::names::SpecNames;
-use crate::expression::Expression;
 use crate::program::ServerTls;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
@@ -11,6 +10,7 @@ use config::spec::{
     BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsSpec, TlsVersion,
     TlsVersionsSpec, VerifyClients,
 };
+use expression::Expression;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;

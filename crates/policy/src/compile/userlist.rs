@@ -1,11 +1,11 @@
 //! Lists of users: groups name users and users name groups, and all of them have to be there.
 
 use super::Compiler;
-use crate::crypt::{Hidden, Unusable};
 use crate::program::{Password, User, Userlist};
 use config::diagnostic::Form;
 use config::spec::{PasswordSpec, Spec, UserSpec, UserlistSpec};
 use config::text::to_bytes;
+use expression::crypt::{Hidden, Unusable};
 use std::sync::Arc;
 
 impl Compiler<'_> {

@@ -3,14 +3,14 @@
 //! another scope.
 
 use super::Compiler;
-use crate::expression::Names as _;
 use crate::rule::{Assigned, expression_text};
-use crate::sample::{Bytes, Context, Direction, Meter, Place, Probes, Transaction};
-use crate::variable::{Scope, Store, Stored, Variable, Variables};
 use base::moment::Moment;
 use bumpalo::Bump;
 use config::diagnostic::Form;
 use config::spec::{SetVariableSpec, Spec};
+use expression::Names as _;
+use expression::sample::{Bytes, Context, Direction, Meter, Place, Probes, Transaction};
+use expression::variable::{Scope, Store, Stored, Variable, Variables};
 use std::cell::Cell;
 use std::sync::RwLock;
 

@@ -40,10 +40,10 @@ pub use rate::{Admission, Throttle};
 pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
 
 use crate::program::{Program, Proxy, ServerPlace};
-use crate::variable::{Known, Store, VariableLimits, Variables};
 use base::AppendOnlyVec;
 use base::moment::Moment;
 use config::spec::RatesSpec;
+use expression::variable::{Known, Store, VariableLimits, Variables};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, RwLock};
 

@@ -1,7 +1,7 @@
 //! Passwords that were found to be right, so that the slow way to find out is gone once and not with every request. Must
 //! never hold a password, and never more than a bounded number of proofs.
 
-use crate::crypt::Hidden;
+use expression::crypt::Hidden;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::mem;

@@ -1,7 +1,7 @@
 //! Whether a cache might keep an answer and give it to other clients, as HAProxy judges it for `nocache`. Must never change
 //! the answer.
 
-use crate::fields::each_value;
+use expression::fields::each_value;
 use wire::http::{Head, Method};
 
 /// Statuses that may be kept where nothing forbids it (RFC 9110, section 15.1).

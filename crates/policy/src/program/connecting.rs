@@ -1,8 +1,8 @@
 //! How connections to a server are made (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
 use super::ServerAddress;
-use crate::expression::Expression;
-use crate::log_format::LogFormat;
+use expression::Expression;
+use expression::log_format::LogFormat;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

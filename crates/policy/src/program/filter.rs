@@ -1,7 +1,7 @@
 //! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
 //! to one stream.
 
-use crate::expression::Expression;
+use expression::Expression;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! What holds for the whole process (configuration manual, section 3), with the defaults filled in.
 
 use super::{GlobalHttp, LogTarget};
-use crate::key::TokenLimits;
 use config::spec::{CloseSpread, MultiQueue, RatesSpec};
+use expression::key::TokenLimits;
 use std::time::Duration;
 
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
@@ -79,7 +79,7 @@ pub struct Global {
     /// `harden.reject-privileged-ports.tcp`: clients with a source port below 1024 are not served.
     pub reject_privileged_ports: bool,
     /// `tune.vars.*`.
-    pub variables: crate::variable::VariableSizes,
+    pub variables: expression::variable::VariableSizes,
     /// `hard-stop-after`.
     pub hard_stop_after: Option<Duration>,
     /// `spread-checks`: per cent of an interval that is added or taken away.

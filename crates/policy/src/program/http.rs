@@ -1,8 +1,8 @@
 //! What a proxy and the process do to HTTP messages (configuration manual, section 4), ready to be done: names are lower
 //! case, spellings are looked up. Must never know a message.
 
-use crate::expression::Expression;
 use config::spec::{ForwardedPart, ForwardedSpec, RestrictNames, StatusCodes};
+use expression::Expression;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wire::h1::Spelling;

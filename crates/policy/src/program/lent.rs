@@ -2,13 +2,13 @@
 //! Must never lend more than the evaluation was lent.
 
 use super::{Program, Proxy, Server};
-use crate::capture::CapturePlan;
-use crate::key::{Keys, TokenLimits};
 use crate::live::Live;
 use crate::live::counters::Counters;
 use crate::live::table::Tracked;
-use crate::sample::{Configuration, Context, Counted, LiveState, TrackedEntry};
 use config::spec::Mode;
+use expression::capture::CapturePlan;
+use expression::key::{Keys, TokenLimits};
+use expression::sample::{Configuration, Context, Counted, LiveState, TrackedEntry};
 use std::any::Any;
 use std::cell::Ref;
 

@@ -1,7 +1,7 @@
 //! Where log lines go, resolved (configuration manual, section 4.2 "log").
 
-use crate::log_format::LogFormat;
 use config::spec::{LogLevel, LogProtocol, LogStep, LogSteps, SyslogFormat};
+use expression::log_format::LogFormat;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -50,11 +50,11 @@ pub use table::{Layout, StickTable};
 pub use tracking::{ServerPlace, Tracking};
 pub use userlist::{Password, User, Userlist};
 
-use crate::key::Keys;
-use crate::pattern::Lists;
 use crate::registry::Registry;
-use crate::variable::{Known, Stored, Variable};
 use base::AppendOnlyVec;
+use expression::key::Keys;
+use expression::pattern::Lists;
+use expression::variable::{Known, Stored, Variable};
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.

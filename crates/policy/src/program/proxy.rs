@@ -5,18 +5,18 @@ use super::{
     LogServer, LogTarget, Reception, Resolving, ServerAddress, UniqueId,
 };
 use super::{MailAlert, ServerName, Tracking};
-use crate::capture::CapturePlan;
 use crate::check::{AgentCheck, Check, ServerCheck};
-use crate::condition::Condition;
-use crate::expression::{Conversion, Expression};
-use crate::log_format::LogFormat;
 use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
-use crate::sample::Context;
 use balance::Recogniser;
 use base::AppendOnlyVec;
 use base::append_only_vec::Iter;
 use config::spec::{BalanceSpec, CloseMode, HashSpec, HttpReuse, Mode, ProxyKind, SpliceSpec};
+use expression::capture::CapturePlan;
+use expression::condition::Condition;
+use expression::log_format::LogFormat;
+use expression::sample::Context;
+use expression::{Conversion, Expression};
 use std::sync::Arc;
 use std::time::Duration;
 

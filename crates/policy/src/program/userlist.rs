@@ -1,7 +1,7 @@
 //! `userlist` (configuration manual, section 12.2): who may prove to be whom. Must never tell a password, and never take the
 //! time to find out whether one is right that crypt(3) hides.
 
-use crate::crypt::Hidden;
+use expression::crypt::Hidden;
 use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;

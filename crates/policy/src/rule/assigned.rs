@@ -1,9 +1,9 @@
 //! What a variable gets outside of rules: in the `global` section, by the runtime API. Must never choose the variable.
 
-use crate::expression::{Expression, Names};
-use crate::log_format::{LogFormat, Purpose};
-use crate::sample::{Context, Place, Value};
-use crate::variable::Variable;
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::{Context, Place, Value};
+use expression::variable::Variable;
+use expression::{Expression, Names};
 
 /// What a variable is set to.
 pub enum Assigned {

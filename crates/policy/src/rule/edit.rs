@@ -3,11 +3,11 @@
 
 use super::binary::{Reader, Truncated};
 use super::normalize::{Malformed, Normalizer};
-use crate::expression::Expression;
-use crate::fields::comma;
-use crate::log_format::LogFormat;
-use crate::pattern::{Method, Places, Regex, Steps, expand};
-use crate::sample::Exhausted;
+use expression::Expression;
+use expression::fields::comma;
+use expression::log_format::LogFormat;
+use expression::pattern::{Method, Places, Regex, Steps, expand};
+use expression::sample::Exhausted;
 use wire::http::{Head, PART, target};
 
 /// A change of a head. What is written is rendered before, into `text`, while the head can still be read.
@@ -64,7 +64,7 @@ pub struct Replacement {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameMatch {
     /// The method: `str`, `beg`, `end`, `sub` or `reg`.
-    pub method: crate::pattern::Method,
+    pub method: expression::pattern::Method,
     /// The name, or a part of it, in lower case.
     pub name: Box<[u8]>,
     /// With `-m reg`.
@@ -75,7 +75,7 @@ impl NameMatch {
     fn matches(&self, name: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         match &self.regex {
             Some(regex) => regex.is_match_within(name, steps),
-            None => Ok(crate::pattern::compare(self.method, name, &self.name, false)),
+            None => Ok(expression::pattern::compare(self.method, name, &self.name, false)),
         }
     }
 
@@ -256,7 +256,7 @@ fn delete_fields(head: &mut Head, list: &[u8], method: Method) -> Result<(), Unf
         if wanted.is_empty() {
             return Ok(());
         }
-        head.fields.retain(|name, _| !crate::pattern::compare(method, name, &wanted, false));
+        head.fields.retain(|name, _| !expression::pattern::compare(method, name, &wanted, false));
     }
 }
 

@@ -28,8 +28,8 @@ pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRu
 pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
 pub use switch::{Names as BackendNames, Switch, Target, fits_mode};
 
-use crate::condition::Condition;
-use crate::sample::RulePlace;
+use expression::condition::Condition;
+use expression::sample::RulePlace;
 use std::time::Duration;
 
 /// One rule.

@@ -1,15 +1,15 @@
 //! What the parsers of actions read from, and what they may ask for. Must never know an action.
 
-use crate::expression::{Expression, Names};
-use crate::log_format::{LogFormat, Purpose};
 use crate::program::StickTable;
 use crate::registry::Registry;
-use crate::sample::Place;
-use crate::vocabulary::Vocabulary;
 use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
 use config::span::Span;
 use config::spec::{Mode, ProxySpec};
+use expression::log_format::{LogFormat, Purpose};
+use expression::sample::Place;
+use expression::vocabulary::Vocabulary;
+use expression::{Expression, Names};
 use std::cell::RefCell;
 
 /// What is wrong with a rule, and where.

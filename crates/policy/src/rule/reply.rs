@@ -2,7 +2,7 @@
 //! is the same for every client is put together once, when the configuration is read. Must never send one.
 
 use super::action::{Answer, Body, Redirect, RedirectKind};
-use crate::sample::Context;
+use expression::sample::Context;
 use std::borrow::Cow;
 use wire::h1::{canonical_head, is_canonical_value};
 use wire::http::{reason, target};

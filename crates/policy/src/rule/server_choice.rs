@@ -2,10 +2,10 @@
 //! `option persist` (configuration manual, section 4.2). Must never choose where nothing binds.
 
 use super::stick::StickRule;
-use crate::condition::Condition;
-use crate::log_format::LogFormat;
 use crate::program::Lent;
-use crate::sample::Context;
+use expression::condition::Condition;
+use expression::log_format::LogFormat;
+use expression::sample::Context;
 use std::collections::HashMap;
 
 /// What a backend's lines say.

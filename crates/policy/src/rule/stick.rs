@@ -1,11 +1,11 @@
 //! Rules that remember servers in stick tables, and find them there (configuration manual, section 4.2, `stick`). Must never
 //! choose a server that the balance is to choose.
 
-use crate::condition::Condition;
-use crate::expression::Expression;
 use crate::live::table::{EntryMut, Table, TableKey, Tables};
-use crate::sample::Context;
 use config::spec::{DataKind, ServerKeySpec};
+use expression::Expression;
+use expression::condition::Condition;
+use expression::sample::Context;
 use std::net::SocketAddr;
 
 /// One `stick` rule.

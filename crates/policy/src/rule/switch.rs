@@ -1,11 +1,11 @@
 //! `use_backend` and `force-be-switch` (configuration manual, section 4.2): which backend a request goes to. Must never
 //! decide which backends are open.
 
-use crate::condition::Condition;
-use crate::log_format::LogFormat;
 use crate::program::Lent;
-use crate::sample::Context;
 use config::spec::Mode;
+use expression::condition::Condition;
+use expression::log_format::LogFormat;
+use expression::sample::Context;
 use std::collections::HashMap;
 use std::sync::Arc;
 

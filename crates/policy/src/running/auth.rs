@@ -1,11 +1,11 @@
 //! Fetches of who a request says it comes from (section 7.3.6). Must never tell a password to a log.
 
-use crate::base64;
-use crate::crypt::Hidden;
-use crate::expression::{Argument, Arguments, Kind, Signature};
-use crate::fetch::{Fetch, plain};
 use crate::program::{Lent, User};
-use crate::sample::{Context, Direction, Places, Type, Value};
+use expression::base64;
+use expression::crypt::Hidden;
+use expression::fetch::{Fetch, plain};
+use expression::sample::{Context, Direction, Places, Type, Value};
+use expression::{Argument, Arguments, Kind, Signature};
 use wire::http::Head;
 
 const LIST: Signature = Signature::new(1, &[Kind::Userlist]);

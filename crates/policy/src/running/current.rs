@@ -1,9 +1,9 @@
 //! Limits as they hold for one stream now: what rules have set, else what its proxies say (section 7.3.3). Must never
 //! tell a proxy's own where a rule has set another.
 
-use crate::fetch::{Fetch, plain};
 use crate::program::{Lent, Proxy, Timeouts};
-use crate::sample::{Context, OwnLimits, Places, Type, Value};
+use expression::fetch::{Fetch, plain};
+use expression::sample::{Context, OwnLimits, Places, Type, Value};
 use std::time::Duration;
 
 /// Every fetch of the family.

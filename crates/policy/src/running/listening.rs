@@ -1,11 +1,11 @@
 //! Fetches of listening sockets, of the process's connections, and of all variables (section 7.3.2 and 7.3.3). Must never
 //! change a count.
 
-use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::fetch::{Fetch, plain};
 use crate::program::{Bind, Lent};
-use crate::sample::{Context, Places, Type, Value};
-use crate::variable;
+use expression::fetch::{Fetch, plain};
+use expression::sample::{Context, Places, Type, Value};
+use expression::variable;
+use expression::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 
 /// Every fetch of the family.

@@ -18,10 +18,10 @@ mod trial;
 pub(crate) use stick::Datum;
 pub use trial::{Trial, trials};
 
-use crate::convert::{self, Converter};
-use crate::fetch::{self, Fetch};
-use crate::rows::Rows;
-use crate::vocabulary::Tables;
+use expression::convert::{self, Converter};
+use expression::fetch::{self, Fetch};
+use expression::rows::Rows;
+use expression::vocabulary::Tables;
 
 /// Every family of fetches that stands here.
 const OWN_FETCHES: &[&[Fetch]] = &[

@@ -1,10 +1,10 @@
 //! Converters of the names of proxies and servers: whether they exist, and how they are.
 
-use crate::convert::Converter;
-use crate::expression::Signature;
 use crate::live::{Admin, ServerStatus};
 use crate::program::Lent;
-use crate::sample::{Context, Type, Value};
+use expression::Signature;
+use expression::convert::Converter;
+use expression::sample::{Context, Type, Value};
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[

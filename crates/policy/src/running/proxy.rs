@@ -1,12 +1,12 @@
 //! Fetches of a frontend or a backend: its name, its timeouts, its load (section 7.3.2). Must never change a count.
 
 use super::current::configured;
-use crate::expression::{Argument, Arguments, Checking, Kind, Signature};
-use crate::fetch::{Fetch, plain};
 use crate::live::counters::{Rate, WorkerTallies};
 use crate::live::{ProxyState, ServerStatus};
 use crate::program::{Backend, Lent, Proxy, Timeouts};
-use crate::sample::{Context, Places, Type, Value};
+use expression::fetch::{Fetch, plain};
+use expression::sample::{Context, Places, Type, Value};
+use expression::{Argument, Arguments, Checking, Kind, Signature};
 use std::time::Duration;
 
 /// Every fetch of the family.
@@ -60,19 +60,19 @@ pub const TABLE: &[Fetch] = &[
 const FRONTEND: Signature = Signature::new(0, &[Kind::Frontend]);
 const BACKEND: Signature = Signature::new(0, &[Kind::Backend]);
 
-const fn of_backend(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn of_backend(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     Fetch::new(name, BACKEND, Type::Int, Places::RUNNING, doc, eval).checked(check_backend)
 }
 
-const fn of_frontend(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn of_frontend(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     Fetch::new(name, FRONTEND, Type::Int, Places::RUNNING, doc, eval).checked(check_frontend)
 }
 
-const fn of_back(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn of_back(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     plain(name, Type::Int, Places::BACKEND, doc, eval)
 }
 
-const fn of_front(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn of_front(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     plain(name, Type::Int, Places::CLIENT_SESSION, doc, eval)
 }
 
@@ -89,7 +89,7 @@ fn fill_in(
     arguments: &mut Arguments,
     checking: &Checking<'_>,
     side: &str,
-    find: impl Fn(&dyn crate::expression::Names, &str) -> Option<usize>,
+    find: impl Fn(&dyn expression::Names, &str) -> Option<usize>,
 ) -> Result<(), String> {
     if arguments.has(0) {
         return Ok(());

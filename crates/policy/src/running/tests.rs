@@ -2,19 +2,19 @@
 
 use super::TABLES;
 use crate::compile::tests::{backend, compiled, frontend, spec};
-use crate::expression::{Expression, Names};
 use crate::live::Live;
 use crate::live::counters::Counters;
 use crate::program::Program;
-use crate::record::Timings;
-use crate::sample::{
+use base::moment::{Moment, WallTime};
+use bumpalo::Bump;
+use expression::record::Timings;
+use expression::sample::{
     Bytes, Context, Counted, Direction, Meter, OwnLimits, Place, Probes, SessionFacts, StreamFacts, Transaction,
     Transport, Value,
 };
-use crate::variable::Variables;
-use crate::vocabulary::Vocabulary;
-use base::moment::{Moment, WallTime};
-use bumpalo::Bump;
+use expression::variable::Variables;
+use expression::vocabulary::Vocabulary;
+use expression::{Expression, Names};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;

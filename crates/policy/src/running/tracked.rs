@@ -2,12 +2,12 @@
 //! client's address (`src_…`; section 7.3.3). Must never track anything.
 
 use super::stick::{self, Datum};
-use crate::expression::{Arguments, Checking, Kind, Signature};
-use crate::fetch::{Fetch, plain};
 use crate::live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
 use crate::program::Lent;
-use crate::sample::{Context, Places, Type, Value};
 use config::spec::DataKind;
+use expression::fetch::{Fetch, plain};
+use expression::sample::{Context, Places, Type, Value};
+use expression::{Arguments, Checking, Kind, Signature};
 
 const TRACKED: Places = Places::RUNNING;
 const CLIENT: Places = Places::CLIENT;
@@ -178,11 +178,11 @@ pub const OTHERS: &[Fetch] = &[
     .checked(|a, c| table(a, c, 0)),
 ];
 
-const fn indexed(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn indexed(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     Fetch::new(name, INDEXED, INT, TRACKED, doc, eval)
 }
 
-const fn of_source(name: &'static str, doc: &'static str, eval: crate::fetch::SampleOf) -> Fetch {
+const fn of_source(name: &'static str, doc: &'static str, eval: expression::fetch::SampleOf) -> Fetch {
     Fetch::new(name, SOURCE_INDEXED, INT, CLIENT, doc, eval).checked(|a, c| table(a, c, 1))
 }
 

@@ -1,9 +1,9 @@
 //! Passwords that somebody has to find out about before expressions ask `http_auth` for them. Must never find out itself:
 //! that takes time.
 
-use crate::crypt::Hidden;
 use crate::live::{Live, Proof};
 use crate::program::{Password, Program, User};
+use expression::crypt::Hidden;
 use std::sync::Arc;
 
 /// What stands behind the scheme `Basic` of RFC 7617.
@@ -31,7 +31,7 @@ pub struct Trial {
 
 /// What has to be found out about a request with that `Authorization`, for these lists: nothing that is known already.
 pub fn trials(program: &Program, live: &Live, lists: &[usize], field: &[u8]) -> Vec<Trial> {
-    let Some(credentials) = basic(field).and_then(crate::base64::decoded) else { return Vec::new() };
+    let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return Vec::new() };
     let Some((name, password)) = halves(&credentials) else { return Vec::new() };
     let users = lists.iter().filter_map(|list| program.userlists.get(*list)?.find(name));
     let trial = |user: &User| match user.password.as_ref()? {

@@ -5,10 +5,10 @@ mod rules;
 
 use crate::case::Case;
 
-use policy::expression::{Kind, Signature};
+use expression::sample::Place;
+use expression::{Kind, Signature};
+use expression::{convert, fetch};
 use policy::running::{CONVERTERS, FETCHES};
-use policy::sample::Place;
-use policy::{convert, fetch};
 
 /// Fetches whose sample is another one in each process or at each moment, or depends on the subject's own port.
 const ELSEWHERE: &[&str] = &[

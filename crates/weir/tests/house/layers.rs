@@ -11,15 +11,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rt", &["base"]),
     ("balance", &["base", "config", "wire"]),
     ("tls", &["base", "wire"]),
-    ("policy", &["base", "config", "wire", "balance", "tls"]),
+    ("expression", &["base", "config", "wire", "tls"]),
+    ("policy", &["base", "config", "wire", "balance", "tls", "expression"]),
     ("conn", &["base", "wire", "rt", "tls"]),
-    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "policy", "conn"]),
-    ("lua", &["base", "wire", "config", "rt", "policy", "conn", "engine"]),
+    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "expression", "policy", "conn"]),
+    ("lua", &["base", "wire", "config", "rt", "expression", "policy", "conn", "engine"]),
     ("tools", &["base", "wire", "rt", "tls", "conn"]),
-    ("weir", &["base", "wire", "config", "rt", "tls", "policy", "conn", "engine", "lua", "tools"]),
+    ("weir", &["base", "wire", "config", "rt", "tls", "expression", "policy", "conn", "engine", "lua", "tools"]),
     ("testkit", &["base", "wire", "rt"]),
     // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
-    ("fuzz", &["base", "wire", "config", "balance", "tls", "policy", "engine", "tools"]),
+    ("fuzz", &["base", "wire", "config", "balance", "tls", "expression", "policy", "engine", "tools"]),
     // Drives the finished program from outside.
     ("cases", &[]),
 ];

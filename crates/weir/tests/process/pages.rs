@@ -53,7 +53,7 @@ const FILES: &[(&str, &str)] = &[
     ("origins.lst", "https://example.com\n"),
     ("hosts.map", "api.example.com app\n"),
     ("maintenance.html", "<p>Back soon.\n"),
-    ("issuer.pub", include_str!("../../../policy/tests/keys/rsa.pub")),
+    ("issuer.pub", include_str!("../../../expression/tests/keys/rsa.pub")),
 ];
 
 /// A block of a page: the line where it begins and what it holds.

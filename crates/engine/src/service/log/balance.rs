@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use balance::Recogniser;
 use bumpalo::Bump;
-use policy::expression::Conversion;
+use expression::Conversion;
+use expression::pattern::ListStates;
+use expression::sample::Value;
 use policy::live::{Live, PickContext};
-use policy::pattern::ListStates;
 use policy::program::{LogServer, Program, Proxy};
-use policy::sample::Value;
 use rt::net::Address;
 
 use super::targets::{Place, Places};

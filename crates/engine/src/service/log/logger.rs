@@ -4,10 +4,10 @@
 use base::moment::WallTime;
 use bumpalo::Bump;
 use config::spec::{LogLevel, LogSteps};
-use policy::log_format::{LogFormat, connection_error};
+use expression::log_format::{LogFormat, connection_error};
+use expression::record::{Origin, Record};
+use expression::sample::Context;
 use policy::program::{LogMoment, LogProfile};
-use policy::record::{Origin, Record};
-use policy::sample::Context;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::Write as _;

@@ -4,12 +4,12 @@
 use base::AppendOnlyVec;
 use bumpalo::Bump;
 use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
+use expression::log_format::LogFormat;
+use expression::sample::Sink;
 use policy::live::Live;
-use policy::log_format::LogFormat;
 use policy::program::{
     self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Proxy, Server,
 };
-use policy::sample::Sink;
 use rt::Output;
 use rt::net::Address;
 use std::io;

@@ -3,9 +3,9 @@
 use super::targets::{Plan, Problem, Targets};
 use super::*;
 use config::spec::{LogFormatSpec, LogLevel, LogProtocol, Mode, SyslogFormat};
-use policy::log_format::LogFormat;
+use expression::log_format::LogFormat;
+use expression::record::{Endpoint, Record};
 use policy::program::{LogAddress, LogLines, LogMoment, LogTarget, Ring, RingServer, Sample};
-use policy::record::{Endpoint, Record};
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;

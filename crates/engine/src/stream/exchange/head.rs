@@ -7,7 +7,7 @@ use config::spec::RetryOn;
 use conn::exchange::{Answer as AnswerFlow, Came, Found, Onward};
 use conn::flow::{Moved, Step};
 use conn::upstream::Upstream;
-use policy::sample::Direction;
+use expression::sample::Direction;
 use wire::http::{Method, Version};
 
 use super::ruling::Ruled;

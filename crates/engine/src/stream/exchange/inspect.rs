@@ -3,8 +3,8 @@
 
 use std::task::{Context, Poll};
 
+use expression::sample::Bytes;
 use policy::rule::Final;
-use policy::sample::Bytes;
 
 use super::{End, Exchange, failed};
 use crate::facts::{Cause, Phase};

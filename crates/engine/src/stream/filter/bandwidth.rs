@@ -11,8 +11,8 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow::{Passed, forward};
+use expression::sample::Direction;
 use policy::program::Bandwidth;
-use policy::sample::Direction;
 
 use super::{Filter, Scene};
 

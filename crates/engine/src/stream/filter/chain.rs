@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow::{Passage, Passed};
-use policy::sample::Direction;
+use expression::sample::Direction;
 
 use super::{Event, Filters};
 

@@ -27,9 +27,9 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
 use conn::flow::{Filtered, Passed, forward};
+use expression::sample::Direction;
 use policy::live::table::Pinned;
 use policy::program::Proxy;
-use policy::sample::Direction;
 use wire::http::Head;
 
 use crate::session::Session;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use base::buffer::Buffer;
 use config::spec::DataKind;
 use conn::flow::{Passed, forward};
+use expression::sample::Direction;
 use policy::live::table::Pinned;
 use policy::program::SharedBandwidth;
-use policy::sample::Direction;
 
 use super::{Filter, Scene};
 

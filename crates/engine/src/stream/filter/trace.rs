@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base::buffer::Buffer;
 use conn::flow::{Passed, forward};
+use expression::sample::Direction;
 use policy::program::Trace;
-use policy::sample::Direction;
 use wire::http::Head;
 
 use super::{Event, Filter, Scene};

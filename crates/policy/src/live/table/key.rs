@@ -1,8 +1,8 @@
 //! Keys of tables: what a sample becomes, and how keys lie in memory. Must never shorten a key in any way but the
 //! manual's: at the length that the table says.
 
-use crate::sample::{Context, Type, Value, cast};
 use config::spec::TableKeySpec;
+use expression::sample::{Context, Type, Value, cast};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A key as the bytes that are compared.

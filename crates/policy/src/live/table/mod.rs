@@ -24,11 +24,11 @@ pub use page::Cursor;
 pub use servers::ServerNames;
 pub use tracked::{Pinned, TableHandle, Tracked, Tracking};
 
-use crate::pattern::Key;
 use crate::program::StickTable;
 use base::moment::Moment;
 use bell::Bell;
 use config::spec::DataKind;
+use expression::pattern::Key;
 use shard::Shard;
 use std::hash::BuildHasher;
 use std::sync::atomic::{

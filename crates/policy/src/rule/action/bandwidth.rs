@@ -1,11 +1,11 @@
 //! `set-bandwidth-limit`: a filter of the proxy limits this stream from now on. Must never count a byte.
 
 use super::{Action, Row, row};
-use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::{Context, Type, cast};
 use config::spec::FilterSpec;
 use config::units;
+use expression::Expression;
+use expression::sample::{Context, Type, cast};
 use std::time::Duration;
 
 /// Every action of the family.

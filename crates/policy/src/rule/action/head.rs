@@ -1,13 +1,13 @@
 //! Actions that change a message's head: `set-header` and its kin, the parts of the start line, the log level.
 
 use super::{Action, Row, row};
-use crate::expression::Expression;
-use crate::pattern::{Method, Regex};
 use crate::rule::edit::{Edit, NameMatch, Replacement};
 use crate::rule::normalize::Normalizer;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::spec::LogLevel;
 use config::text::to_bytes;
+use expression::Expression;
+use expression::pattern::{Method, Regex};
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[
@@ -56,7 +56,7 @@ fn name(text: &str) -> Box<[u8]> {
 fn name_and_format(
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
-) -> Result<(Box<[u8]>, crate::log_format::LogFormat), RuleError> {
+) -> Result<(Box<[u8]>, expression::log_format::LogFormat), RuleError> {
     const USAGE: &str = "expects exactly 2 arguments";
     let field = words.expect(USAGE)?;
     let format = words.expect(USAGE)?;
@@ -76,7 +76,7 @@ fn name_and_replacement(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<
 fn line_part(
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
-    edit: fn(crate::log_format::LogFormat) -> Edit,
+    edit: fn(expression::log_format::LogFormat) -> Edit,
 ) -> Result<Action, RuleError> {
     let format = words.expect("expects exactly 1 argument <format>")?;
     Ok(Action::Edit(edit(parsing.format(format)?)))

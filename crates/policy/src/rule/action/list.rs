@@ -1,12 +1,12 @@
 //! Actions on lists of patterns: `add-acl`, `del-acl`, `set-map`, `del-map`.
 
 use super::{Action, Row, row};
-use crate::log_format::LogFormat;
-use crate::pattern::ListName;
-use crate::pattern::{ChangeError, Which};
 use crate::program::Lent;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::Context;
+use expression::log_format::LogFormat;
+use expression::pattern::ListName;
+use expression::pattern::{ChangeError, Which};
+use expression::sample::Context;
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[

@@ -35,11 +35,11 @@ pub use wait::{BodyWait, Period, Wait};
 
 use super::edit::Edit;
 use super::parse::{Parsing, RuleError, Words};
-use crate::expression::Expression;
-use crate::log_format::LogFormat;
-use crate::variable::{Variable, VariableCondition};
 use config::keyword::rule::RuleSets;
 use config::spec::{LogLevel, LogStep};
+use expression::Expression;
+use expression::log_format::LogFormat;
+use expression::variable::{Variable, VariableCondition};
 
 /// What a rule does.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,7 +137,7 @@ impl RegisteredAction {
     }
 }
 
-impl crate::rows::Row for RegisteredAction {
+impl expression::rows::Row for RegisteredAction {
     fn name(&self) -> &str {
         &self.name
     }

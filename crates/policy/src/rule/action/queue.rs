@@ -1,10 +1,10 @@
 //! Actions on a request's way to a server: its retries, its place among those that wait. Must never know a queue.
 
 use super::{Action, Row, row};
-use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::{Context, Type, cast};
 use config::spec::ProxyKind;
+use expression::Expression;
+use expression::sample::{Context, Type, cast};
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] = &[

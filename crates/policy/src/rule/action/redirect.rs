@@ -1,11 +1,11 @@
 //! `redirect`: what a client is sent to (configuration manual, section 4.2). Must never decide that it is.
 
-use crate::log_format::LogFormat;
 use crate::rule::Reply;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::Context;
 use config::document::Word;
 use config::text::to_bytes;
+use expression::log_format::LogFormat;
+use expression::sample::Context;
 
 /// What a client is sent to.
 #[derive(Debug, Clone, PartialEq)]

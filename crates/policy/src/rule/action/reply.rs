@@ -1,12 +1,12 @@
 //! Answers that rules describe: the arguments that `return`, `deny` and `tarpit` share. Must never send one.
 
-use crate::log_format::{LogFormat, Purpose};
 use crate::program::Page;
 use crate::rule::Reply;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::document::Word;
 use config::keyword::error_page_fault;
 use config::text::{from_bytes, to_bytes};
+use expression::log_format::{LogFormat, Purpose};
 use std::sync::Arc;
 
 /// An answer that a rule describes.

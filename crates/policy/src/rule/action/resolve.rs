@@ -2,10 +2,10 @@
 //! itself.
 
 use super::{Action, Row, Wait, row};
-use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::{Context, Value};
-use crate::variable::Variable;
+use expression::Expression;
+use expression::sample::{Context, Value};
+use expression::variable::Variable;
 use std::net::IpAddr;
 use wire::dns::Name;
 

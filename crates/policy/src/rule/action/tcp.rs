@@ -2,10 +2,10 @@
 //! one.
 
 use super::{Action, Final, Row, row};
-use crate::expression::Expression;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::{Context, Type, Value, cast};
 use config::spec::ProxyKind;
+use expression::Expression;
+use expression::sample::{Context, Type, Value, cast};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Every action of the family.
@@ -143,9 +143,9 @@ fn expect(words: &mut Words<'_>, expected: Expected) -> Result<Action, RuleError
 #[cfg(test)]
 mod tests {
     use super::End;
-    use crate::expression::Expression;
     use crate::running::tests::{FewNames, Scene};
-    use crate::sample::Place;
+    use expression::Expression;
+    use expression::sample::Place;
 
     #[test]
     fn ends_change() {

@@ -2,7 +2,7 @@
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::variable::{Variable, VariableCondition};
+use expression::variable::{Variable, VariableCondition};
 
 /// Every action of the family.
 pub(super) const TABLE: &[Row] =

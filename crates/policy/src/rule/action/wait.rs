@@ -2,12 +2,12 @@
 //! something before the answer. Must never wait itself.
 
 use super::{Action, NameLookup, Row, row};
-use crate::expression::Expression;
-use crate::log_format::LogFormat;
 use crate::rule::parse::{Parsing, RuleError, Words};
-use crate::sample::{Context, Type, cast};
 use config::text::to_bytes;
 use config::units;
+use expression::Expression;
+use expression::log_format::LogFormat;
+use expression::sample::{Context, Type, cast};
 use std::time::Duration;
 
 /// Every action of the family.

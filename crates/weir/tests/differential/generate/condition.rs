@@ -2,7 +2,7 @@
 
 use super::Generator;
 use crate::case::Case;
-use policy::condition::shorthands;
+use expression::condition::shorthands;
 
 const WORDS: &[&str] =
     &["a", "/a", "/a/b", "gif", "host.name", "www.example.com", "Agent", "x", "1", "b", "c.gif", "Example", "", "8080"];

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use policy::sample::{Bytes, Context, Direction, Meter, Transaction};
-use policy::variable::Variables;
+use expression::sample::{Bytes, Context, Direction, Meter, Transaction};
+use expression::variable::Variables;
 
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};

@@ -3,9 +3,9 @@
 
 use config::spec::RuntimeLevel;
 use config::text::{from_bytes, to_bytes};
-use policy::pattern::{Change, ChangeError, ListState, Which};
-use policy::pattern::{Content, List, ListName, Lookup};
-use policy::sample::{Context, Value};
+use expression::pattern::{Change, ChangeError, ListState, Which};
+use expression::pattern::{Content, List, ListName, Lookup};
+use expression::sample::{Context, Value};
 
 use super::super::call::Severity;
 use super::super::{Call, Command, Pending, Run};

@@ -49,7 +49,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): (Moment, WallTime)) -> String {
     let mut text = String::new();
     let mut date = Vec::new();
-    policy::log_format::date_with_millis(&mut date, wall, rt::local_offset(wall.seconds));
+    expression::log_format::date_with_millis(&mut date, wall, rt::local_offset(wall.seconds));
     let date = String::from_utf8_lossy(&date);
     let _ = writeln!(
         text,

@@ -245,7 +245,7 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
     if wish.large {
         let mut date = Vec::new();
         let start = facts.start_date;
-        policy::log_format::date_with_millis(&mut date, start, rt::local_offset(start.seconds));
+        expression::log_format::date_with_millis(&mut date, start, rt::local_offset(start.seconds));
         let bind = session.bind();
         let _ = write!(
             text,

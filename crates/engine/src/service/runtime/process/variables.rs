@@ -2,13 +2,13 @@
 //! session or a stream.
 
 use config::spec::{ProxyKind, RuntimeLevel};
-use policy::expression::Names;
-use policy::pattern::{Content, Lookup, Method, Use};
+use expression::Names;
+use expression::pattern::{Content, Lookup, Method, Use};
+use expression::sample::Place;
+use expression::variable::{Scope, Variable};
+use expression::vocabulary::Vocabulary;
 use policy::program::Program;
 use policy::rule::Assigned;
-use policy::sample::Place;
-use policy::variable::{Scope, Variable};
-use policy::vocabulary::Vocabulary;
 
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};

@@ -2,11 +2,11 @@
 
 use super::super::*;
 use crate::live::table::{Table, TableKey};
-use crate::pattern::Key;
 use crate::program::StickTable;
 use base::moment::Moment;
 use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
+use expression::pattern::Key;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,47 @@
+//! ACLs that arguments of fetches and converters name. Must never be asked for an ACL that stands below: so none asks for
+//! itself.
+
+use super::{Acl, Verdict};
+use crate::sample::Context;
+use crate::{Argument, Arguments, Checking};
+use std::sync::Arc;
+
+/// An ACL that an argument names.
+#[derive(PartialEq)]
+pub(crate) struct Named {
+    acl: Arc<Acl>,
+    negated: bool,
+}
+
+impl Named {
+    /// The ACL.
+    pub(crate) fn acl(&self) -> &Acl {
+        &self.acl
+    }
+
+    /// Whether it holds; `None`: that cannot be told, or not yet.
+    pub(crate) fn holds(&self, context: &Context<'_>) -> Option<bool> {
+        match self.acl.evaluate(context) {
+            Verdict::Yes => Some(!self.negated),
+            Verdict::No => Some(self.negated),
+            Verdict::Unknown => context.missing(),
+        }
+    }
+
+    /// Puts an ACL in the place of the nth argument.
+    pub(crate) fn resolve(
+        arguments: &mut Arguments,
+        index: usize,
+        may_negate: bool,
+        checking: &Checking<'_>,
+    ) -> Result<(), String> {
+        let text = arguments.utf8(index).unwrap_or_default();
+        let (name, negated) = match text.strip_prefix('!').filter(|_| may_negate) {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let acl = checking.names.acl(name).ok_or_else(|| format!("ACL '{name}' not found"))?;
+        arguments.set(index, Argument::Found(Arc::new(Self { acl, negated })));
+        Ok(())
+    }
+}

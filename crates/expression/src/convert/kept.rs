@@ -1,0 +1,50 @@
+//! Converters that keep a sample in a slot of the log. Must never change it.
+
+use super::Converter;
+use crate::sample::{Context, Type, Value};
+use crate::{Arguments, Kind, Signature};
+
+const SLOT: Signature = Signature::new(1, &[Kind::Int]);
+const TEXT: (Type, Type) = (Type::Str, Type::Str);
+
+/// Every converter of the family.
+pub const TABLE: &[Converter] = &[
+    Converter::new(
+        "capture-req",
+        SLOT,
+        TEXT,
+        "Captures it in the nth slot of the request, from 0; without that slot there is no sample.",
+        |c, value, a| capture(c, value, a, true),
+    ),
+    Converter::new(
+        "capture-res",
+        SLOT,
+        TEXT,
+        "Captures it in the nth slot of the answer, from 0; without that slot there is no sample.",
+        |c, value, a| capture(c, value, a, false),
+    ),
+];
+
+fn capture<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments, request: bool) -> Option<Value<'a>> {
+    let plan = context.capture_plan()?;
+    let index = usize::try_from(arguments.int(0)?).ok()?;
+    let slots = if request { &plan.request } else { &plan.response };
+    slots.get(index)?;
+    let bytes = value.bytes()?;
+    // A format that tells aliases as well shows what was captured before it.
+    if let Ok(mut captures) = context.captures?.try_borrow_mut() {
+        captures.set(plan, request, index, bytes);
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    #[test]
+    fn slots_that_are_not_there_give_no_sample() {
+        let rows = [("str(abc),capture-req(0)", "<none>"), ("int(12),capture-res(9)", "<none>")];
+        check_rows(&Scene::request("GET", "/", &[]), &rows);
+    }
+}

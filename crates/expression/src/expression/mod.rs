@@ -1,0 +1,514 @@
+//! Sample expressions (configuration manual, section 7.3): a fetch and the converters behind it, read once and evaluated
+//! often. Must never know what a fetch or a converter does.
+
+mod argument;
+mod words;
+
+pub(crate) use argument::to_variable;
+pub use argument::{Argument, Arguments, Kind, Signature};
+
+use crate::condition::Acl;
+use crate::convert::{Convert, Converter};
+use crate::fetch::{self, Each, Fetch, SampleOf};
+use crate::key::Keys;
+use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
+use crate::rows::RowRef;
+use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
+use crate::variable::Variable;
+use crate::vocabulary::{TABLES, Vocabulary};
+use config::suggest::nearest;
+use std::any::Any;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use words::{Broken, Call};
+
+/// What names in arguments stand for.
+pub trait Names {
+    /// A frontend's index.
+    fn frontend(&self, name: &str) -> Option<usize>;
+    /// A backend's index.
+    fn backend(&self, name: &str) -> Option<usize>;
+    /// A server, as `backend/server` or of the current backend: the indices of both.
+    ///
+    /// # Errors
+    /// HAProxy's sentence about what is missing.
+    fn server(&self, name: &str) -> Result<(usize, usize), String>;
+    /// The event sink of that name.
+    fn sink(&self, name: &str) -> Option<Sink> {
+        let _ = name;
+        None
+    }
+    /// The fetches and converters that there are.
+    fn vocabulary(&self) -> &Vocabulary {
+        const PLAIN: &Vocabulary = &Vocabulary::new(&TABLES);
+        PLAIN
+    }
+    /// A `userlist`'s index.
+    fn userlist(&self, name: &str) -> Option<usize>;
+    /// A stick table's index.
+    fn table(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
+    /// Whether the `userlist` of that name has that group.
+    fn has_group(&self, list: &str, group: &str) -> bool {
+        let _ = (list, group);
+        true
+    }
+    /// The proxy that the expression stands in.
+    fn current(&self) -> Option<usize>;
+    /// Its name.
+    fn current_name(&self) -> Option<&str> {
+        None
+    }
+    /// What a file or list of patterns is loaded from.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read_file(&self, path: &str) -> Result<Vec<u8>, String>;
+
+    /// The address of a host.
+    fn resolve(&self, host: &str) -> Option<IpAddr> {
+        let _ = host;
+        None
+    }
+
+    /// The lists of patterns so far.
+    fn lists(&self) -> Rc<RefCell<pattern::Registry>> {
+        Rc::default()
+    }
+
+    /// The keys so far.
+    fn keys(&self) -> Rc<RefCell<Keys>> {
+        Rc::default()
+    }
+
+    /// Where the line stands that is read.
+    fn line(&self) -> pattern::Place {
+        pattern::Place::default()
+    }
+
+    /// A way into the list of that name (configuration manual, section 2.7).
+    ///
+    /// # Errors
+    /// HAProxy's sentence when it cannot be read, or when an entry does not fit.
+    fn list(&self, name: &str, usage: Use, wanted: (Method, bool, Content)) -> Result<Lookup, String> {
+        let read = || match ListName::parse(name) {
+            ListName::Virtual(_) => Ok(Vec::new()),
+            ListName::Optional(path) => Ok(self.read_file(path).unwrap_or_default()),
+            ListName::File(path) => self.read_file(path).map_err(|_| format!("failed to open pattern file <{path}>")),
+        };
+        let lists = self.lists();
+        let mut lists = lists.borrow_mut();
+        let list = lists.file(ListName::parse(name).reference(), usage, self.line(), read)?;
+        let (method, ignore_case, content) = wanted;
+        lists.lookup(list, method, ignore_case, content).map_err(|(at, why)| {
+            let line = lists.line(list, at);
+            format!("{why} at line {line} of file '{name}'")
+        })
+    }
+
+    /// The ACL of that name among those above.
+    fn acl(&self, _: &str) -> Option<Arc<Acl>> {
+        None
+    }
+
+    /// A variable may be set: remembers its name.
+    fn declare(&self, _: &Variable) {}
+
+    /// Whether the line stands in a `defaults` section.
+    fn is_inherited(&self) -> bool {
+        false
+    }
+}
+
+/// What checks of arguments have at hand.
+pub struct Checking<'a> {
+    /// What names stand for.
+    pub names: &'a dyn Names,
+    /// Where the expression stands.
+    pub place: Place,
+    /// The type that a converter is given.
+    pub input: Type,
+}
+
+/// Looks at the arguments of a row once more, and makes of them what its evaluation needs.
+pub type Check = fn(&mut Arguments, &Checking<'_>) -> Result<(), String>;
+
+/// Why an expression was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpressionError {
+    /// HAProxy's sentence.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+    /// The bytes of the text that it is about.
+    pub at: Range<usize>,
+    /// What is wrong there.
+    pub part: Part,
+}
+
+/// A part of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The fetch.
+    Fetch,
+    /// What follows it.
+    Converter,
+}
+
+/// A fetch with its converters.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: Box<str>,
+    fetch: RowRef<Fetch>,
+    eval: SampleOf,
+    each: Option<Each>,
+    arguments: Arguments,
+    steps: Box<[Step]>,
+    output: Type,
+}
+
+/// A converter with its arguments, and what its input has to be cast by.
+#[derive(Debug, Clone)]
+struct Step {
+    cast: Cast,
+    converter: RowRef<Converter>,
+    eval: Convert,
+    arguments: Arguments,
+}
+
+/// Converters without a fetch: what they are given comes from elsewhere.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    text: Box<str>,
+    steps: Box<[Step]>,
+}
+
+impl PartialEq for Step {
+    /// Of equal texts: a row may have been registered anew, and names may lead elsewhere.
+    fn eq(&self, other: &Self) -> bool {
+        self.converter.is(&other.converter) && self.arguments == other.arguments
+    }
+}
+
+impl PartialEq for Conversion {
+    /// The same text may mean something else in another configuration: what its names lead to has to be the same, too.
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.steps == other.steps
+    }
+}
+
+impl Conversion {
+    /// Reads a list of converters, which are given a sample of that type.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, input: Type, place: Place, names: &dyn Names) -> Result<Self, ExpressionError> {
+        let (steps, _, end) = read_steps(text, 0, input, place, names)?;
+        if end < text.len() {
+            return Err(error(format!("unexpected '{}' behind '{}'", &text[end..], &text[..end]), end..text.len()));
+        }
+        Ok(Self { text: text.into(), steps })
+    }
+
+    /// What becomes of a sample; `None` when nothing does.
+    pub fn convert<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
+        convert(&self.steps, context, value)
+    }
+}
+
+/// Reads converters that begin at a byte of the text: the first one without a comma, which an expression has read. Tells
+/// the type that comes out, and where they end.
+fn read_steps(
+    text: &str,
+    start: usize,
+    input: Type,
+    place: Place,
+    names: &dyn Names,
+) -> Result<(Box<[Step]>, Type, usize), ExpressionError> {
+    let (mut at, mut output, mut steps) = (start, input, Vec::new());
+    loop {
+        let (found, end) = words::call(text, at).map_err(|broken| broken_converter(&broken))?;
+        // HAProxy passes over commas with nothing between them.
+        if !found.name.is_empty() || found.arguments.is_some() {
+            let step = step(&found, output, place, names).map_err(|fault| ExpressionError {
+                at: at..end,
+                part: Part::Converter,
+                ..fault
+            })?;
+            output = step.converter.output;
+            steps.push(step);
+        }
+        if !text[end..].starts_with(',') {
+            return Ok((steps.into(), output, end));
+        }
+        at = end + 1;
+    }
+}
+
+#[inline]
+fn convert<'a>(steps: &'a [Step], context: &Context<'a>, mut value: Value<'a>) -> Option<Value<'a>> {
+    for step in steps {
+        if !context.spend(Meter::scan(value.size())) {
+            return None;
+        }
+        value = (step.cast)(context, value)?;
+        value = (step.eval)(context, value, &step.arguments)?;
+    }
+    Some(value)
+}
+
+impl PartialEq for Expression {
+    /// As of [`Conversion`].
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+            && self.fetch.is(&other.fetch)
+            && self.arguments == other.arguments
+            && self.steps == other.steps
+    }
+}
+
+impl Eq for Expression {}
+
+impl Expression {
+    /// Reads the expression that a text begins with, and tells how many of its bytes are read: all of them, unless
+    /// something stands behind it that a comma does not connect. Whether its fetch may stand at `place` is left to the
+    /// caller: where HAProxy refuses such a rule, it only warns of such a condition.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, place: Place, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
+        let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
+        let fetch = find_fetch(&found, names.vocabulary())?;
+        let found = with_empty_text(found, &fetch.signature);
+        let checking = Checking { names, place, input: Type::Any };
+        let arguments = read_arguments(&found, &fetch.signature, fetch.check, &checking)
+            .map_err(|fault| error(fault.of_fetch(&found.name), 0..at))?;
+        let arguments = with_function(arguments, fetch.function());
+        let (mut steps, mut output) = (Box::default(), fetch.output);
+        if text[at..].starts_with(',') {
+            (steps, output, at) = read_steps(text, at + 1, fetch.output, place, names)?;
+        }
+        let (eval, each) = (fetch.eval, fetch.each);
+        Ok((Self { text: text[..at].into(), fetch, eval, each, arguments, steps, output }, at))
+    }
+
+    /// Reads a text that is an expression and nothing else.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_all(text: &str, place: Place, names: &dyn Names) -> Result<Self, ExpressionError> {
+        let (expression, end) = Self::parse(text, place, names)?;
+        if end < text.len() {
+            let message = match expression.steps.last() {
+                None => "missing comma after fetch keyword".to_owned(),
+                Some(step) => format!("missing comma after converter '{}'", step.converter.name),
+            };
+            return Err(ExpressionError { part: Part::Converter, ..error(message, end..text.len()) });
+        }
+        Ok(expression)
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fetch.
+    pub fn fetch(&self) -> &Fetch {
+        &self.fetch
+    }
+
+    /// What checks have put into its arguments, of that type.
+    pub(crate) fn made<T: 'static>(&self) -> impl Iterator<Item = &T> {
+        let arguments = std::iter::once(&self.arguments).chain(self.steps.iter().map(|step| &step.arguments));
+        arguments.flat_map(|arguments| (0..arguments.len()).filter_map(|index| arguments.made(index)))
+    }
+
+    /// Whether no converter follows the fetch.
+    pub fn is_plain(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What comes out.
+    pub fn output(&self) -> Type {
+        self.output
+    }
+
+    /// Its sample; `None` when there is none.
+    #[inline]
+    pub fn evaluate<'a>(&'a self, context: &Context<'a>) -> Option<Value<'a>> {
+        let value = (self.eval)(context, &self.arguments)?;
+        self.convert(context, value)
+    }
+
+    /// Hands every sample to `take` until that says that it has enough (true): a fetch may find several, such as the
+    /// values of a header field. True when it had enough.
+    #[inline]
+    pub fn each<'a>(&'a self, context: &Context<'a>, mut take: impl FnMut(Value<'a>) -> bool) -> bool {
+        match self.each {
+            Some(each) => self.each_of(each, context, &mut take),
+            None => self.evaluate(context).is_some_and(take),
+        }
+    }
+
+    fn each_of<'a>(&'a self, each: Each, context: &Context<'a>, take: &mut dyn FnMut(Value<'a>) -> bool) -> bool {
+        each(context, &self.arguments, &mut |value| self.convert(context, value).is_some_and(&mut *take))
+    }
+
+    #[inline]
+    fn convert<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
+        convert(&self.steps, context, value)
+    }
+}
+
+fn error(message: String, at: Range<usize>) -> ExpressionError {
+    ExpressionError { message, hint: None, at, part: Part::Fetch }
+}
+
+fn broken_fetch(broken: &Broken) -> ExpressionError {
+    let Broken { name, message, at } = broken;
+    error(format!("fetch method '{name}' : {message}"), 0..*at)
+}
+
+fn broken_converter(broken: &Broken) -> ExpressionError {
+    let Broken { name, message, at } = broken;
+    ExpressionError { part: Part::Converter, ..error(format!("converter '{name}' : {message}"), *at..*at) }
+}
+
+fn find_fetch(call: &Call, vocabulary: &Vocabulary) -> Result<RowRef<Fetch>, ExpressionError> {
+    if call.name.is_empty() {
+        return Err(error("missing fetch method".to_owned(), 0..0));
+    }
+    let Some(found) = vocabulary.fetch(&call.name) else {
+        if vocabulary.awaits_fetch(&call.name) {
+            let why = fetch::waiting_reason(&call.name).unwrap_or("is not supported yet by Weir");
+            let message = format!("fetch method '{}' {why}", call.name);
+            return Err(error(message, 0..call.name.len()));
+        }
+        let known = nearest(&call.name, vocabulary.fetch_names());
+        return Err(ExpressionError {
+            message: format!("unknown fetch method '{}'", call.name),
+            hint: known.map(|known| format!("did you mean '{known}'?")),
+            at: 0..call.name.len(),
+            part: Part::Fetch,
+        });
+    };
+    Ok(found)
+}
+
+/// Empty parentheses give a fetch that may be told a name the empty one: `hdr()` is every field, `hdr` none.
+fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
+    if let Some(arguments) = call.arguments.as_mut().filter(|arguments| arguments.is_empty())
+        && signature.required == 0
+        && signature.kinds.first() == Some(&Kind::Str)
+    {
+        arguments.push(String::new());
+    }
+    call
+}
+
+fn step(call: &Call, input: Type, place: Place, names: &dyn Names) -> Result<Step, ExpressionError> {
+    let Some(converter) = names.vocabulary().converter(&call.name) else {
+        if names.vocabulary().awaits_converter(&call.name) {
+            return Err(error(format!("converter '{}' is not supported yet by Weir", call.name), 0..0));
+        }
+        let known = nearest(&call.name, names.vocabulary().converter_names());
+        let hint = known.map(|known| format!("did you mean '{known}'?"));
+        return Err(ExpressionError { hint, ..error(format!("unknown converter '{}'", call.name), 0..0) });
+    };
+    let Some(cast) = cast(input, converter.input) else {
+        return Err(error(format!("converter '{}' cannot be applied", call.name), 0..0));
+    };
+    let checking = Checking { names, place, input };
+    let arguments = read_arguments(call, &converter.signature, converter.check, &checking)
+        .map_err(|fault| error(fault.of_converter(&call.name), 0..0))?;
+    let arguments = with_function(arguments, converter.function());
+    Ok(Step { cast, eval: converter.eval, converter, arguments })
+}
+
+/// The arguments with the function of a registered row behind them.
+fn with_function(arguments: Arguments, function: Option<Arc<dyn Any + Send + Sync>>) -> Arguments {
+    match function {
+        Some(function) => arguments.with_function(function),
+        None => arguments,
+    }
+}
+
+/// What is wrong with arguments.
+enum Fault {
+    /// The nth, from 1, cannot be read.
+    Unreadable(usize, String),
+    /// The row does not want them.
+    Refused(String),
+}
+
+impl Fault {
+    fn of_fetch(&self, name: &str) -> String {
+        match self {
+            Self::Unreadable(_, why) => format!("fetch method '{name}' : {why}"),
+            Self::Refused(why) => format!("invalid args in fetch method '{name}' : {why}"),
+        }
+    }
+
+    fn of_converter(&self, name: &str) -> String {
+        match self {
+            Self::Unreadable(index, why) => format!("invalid arg {index} in converter '{name}' : {why}"),
+            Self::Refused(why) => format!("invalid args in converter '{name}' : {why}"),
+        }
+    }
+}
+
+fn read_arguments(
+    call: &Call,
+    signature: &Signature,
+    check: Option<Check>,
+    checking: &Checking<'_>,
+) -> Result<Arguments, Fault> {
+    let written = match call.arguments.as_deref().unwrap_or_default() {
+        // Where there has to be one, none is an empty one.
+        [] if signature.required > 0 => &[String::new()],
+        written => written,
+    };
+    if written.len() > signature.kinds.len() {
+        let most = signature.kinds.len();
+        let tail = call.tails.get(most).map_or("", String::as_str);
+        // What a blank ends is not shown.
+        let tail = tail.split(' ').next().unwrap_or_default();
+        return Err(Fault::Unreadable(most.max(1), format!("expected ')' before '{tail}'")));
+    }
+    let mut list = Vec::with_capacity(signature.kinds.len());
+    for (index, kind) in signature.kinds.iter().enumerate() {
+        list.push(match written.get(index) {
+            None => Argument::Absent,
+            // An empty argument counts as absent where it may be missing, and where it is no text.
+            Some(text) if text.is_empty() && (index >= signature.required || *kind != Kind::Str) => {
+                let is_text = matches!(kind, Kind::Regex | Kind::Frontend | Kind::Backend | Kind::Table);
+                if index < signature.required && !is_text {
+                    let why = format!("expected type '{}' at position {}, but got nothing", kind.name(), index + 1);
+                    return Err(Fault::Unreadable(index + 1, why));
+                }
+                if *kind == Kind::Str { Argument::Str(Box::default()) } else { Argument::Absent }
+            }
+            Some(text) => argument::value(*kind, text, checking.names)
+                .map_err(|why| Fault::Unreadable(index + 1, format!("{why} at position {}", index + 1)))?,
+        });
+    }
+    if let Some(kind) = signature.kinds.get(written.len()).filter(|_| written.len() < signature.required) {
+        let (got, wanted) = (written.len(), signature.required);
+        let why = format!("missing arguments (got {got}/{wanted}), type '{}' expected", kind.name());
+        return Err(Fault::Unreadable(got + 1, why));
+    }
+    let mut arguments = Arguments::new(list);
+    if let Some(check) = check {
+        check(&mut arguments, checking).map_err(Fault::Refused)?;
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

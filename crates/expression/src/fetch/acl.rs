@@ -1,0 +1,34 @@
+//! ACLs as samples (section 7.3.2), and for whoever else evaluates one by its name. Must never be asked for an ACL that
+//! stands below: so none asks for itself.
+
+use super::Fetch;
+use crate::condition::Named;
+use crate::sample::{Context, Places, Type, Value};
+use crate::{Arguments, Checking, Kind, Signature};
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[Fetch::new(
+    "acl",
+    Signature::new(1, &[Kind::Str; 12]),
+    Type::Bool,
+    Places::EVERYWHERE,
+    "Whether all of these ACLs match; a name behind an exclamation mark has to fail.",
+    evaluate,
+)
+.checked(check)];
+
+fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
+    (0..12)
+        .filter(|index| *index == 0 || arguments.has(*index))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .try_for_each(|index| Named::resolve(arguments, index, true, checking))
+}
+
+fn evaluate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let mut all = true;
+    for named in (0..12).map_while(|index| arguments.made::<Named>(index)) {
+        all &= named.holds(context)?;
+    }
+    Some(Value::Bool(all))
+}

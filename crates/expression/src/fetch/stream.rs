@@ -1,0 +1,166 @@
+//! Fetches of a stream: its timers, its retries, its bytes, how it ends (sections 7.3.2 and 7.3.4). Must never look into
+//! a message.
+
+use super::process::{check_unit, in_unit};
+use super::{Fetch, SampleOf, plain};
+use crate::record::Timers;
+use crate::sample::{Context, Direction, Places, StreamFacts, Type, Value};
+use crate::{Arguments, Checking, Kind, Signature};
+
+const INT: Type = Type::Int;
+const REQUEST: Places = Places::REQUEST;
+const SERVER: Places = Places::SERVER_LAYER5;
+const TRANSACTION: Places = Places::TRANSACTION;
+/// Bytes of the request.
+const UP: Places = TRANSACTION;
+/// Bytes of the response.
+const DOWN: Places = Places::TARGET;
+
+/// Every fetch of the family.
+pub const TABLE: &[Fetch] = &[
+    timer("bc.timer.connect", SERVER, "Milliseconds of connecting to the server.", |c, _| timed(c, |t| t.connect)),
+    of_stream("bc_be_queue", SERVER, "Requests processed before it in the backend's queue.", |c, _| {
+        Some(Value::Int(stream(c)?.backend_queue.into()))
+    }),
+    of_stream("bc_srv_queue", SERVER, "Requests processed before it in the server's queue.", |c, _| {
+        Some(Value::Int(stream(c)?.server_queue.into()))
+    }),
+    of_stream("bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
+    of_stream("bytes_out", DOWN, "Bytes to the client.", bytes_out).at_end(),
+    timer("fc.timer.handshake", Places::CLIENT, "Milliseconds of the handshakes.", |c, _| timed(c, |t| t.handshake)),
+    timer("fc.timer.total", Places::CLIENT_SESSION, "Milliseconds since the accept.", |c, _| timed(c, |t| t.total))
+        .at_end(),
+    plain("prio_class", INT, Places::RUNNING, "Its class of priority.", |c, _| {
+        Some(Value::Int(c.probes.stream().map_or(0, |stream| stream.priority.0.into())))
+    }),
+    plain("prio_offset", INT, Places::RUNNING, "Its offset of priority.", |c, _| {
+        Some(Value::Int(c.probes.stream().map_or(0, |stream| stream.priority.1.into())))
+    }),
+    of_stream("req.bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
+    of_stream("req.bytes_out", UP, "Bytes to the server.", |c, _| count(stream(c)?.sent)).at_end(),
+    timer("req.timer.hdr", REQUEST, "Milliseconds of the request's head.", |c, _| head(c, |t| t.request)),
+    timer("req.timer.idle", REQUEST, "Milliseconds until its first byte.", |c, _| timed(c, |t| t.idle)),
+    timer("req.timer.queue", SERVER, "Milliseconds in queues.", |c, _| timed(c, |t| t.queue)),
+    timer("req.timer.tq", REQUEST, "Milliseconds until the request was there.", |c, _| head(c, |t| t.query())),
+    Fetch::new("request_date", UNIT, INT, TRANSACTION, "When the request's first byte came.", request_date)
+        .checked(check_date),
+    of_stream("res.bytes_in", DOWN, "Bytes from the server.", |c, _| count(stream(c)?.received)).at_end(),
+    of_stream("res.bytes_out", DOWN, "Bytes to the client.", bytes_out).at_end(),
+    timer("res.timer.data", DOWN, "Milliseconds of the answer's body.", |c, _| timed(c, |t| t.data)).at_end(),
+    timer("res.timer.hdr", Places::RESPONSE, "Milliseconds of the server's answering.", |c, _| {
+        timed(c, |t| t.response)
+    }),
+    of_stream("txn.conn_retries", SERVER, "Retries of its connection.", |c, _| {
+        Some(Value::Int(stream(c)?.retries.into()))
+    }),
+    plain("txn.id32", INT, Places::RUNNING, "Its number among the process's streams, from 0, in 32 bits.", |c, _| {
+        Some(Value::Int(stream(c)?.number.into()))
+    }),
+    plain("txn.redispatched", Type::Bool, SERVER, "Whether a retry went to another server.", |c, _| {
+        Some(Value::Bool(stream(c)?.redispatched))
+    }),
+    plain("txn.sess_term_state", Type::Str, Places::RUNNING, "How it ends, as the log tells.", |c, _| {
+        c.copy(&stream(c)?.termination).map(Value::Str)
+    })
+    .at_end(),
+    timer("txn.timer.total", TRANSACTION, "Milliseconds since the request's first byte.", |c, _| {
+        timed(c, |t| t.active)
+    })
+    .at_end(),
+    plain("unique-id", Type::Str, Places::EVERYWHERE, "What `unique-id-format` names the request.", |c, _| {
+        c.copy(c.probes.unique_id()?).map(Value::Str)
+    }),
+    timer("txn.timer.user", TRANSACTION, "Milliseconds as the user feels them.", |c, _| timed(c, |t| t.user()))
+        .at_end(),
+];
+
+const UNIT: Signature = Signature::new(0, &[Kind::Str]);
+
+const fn timer(name: &'static str, places: Places, doc: &'static str, eval: SampleOf) -> Fetch {
+    plain(name, INT, places, doc, eval)
+}
+
+const fn of_stream(name: &'static str, places: Places, doc: &'static str, eval: SampleOf) -> Fetch {
+    plain(name, INT, places, doc, eval)
+}
+
+fn stream(context: &Context<'_>) -> Option<StreamFacts> {
+    context.probes.stream()
+}
+
+fn timed<'a>(context: &Context<'a>, which: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
+    Some(Value::Int(which(&stream(context)?.timings.timers(context.now))))
+}
+
+/// What ends with the request's head counts once that has been looked at: not in the rules on it.
+fn head<'a>(context: &Context<'a>, which: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
+    match context.direction {
+        Direction::Request => Some(Value::Int(-1)),
+        Direction::Response => timed(context, which),
+    }
+}
+
+fn count<'a>(bytes: u64) -> Option<Value<'a>> {
+    Some(Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)))
+}
+
+/// Nothing of a request that is still looked at has been taken.
+fn bytes_in<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    let taken = stream(context)?.bytes_in;
+    count(if context.direction == Direction::Request { 0 } else { taken })
+}
+
+fn bytes_out<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    count(stream(context)?.bytes_out)
+}
+
+fn check_date(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
+    check_unit(arguments, 0)
+}
+
+fn request_date<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let facts = stream(context)?;
+    let waited = facts.timings.first_byte.map(|first| first.saturating_since(facts.timings.start));
+    Some(Value::Int(in_unit(facts.start_date.saturating_add(waited.unwrap_or_default()), arguments.int(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    const ROWS: &[(&str, &str)] = &[
+        ("fc.timer.handshake", "0"),
+        ("req.timer.idle", "100"),
+        ("req.timer.queue", "10"),
+        ("bc.timer.connect", "20"),
+        ("res.timer.hdr", "30"),
+        ("res.timer.data", "790"),
+        ("fc.timer.total", "1000"),
+        ("txn.timer.total", "900"),
+        ("unique-id", "id-7"),
+        ("txn.timer.user", "900"),
+        ("request_date", "1600000000"),
+        ("request_date(ms)", "1600000000350"),
+        ("bytes_in", "11"),
+        ("req.bytes_in", "11"),
+        ("bytes_out", "22"),
+        ("res.bytes_out", "22"),
+        ("req.bytes_out", "33"),
+        ("res.bytes_in", "44"),
+        ("txn.id32", "9"),
+        ("txn.conn_retries", "2"),
+        ("txn.redispatched", "1"),
+        ("bc_srv_queue", "4"),
+        ("bc_be_queue", "5"),
+        ("txn.sess_term_state", "SD"),
+        ("prio_class", "0"),
+        ("prio_offset", "0"),
+    ];
+
+    #[test]
+    fn a_stream() {
+        check_rows(&Scene::response(200, &[]), ROWS);
+        check_rows(&Scene::response(200, &[]), &[("req.timer.hdr", "50"), ("req.timer.tq", "150")]);
+        check_rows(&Scene::request("GET", "/", &[]), &[("req.timer.hdr", "-1"), ("req.timer.tq", "-1")]);
+    }
+}

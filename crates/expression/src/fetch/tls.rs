@@ -1,0 +1,201 @@
+//! Fetches of TLS on both connections, and of the certificates that were shown (sections 7.3.3 and 7.3.4). Must never
+//! shake a hand.
+
+use super::{Fetch, SampleOf, plain};
+use crate::sample::{Context, Places, Type, Value};
+use crate::{Arguments, Kind, Signature};
+use std::sync::Arc;
+use tls::Facts;
+use tls::provider::{group_name, suite_bits, suite_name};
+use tls::x509::{self, Part};
+
+const CLIENT: Places = Places::CLIENT_LAYER5;
+const SERVER: Places = Places::SERVER_LAYER5;
+const INT: Type = Type::Int;
+/// The entry of a name, its number, and the form.
+const ENTRY: Signature = Signature::new(0, &[Kind::Str, Kind::Int, Kind::Str]);
+
+/// Every fetch of the family.
+#[rustfmt::skip]
+pub const TABLE: &[Fetch] = &[
+    plain("ssl_fc", Type::Bool, CLIENT, "Whether the client speaks TLS.", |c, _| Some(Value::Bool(fc(c).is_some()))),
+    plain("ssl_fc_alg_keysize", INT, CLIENT, "Bits of the cipher's key.", |c, _| bits(fc(c)?)),
+    plain("ssl_fc_alpn", Type::Str, CLIENT, "The protocol that ALPN chose.", |c, _| alpn(c, fc(c)?)),
+    plain("ssl_fc_cipher", Type::Str, CLIENT, "The cipher's name.", |c, _| cipher(fc(c)?)),
+    plain("ssl_fc_crtname", Type::Str, CLIENT, "Name of the certificate that the client was shown.", |c, _| {
+        Some(Value::Str(c.copy(fc(c)?.own.as_ref()?.name.as_bytes())?))
+    }),
+    plain("ssl_fc_curve", Type::Str, CLIENT, "The group that keys were exchanged over.", |c, _| curve(fc(c)?)),
+    plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
+        Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty() && !facts.resumed)))
+    }),
+    plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data came: none is accepted.", |c, _| {
+        fc(c).map(|_| Value::Bool(false))
+    }),
+    plain("ssl_fc_has_sni", Type::Bool, CLIENT, "Whether the client asked for a name.", |c, _| {
+        Some(Value::Bool(fc(c).is_some_and(|facts| facts.server_name.is_some())))
+    }),
+    plain("ssl_fc_is_resumed", Type::Bool, CLIENT, "Whether a session was resumed.", |c, _| {
+        Some(Value::Bool(fc(c).is_some_and(|facts| facts.resumed)))
+    }),
+    plain("ssl_fc_npn", Type::Str, CLIENT, "What NPN chose: nothing has it any more.", |_, _| None),
+    plain("ssl_fc_protocol", Type::Str, CLIENT, "The version of TLS.", |c, _| protocol(fc(c)?)),
+    plain("ssl_fc_sni", Type::Str, CLIENT, "The name that the client asked for.", |c, _| {
+        Some(Value::Str(c.copy(fc(c)?.server_name.as_deref()?)?))
+    }),
+    plain("ssl_fc_use_keysize", INT, CLIENT, "Bits of the cipher's key that are used.", |c, _| bits(fc(c)?)),
+
+    plain("ssl_bc", Type::Bool, SERVER, "Whether the server's connection speaks TLS.", |c, _| {
+        Some(Value::Bool(bc(c).is_some()))
+    }),
+    plain("ssl_bc_alg_keysize", INT, SERVER, "Bits of the cipher's key.", |c, _| bits(&*bc(c)?)),
+    plain("ssl_bc_alpn", Type::Str, SERVER, "The protocol that ALPN chose.", |c, _| alpn(c, &*bc(c)?)),
+    plain("ssl_bc_cipher", Type::Str, SERVER, "The cipher's name.", |c, _| cipher(&*bc(c)?)),
+    plain("ssl_bc_curve", Type::Str, SERVER, "The group that keys were exchanged over.", |c, _| curve(&*bc(c)?)),
+    plain("ssl_bc_is_resumed", Type::Bool, SERVER, "Whether a session was resumed.", |c, _| {
+        Some(Value::Bool(bc(c).is_some_and(|facts| facts.resumed)))
+    }),
+    plain("ssl_bc_npn", Type::Str, SERVER, "What NPN chose: nothing has it any more.", |_, _| None),
+    plain("ssl_bc_protocol", Type::Str, SERVER, "The version of TLS.", |c, _| protocol(&*bc(c)?)),
+    plain("ssl_bc_sni", Type::Str, SERVER, "The name that the server was asked for.", |c, _| {
+        Some(Value::Str(c.copy(bc(c)?.server_name.as_deref()?)?))
+    }),
+    plain("ssl_bc_use_keysize", INT, SERVER, "Bits of the cipher's key that are used.", |c, _| bits(&*bc(c)?)),
+
+    plain("ssl_c_ca_err", INT, CLIENT, "The first error of the client's chain: none is ignored.", no_error),
+    plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", no_error),
+    plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate: none is ignored.", no_error),
+    plain("ssl_c_verify", INT, CLIENT, "How the client's certificate was judged: 0, it is good.", no_error),
+    plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a certificate of the client.", |c, _| {
+        Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty())))
+    }),
+    plain("ssl_c_chain_der", Type::Bin, CLIENT, "The client's certificate and those behind it.", |c, _| {
+        chain(c, &fc(c)?.peer)
+    }),
+    plain("ssl_c_der", Type::Bin, CLIENT, "The client's certificate.", |c, _| der(c, of_client(c)?)),
+    entry("ssl_c_i_dn", CLIENT, "Who issued the client's certificate.", |c, a| dn(c, of_client(c)?, Part::Issuer, a)),
+    plain("ssl_c_key_alg", Type::Str, CLIENT, "The algorithm of its key.", |c, _| part(c, of_client(c)?, Part::KeyAlgorithm)),
+    plain("ssl_c_notafter", Type::Str, CLIENT, "Until when it is valid.", |c, _| part(c, of_client(c)?, Part::NotAfter)),
+    plain("ssl_c_notbefore", Type::Str, CLIENT, "From when on it is valid.", |c, _| part(c, of_client(c)?, Part::NotBefore)),
+    entry("ssl_c_s_dn", CLIENT, "Whom the client's certificate names.", |c, a| dn(c, of_client(c)?, Part::Subject, a)),
+    plain("ssl_c_serial", Type::Bin, CLIENT, "Its serial number.", |c, _| serial(c, of_client(c)?)),
+    plain("ssl_c_sha1", Type::Bin, CLIENT, "Its fingerprint.", |c, _| sha1(c, of_client(c)?)),
+    plain("ssl_c_sig_alg", Type::Str, CLIENT, "The algorithm of its signature.", |c, _| part(c, of_client(c)?, Part::SignatureAlgorithm)),
+    plain("ssl_c_version", INT, CLIENT, "Its version.", |c, _| version(of_client(c)?)),
+
+    plain("ssl_f_der", Type::Bin, CLIENT, "The certificate that the client was shown.", |c, _| der(c, of_own(c)?)),
+    entry("ssl_f_i_dn", CLIENT, "Who issued it.", |c, a| dn(c, of_own(c)?, Part::Issuer, a)),
+    plain("ssl_f_key_alg", Type::Str, CLIENT, "The algorithm of its key.", |c, _| part(c, of_own(c)?, Part::KeyAlgorithm)),
+    plain("ssl_f_notafter", Type::Str, CLIENT, "Until when it is valid.", |c, _| part(c, of_own(c)?, Part::NotAfter)),
+    plain("ssl_f_notbefore", Type::Str, CLIENT, "From when on it is valid.", |c, _| part(c, of_own(c)?, Part::NotBefore)),
+    entry("ssl_f_s_dn", CLIENT, "Whom it names.", |c, a| dn(c, of_own(c)?, Part::Subject, a)),
+    plain("ssl_f_serial", Type::Bin, CLIENT, "Its serial number.", |c, _| serial(c, of_own(c)?)),
+    plain("ssl_f_sha1", Type::Bin, CLIENT, "Its fingerprint.", |c, _| sha1(c, of_own(c)?)),
+    plain("ssl_f_sig_alg", Type::Str, CLIENT, "The algorithm of its signature.", |c, _| part(c, of_own(c)?, Part::SignatureAlgorithm)),
+    plain("ssl_f_version", INT, CLIENT, "Its version.", |c, _| version(of_own(c)?)),
+
+    plain("ssl_s_chain_der", Type::Bin, SERVER, "The server's certificate and those behind it.", |c, _| {
+        chain(c, &bc(c)?.peer)
+    }),
+    plain("ssl_s_der", Type::Bin, SERVER, "The server's certificate.", |c, _| der(c, bc(c)?.peer.first()?)),
+    entry("ssl_s_i_dn", SERVER, "Who issued it.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Issuer, a)),
+    plain("ssl_s_key_alg", Type::Str, SERVER, "The algorithm of its key.", |c, _| part(c, bc(c)?.peer.first()?, Part::KeyAlgorithm)),
+    plain("ssl_s_notafter", Type::Str, SERVER, "Until when it is valid.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotAfter)),
+    plain("ssl_s_notbefore", Type::Str, SERVER, "From when on it is valid.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotBefore)),
+    entry("ssl_s_s_dn", SERVER, "Whom it names.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Subject, a)),
+    plain("ssl_s_serial", Type::Bin, SERVER, "Its serial number.", |c, _| serial(c, bc(c)?.peer.first()?)),
+    plain("ssl_s_sha1", Type::Bin, SERVER, "Its fingerprint.", |c, _| sha1(c, bc(c)?.peer.first()?)),
+    plain("ssl_s_sig_alg", Type::Str, SERVER, "The algorithm of its signature.", |c, _| part(c, bc(c)?.peer.first()?, Part::SignatureAlgorithm)),
+    plain("ssl_s_version", INT, SERVER, "Its version.", |c, _| version(bc(c)?.peer.first()?)),
+];
+
+const fn entry(name: &'static str, places: Places, doc: &'static str, eval: SampleOf) -> Fetch {
+    Fetch::new(name, ENTRY, Type::Str, places, doc, eval)
+}
+
+/// The client's connection; `None`: it speaks plainly.
+fn fc<'a>(context: &Context<'a>) -> Option<&'a Facts> {
+    context.probes.session()?.tls
+}
+
+/// The server's.
+fn bc(context: &Context<'_>) -> Option<Arc<Facts>> {
+    context.probes.server_tls()
+}
+
+fn of_client<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
+    fc(context)?.peer.first().map(|first| &**first)
+}
+
+fn of_own<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
+    fc(context)?.own.as_ref().map(|own| own.der())
+}
+
+fn no_error<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
+    fc(context).map(|_| Value::Int(0))
+}
+
+fn alpn<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {
+    Some(Value::Str(context.copy(facts.alpn.as_deref()?)?))
+}
+
+fn cipher<'a>(facts: &Facts) -> Option<Value<'a>> {
+    facts.suite.map(|suite| Value::Str(suite_name(suite).as_bytes()))
+}
+
+fn bits<'a>(facts: &Facts) -> Option<Value<'a>> {
+    facts.suite.map(|suite| Value::Int(suite_bits(suite).into()))
+}
+
+fn curve<'a>(facts: &Facts) -> Option<Value<'a>> {
+    facts.group.map(|group| Value::Str(group_name(group).as_bytes()))
+}
+
+fn protocol<'a>(facts: &Facts) -> Option<Value<'a>> {
+    facts.version_name().map(|name| Value::Str(name.as_bytes()))
+}
+
+fn der<'a>(context: &Context<'a>, der: &[u8]) -> Option<Value<'a>> {
+    context.copy(der).map(Value::Bin)
+}
+
+fn chain<'a>(context: &Context<'a>, chain: &[Box<[u8]>]) -> Option<Value<'a>> {
+    if chain.is_empty() { None } else { context.copy(&chain.concat()).map(Value::Bin) }
+}
+
+fn part<'a>(context: &Context<'a>, der: &[u8], part: Part) -> Option<Value<'a>> {
+    context.copy(&x509::part(der, part)?).map(Value::Str)
+}
+
+fn serial<'a>(context: &Context<'a>, der: &[u8]) -> Option<Value<'a>> {
+    context.copy(&x509::part(der, Part::Serial)?).map(Value::Bin)
+}
+
+fn version<'a>(der: &[u8]) -> Option<Value<'a>> {
+    x509::version(der).map(|version| Value::Int(version.into()))
+}
+
+fn sha1<'a>(context: &Context<'a>, der: &[u8]) -> Option<Value<'a>> {
+    use sha1::Digest as _;
+    context.copy(&sha1::Sha1::digest(der)).map(Value::Bin)
+}
+
+/// A name, or one entry of it.
+fn dn<'a>(context: &Context<'a>, der: &[u8], of: Part, arguments: &Arguments) -> Option<Value<'a>> {
+    let kind = arguments.text(0).and_then(|kind| std::str::from_utf8(kind).ok()).filter(|kind| !kind.is_empty());
+    let Some(kind) = kind else {
+        let name = match arguments.text(2) {
+            Some(b"rfc2253") => x509::rfc2253(der, of)?,
+            _ => x509::part(der, of)?,
+        };
+        return context.copy(&name).map(Value::Str);
+    };
+    let found = x509::entries(der, of, kind)?;
+    let wanted = arguments.int(1).unwrap_or(1);
+    let place = match wanted {
+        0 | 1 => 0,
+        2.. => usize::try_from(wanted - 1).ok()?,
+        _ => found.len().checked_sub(usize::try_from(wanted.unsigned_abs()).ok()?)?,
+    };
+    context.copy(found.get(place)?).map(Value::Str)
+}

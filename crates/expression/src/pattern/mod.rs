@@ -1,0 +1,36 @@
+//! Patterns: what samples are compared with (configuration manual, sections 7.1.1 to 7.1.6). Owns the methods of matching
+//! and the sets of patterns with their indexes. Must never fetch or convert a sample beyond the cast that a method needs.
+
+mod affix;
+mod automaton;
+mod changes;
+mod entries;
+mod expansion;
+mod hash;
+mod index;
+mod integer;
+mod list;
+mod many;
+mod method;
+mod network;
+mod numbers;
+mod object;
+mod regex;
+mod set;
+mod single;
+mod string;
+
+pub use automaton::Steps;
+pub use changes::{Change, ChangeError, ListState, ListStates, Which};
+pub use entries::Entries;
+pub use expansion::expand;
+pub use hash::Key;
+pub use index::{PatternIndex, Texts};
+pub(crate) use integer::{Notation, written as written_range};
+pub use list::{ListName, lines};
+pub use method::Method;
+pub(crate) use network::Network;
+pub use object::{Content, Found, List, Lists, Lookup, Place, Registry, Use, View};
+pub use regex::{Places, Regex, Search};
+pub use set::{Hit, PatternSet};
+pub use string::compare;

@@ -1,0 +1,454 @@
+//! Lists of patterns as objects: one for each file name, shared by every ACL and map that names it, and one for the
+//! patterns of each ACL line (configuration manual, section 2.7). Owns what they are when the program starts; what
+//! changes lies in [`ListStates`](super::ListStates). Must never open a file.
+
+use super::ListState;
+use super::entries::Entries;
+use super::index::{PatternIndex, Texts};
+use super::single::Single;
+use super::{Hit, Key, Method, PatternSet, Regex, Steps};
+use crate::sample::{Context, Value};
+use config::text::from_bytes;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What the values of a map have to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// There are none: it is the list of an ACL.
+    None,
+    /// Text.
+    Text,
+    /// Text into which the groups of a match are put.
+    Groups,
+    /// Integers.
+    Integer,
+    /// Addresses.
+    Address,
+}
+
+impl Content {
+    /// Reads a value. The error is what it had to be.
+    ///
+    /// # Errors
+    /// It is none of these.
+    pub fn parse(self, text: &[u8]) -> Result<Value<'_>, &'static str> {
+        let utf8 = std::str::from_utf8(text).ok();
+        match self {
+            Self::None | Self::Text | Self::Groups => Ok(Value::Str(text)),
+            Self::Integer => utf8.and_then(|text| text.parse().ok()).map(Value::Int).ok_or("an integer"),
+            Self::Address => utf8.and_then(|text| text.parse::<IpAddr>().ok()).map(Value::from).ok_or("an address"),
+        }
+    }
+}
+
+/// A list as one kind of lookup sees it.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The patterns.
+    pub set: PatternSet,
+    /// What the values have to be.
+    pub content: Content,
+}
+
+/// A list when the program starts.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// Its number.
+    pub id: u32,
+    /// The file's name; empty for the patterns of a line.
+    pub name: String,
+    /// Where it is used, as `show map` tells.
+    pub description: String,
+    /// ACLs use it.
+    pub is_acl: bool,
+    /// It has values.
+    pub is_map: bool,
+    /// What it holds.
+    pub entries: Arc<Entries>,
+    /// How it is looked up in.
+    pub views: Vec<Arc<View>>,
+}
+
+/// Every list of a program; the place of one here is what lookups name it by.
+#[derive(Debug, Clone, Default)]
+pub struct Lists {
+    /// All of them.
+    pub all: Vec<List>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Lists {
+    /// The list of a file by its name, as [`ListName::reference`](super::ListName::reference) tells it.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+}
+
+impl View {
+    /// Whether it sees the same entries in the same way as another one.
+    fn is_like(&self, other: &Self) -> bool {
+        let way = |view: &Self| (view.set.method(), view.set.ignores_case(), view.content);
+        way(self) == way(other)
+    }
+}
+
+impl PartialEq for List {
+    /// A name alone says nothing of what a file holds. What is told of a list is not compared.
+    fn eq(&self, other: &Self) -> bool {
+        let views = || self.views.iter().zip(&other.views);
+        (&self.name, self.is_acl, self.is_map) == (&other.name, other.is_acl, other.is_map)
+            && self.views.len() == other.views.len()
+            && views().all(|(own, other)| own.is_like(other))
+            && (Arc::ptr_eq(&self.entries, &other.entries) || self.entries == other.entries)
+    }
+}
+
+impl PartialEq for Lists {
+    fn eq(&self, other: &Self) -> bool {
+        let ids = |lists: &Self| lists.all.iter().map(|list| list.id).collect::<Vec<_>>();
+        ids(self) == ids(other) && self.all == other.all
+    }
+}
+
+/// A way into a list, held by whoever looks up in it.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    /// Which list.
+    pub list: usize,
+    /// Which of its views.
+    pub view: usize,
+    /// The list as it was at the start.
+    pub base: Arc<View>,
+    /// What it held then.
+    pub entries: Arc<Entries>,
+    /// The only pattern, where there was just one.
+    single: Option<Single>,
+}
+
+/// What was found in a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// Its place, where it was there at the start.
+    pub at: Option<PatternIndex>,
+    /// Its place among what was added since, where it is one of those.
+    pub added: Option<PatternIndex>,
+    /// The pattern as it is written.
+    pub key: &'a [u8],
+    /// What stands behind it.
+    pub value: &'a [u8],
+}
+
+impl PartialEq for Lookup {
+    /// Whether they look for the same in the same place: a place alone says nothing, as the list there may be another
+    /// one in another configuration.
+    fn eq(&self, other: &Self) -> bool {
+        (self.list, self.view) == (other.list, other.view)
+            && self.base.is_like(&other.base)
+            && (Arc::ptr_eq(&self.entries, &other.entries) || self.entries == other.entries)
+    }
+}
+
+impl Lookup {
+    /// Into a view of a list.
+    pub fn new(list: usize, view: usize, base: Arc<View>, entries: Arc<Entries>) -> Self {
+        let single = Single::of(&base.set, &entries);
+        Self { list, view, base, entries, single }
+    }
+
+    /// Whether a sample matches an entry, with steps that other samples take, too.
+    #[inline]
+    pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>, steps: &Steps) -> bool {
+        let changed = context.lists.and_then(|lists| lists.changed(self.list));
+        if changed.is_none()
+            && let Some(found) = self.single.as_ref().and_then(|single| single.matches(value))
+        {
+            return found;
+        }
+        self.is_found(context, value, changed, steps)
+    }
+
+    #[inline(never)]
+    fn is_found<'a>(
+        &self,
+        context: &Context<'a>,
+        value: Value<'a>,
+        changed: Option<&ListState>,
+        steps: &Steps,
+    ) -> bool {
+        let Some(value) = self.base.set.prepare(context, value) else { return false };
+        steps.add_value(value.size());
+        let found = match changed {
+            None => self.base.set.find_within(value, &*self.entries, &|_| true, steps).map(|found| found.is_some()),
+            Some(state) => state.read(|change| change.find_within(self, value, steps).map(|found| found.is_some())),
+        };
+        context.bounded(found)
+    }
+
+    /// The entry that a sample matches.
+    #[inline]
+    pub fn find<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Found<'a>> {
+        let value = self.base.set.prepare(context, value)?;
+        match context.lists.and_then(|lists| lists.changed(self.list)) {
+            None => {
+                let at = self.find_base(context, value)?.at;
+                Some(Found { at: Some(at), added: None, key: self.entries.key(at), value: self.entries.value(at) })
+            }
+            Some(state) => state.read(|change| {
+                let found = context.bounded(change.find(self, value))?;
+                let (at, added) = (found.at, found.added);
+                Some(Found { at, added, key: context.copy(found.key)?, value: context.copy(found.value)? })
+            }),
+        }
+    }
+
+    /// Lends the entry that a sample matches to `with`, its regular expression, and the sample as text. Outside `None`:
+    /// there is no such entry.
+    pub fn with_regex<'a, T>(
+        &'a self,
+        context: &Context<'a>,
+        value: Value<'a>,
+        with: impl FnOnce(&Found<'_>, &Regex, &[u8]) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let value = self.base.set.prepare(context, value)?;
+        let text = value.bytes()?;
+        match context.lists.and_then(|lists| lists.changed(self.list)) {
+            None => {
+                let at = self.find_base(context, value)?.at;
+                let (key, value) = (self.entries.key(at), self.entries.value(at));
+                Some(with(&Found { at: Some(at), added: None, key, value }, self.base.set.regex(at)?, text))
+            }
+            Some(state) => state.read(|change| {
+                let found = context.bounded(change.find(self, value))?;
+                let regex = match found.at {
+                    Some(at) => self.base.set.regex(at)?,
+                    None => change.regex(self, found.added?)?,
+                };
+                Some(with(&found, regex, text))
+            }),
+        }
+    }
+
+    fn find_base(&self, context: &Context<'_>, value: Value<'_>) -> Option<Hit> {
+        context.bounded(self.base.set.find(value, &*self.entries, &|_| true))
+    }
+}
+
+/// What stands where a list is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// An ACL.
+    Acl,
+    /// An ACL that sees a map (`-M`).
+    AclOfMap,
+    /// A converter.
+    Map,
+}
+
+/// Where a list is named: file, line, and the line's place in the order of the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// What is read when everything else was.
+    pub late: bool,
+    /// The file's number.
+    pub file: u32,
+    /// The line, from 1.
+    pub line: u32,
+    /// The file's name.
+    pub name: String,
+}
+
+/// Lists while a configuration is compiled.
+#[derive(Debug, Default)]
+pub struct Registry {
+    /// The place of the first list.
+    first: usize,
+    lists: Vec<Building>,
+    by_name: HashMap<String, usize>,
+    /// Regular expressions that PCRE2 matches, and where they are used.
+    backtracking: Vec<(Place, String)>,
+}
+
+#[derive(Debug)]
+struct Building {
+    name: String,
+    wanted: Option<u32>,
+    first: Place,
+    /// The keyword of the ACL whose own patterns these are.
+    keyword: String,
+    uses: Vec<(Place, &'static str)>,
+    is_acl: bool,
+    columns: bool,
+    entries: Arc<Entries>,
+    views: Vec<Arc<View>>,
+}
+
+/// Where lists stand that are made while the process runs: none of the program has such a place, so that nobody changes
+/// them.
+const APART: usize = usize::MAX / 2;
+
+impl Registry {
+    /// For lists beside those of the program.
+    pub fn apart() -> Self {
+        Self { first: APART, ..Self::default() }
+    }
+
+    /// The list of a file, read by `read` where it was not yet.
+    ///
+    /// # Errors
+    /// HAProxy's sentence.
+    pub fn file(
+        &mut self,
+        name: &str,
+        usage: Use,
+        place: Place,
+        read: impl FnOnce() -> Result<Vec<u8>, String>,
+    ) -> Result<usize, String> {
+        let columns = usage != Use::Acl;
+        let word = if columns { "map" } else { "acl" };
+        if let Some(at) = self.by_name.get(name) {
+            let known = &mut self.lists[*at];
+            if known.columns != columns {
+                let kind = |columns| if columns { "two" } else { "one" };
+                return Err(format!(
+                    "The file \"{name}\" is already used as {} column file and cannot be used by as {} column file.",
+                    kind(!columns),
+                    kind(columns)
+                ));
+            }
+            known.is_acl |= usage != Use::Map;
+            known.uses.push((place, word));
+            return Ok(self.first + *at);
+        }
+        let entries = Entries::of_file(read()?, columns)?;
+        self.by_name.insert(name.to_owned(), self.lists.len());
+        self.lists.push(Building {
+            name: name.to_owned(),
+            wanted: None,
+            first: place.clone(),
+            keyword: String::new(),
+            uses: vec![(place, word)],
+            is_acl: usage != Use::Map,
+            columns,
+            entries: Arc::new(entries),
+            views: Vec::new(),
+        });
+        Ok(self.first + self.lists.len() - 1)
+    }
+
+    /// The list of an ACL's own patterns.
+    pub fn own(&mut self, keyword: &str, entries: Entries, wanted: Option<u32>, place: Place) -> usize {
+        self.lists.push(Building {
+            name: String::new(),
+            wanted,
+            first: place,
+            keyword: keyword.to_owned(),
+            uses: Vec::new(),
+            is_acl: true,
+            columns: false,
+            entries: Arc::new(entries),
+            views: Vec::new(),
+        });
+        self.first + self.lists.len() - 1
+    }
+
+    /// A regular expression is used at that place that may be one for PCRE2.
+    pub fn note(&mut self, place: Place, regex: &Regex) {
+        if !regex.is_linear() {
+            self.backtracking.push((place, regex.pattern().to_owned()));
+        }
+    }
+
+    /// Takes the regular expressions that PCRE2 matches, and where they are used.
+    pub fn take_backtracking(&mut self) -> Vec<(Place, String)> {
+        std::mem::take(&mut self.backtracking)
+    }
+
+    /// Whether a list has that number already.
+    pub fn is_taken(&self, id: u32) -> bool {
+        self.lists.iter().any(|list| list.wanted == Some(id))
+    }
+
+    /// The line of its file that an entry stands in.
+    pub fn line(&self, list: usize, at: PatternIndex) -> usize {
+        self.lists.get(list - self.first).map_or(0, |list| list.entries.line(at))
+    }
+
+    /// A way into a list. The error knows the place of the entry that does not fit.
+    ///
+    /// # Errors
+    /// HAProxy's sentence about the entry.
+    pub fn lookup(
+        &mut self,
+        list: usize,
+        method: Method,
+        ignore_case: bool,
+        content: Content,
+    ) -> Result<Lookup, (PatternIndex, String)> {
+        let building = &mut self.lists[list - self.first];
+        let same = |view: &Arc<View>| {
+            view.set.method() == method && view.set.ignores_case() == ignore_case && view.content == content
+        };
+        let entries = Arc::clone(&building.entries);
+        if let Some(view) = building.views.iter().position(same) {
+            return Ok(Lookup::new(list, view, Arc::clone(&building.views[view]), entries));
+        }
+        let mut set = PatternSet::new(method, ignore_case, Key::default());
+        set.reserve(entries.len(), &*entries);
+        set.load(content == Content::Groups);
+        for at in 0..entries.len() as PatternIndex {
+            set.insert(at, &*entries).map_err(|why| (at, why))?;
+            if matches!(content, Content::Integer | Content::Address)
+                && let Err(wanted) = content.parse(entries.value(at))
+            {
+                return Err((at, format!("cannot parse '{}' as {wanted}", from_bytes(entries.value(at)))));
+            }
+        }
+        set.finish(&*entries);
+        for regex in set.regexes().filter(|regex| !regex.is_linear()) {
+            self.backtracking.push((building.first.clone(), regex.pattern().to_owned()));
+        }
+        let base = Arc::new(View { set, content });
+        building.views.push(Arc::clone(&base));
+        Ok(Lookup::new(list, building.views.len() - 1, base, entries))
+    }
+
+    /// The finished lists, with the numbers that HAProxy gives them: those that were asked for, else the smallest free
+    /// one in the order of the configuration.
+    pub fn finish(self) -> Lists {
+        let mut order: Vec<usize> = (0..self.lists.len()).filter(|at| self.lists[*at].wanted.is_none()).collect();
+        order.sort_by(|one, other| self.lists[*one].first.cmp(&self.lists[*other].first));
+        let taken: std::collections::HashSet<u32> = self.lists.iter().filter_map(|list| list.wanted).collect();
+        let mut ids = vec![0; self.lists.len()];
+        let mut free = (0..).filter(|id| !taken.contains(id));
+        for at in order {
+            ids[at] = free.next().unwrap_or(u32::MAX);
+        }
+        let finish = |(building, id): (Building, u32)| List {
+            id: building.wanted.unwrap_or(id),
+            description: building.description(),
+            name: building.name,
+            is_acl: building.is_acl,
+            is_map: building.columns,
+            entries: building.entries,
+            views: building.views,
+        };
+        Lists { all: self.lists.into_iter().zip(ids).map(finish).collect(), by_name: self.by_name }
+    }
+}
+
+impl Building {
+    fn description(&self) -> String {
+        if self.name.is_empty() {
+            return format!("acl '{}' file '{}' line {}", self.keyword, self.first.name, self.first.line);
+        }
+        let mut uses = self.uses.clone();
+        uses.sort_by(|one, other| one.0.cmp(&other.0));
+        let uses: Vec<String> = uses
+            .iter()
+            .map(|(place, word)| format!("by {word} at file '{}' line {}", place.name, place.line))
+            .collect();
+        format!("pattern loaded from file '{}' used {}", self.name, uses.join(", "))
+    }
+}
