@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use config::spec::Spec;
 use expression::pattern::Key;
 use expression::pattern::ListStates;
-use policy::live::counters::{ProxyTallies, WorkerTallies};
+use live::counters::{ProxyTallies, WorkerTallies};
 use policy::program::{Program, Proxy};
 
 /// One configuration that the process serves.
@@ -173,7 +173,6 @@ mod tests {
     use super::*;
     use config::environment::Environment;
     use config::{InputFile, LoadOptions};
-    use policy::live::counters::Counters;
     use std::net::IpAddr;
 
     struct NoNames;
@@ -198,7 +197,7 @@ mod tests {
         const WORKERS: usize = 3;
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
-        let tallies = Counters::new(&first.program, 1);
+        let tallies = first.program.counters(1);
         let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
         for own_turn in 0..WORKERS {
             let generations = Generations::new(at_hand(&first));
@@ -220,7 +219,7 @@ mod tests {
     fn a_worker_announces_what_it_accepts_with_once() {
         let first = Arc::new(Generation::new(program(), 7));
         let second = Arc::new(Generation::following(program(), &first));
-        let tallies = Counters::new(&first.program, 1);
+        let tallies = first.program.counters(1);
         let at_hand = |of: &Arc<Generation>| WorkerGeneration::new(Arc::clone(of), &tallies.workers[0], |_| false);
         let generations = Generations::new(at_hand(&first));
         assert_eq!(generations.announce(), None);

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use config::spec::LogLevel;
-use policy::live::{Admission, Entry};
+use live::{Admission, Entry};
 use rt::net::{Address, Listener, ListeningSocket, OwnedSocket, is_exhaustion};
 
 use crate::frontends::Opening;

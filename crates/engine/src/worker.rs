@@ -17,9 +17,9 @@ use config::diagnostic::Severity;
 use config::spec::{LogLevel, MultiQueue};
 use conn::link::{Limits, Pool, WorkerLinks};
 use expression::sample::{Meter, ProcessFacts};
-use policy::live::counters::{Counters, WorkerTallies};
-use policy::live::table::TableHandle;
-use policy::live::{Live, Local, ServerSlot};
+use live::counters::{Counters, WorkerTallies};
+use live::table::TableHandle;
+use live::{Live, Local, ServerSlot};
 use policy::program::{Proxy, Server};
 use rt::LocalRc;
 
@@ -118,7 +118,7 @@ impl Process {
             limits[server.serial] = idle_limits(server);
         }
         let pool = Pool::new(&limits, workers, program.global.idle_pool_shared);
-        let counters = Counters::new(program, workers);
+        let counters = program.counters(workers);
         let frontends = Frontends::new(program.proxies.len());
         Self {
             outgoing: Outgoing::new(program),

@@ -15,7 +15,6 @@ use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
 use engine::worker::Process;
-use policy::live::Live;
 use policy::program::Program;
 use rt::net::{Address, BindOptions, ListeningSocket};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -61,7 +60,7 @@ impl Engine {
         let any = Address::Inet("127.0.0.1:0".parse().unwrap());
         let socket = Arc::new(ListeningSocket::bind(&any, &BindOptions::default()).unwrap());
         let address = socket.local_address().inet().unwrap();
-        let live = Arc::new(Live::new(&program, 7));
+        let live = Arc::new(program.live(7));
         let generation = Generation::new(program, 7);
         let (targets, _) = Targets::open(&generation, &live, "haproxy");
         let shared = Arc::new(Process::new(generation, live, Arc::new(targets), 1));

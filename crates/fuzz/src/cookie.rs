@@ -3,7 +3,7 @@
 
 
 use config::spec::{CookieMode, CookieSpec};
-use policy::persistence::{Answering, Cookie, Found, Lookup, Presented};
+use live::persistence::{Answering, Cookie, Found, Lookup, Presented};
 use wire::http::{Head, Method};
 
 /// Server 0 is `a`, server 1 is `b`; the one of `d` is down.

@@ -1,7 +1,7 @@
 //! Any bytes as a state file: no panic, and what a line says is read the same way from that line alone.
 
 
-use policy::saved_state::entries;
+use live::saved_state::entries;
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {

@@ -1,7 +1,7 @@
 //! Any bytes as a stats file: no panic, and nothing is read of anybody who is not known.
 
 
-use policy::live::counters::{KeptCounts, Tally};
+use live::counters::{KeptCounts, Tally};
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {

@@ -5,10 +5,10 @@
 use base::moment::Moment;
 use config::span::Span;
 use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
-use policy::live::peers::{Heard, Remote, Section, Setting, Shared};
-use policy::live::table::Table;
+use live::peers::{Heard, Remote, Section, Setting, Shared};
+use live::table::Table;
 use expression::pattern::Key;
-use policy::program::StickTable;
+use live::table::StickTable;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::peers::{Definition, Hello, Message, Update, decode, definition, update};

@@ -10,12 +10,12 @@ use config::environment::Environment;
 use config::keyword::SpecOptions;
 use config::spec::Family;
 use config::{InputFile, LanguageOptions, LoadOptions};
+use live::{Assignment, Local, PickContext, ProxyState};
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::Barrier;
 use std::time::Instant;
-use weir_policy::live::{Assignment, Live, Local, PickContext, ProxyState};
 
 /// Requests of a round.
 const REQUESTS: u32 = 400;
@@ -65,7 +65,7 @@ fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
     let mut loaded = config::load(&[file], Environment::default(), &options);
     let program =
         weir_policy::compile(&loaded.spec, &mut NoNames, &weir_policy::Limits::default(), &mut loaded.diagnostics)?;
-    Some(Live::new(&program, 7).proxies.iter().cloned().collect())
+    Some(program.live(7).proxies.iter().cloned().collect())
 }
 
 struct NoNames;

@@ -4,7 +4,7 @@
 use crate::messages::Messages;
 use config::spec::Spec;
 use engine::service::saved_state::Owners;
-use policy::live::counters::{Kept, KeptCounts};
+use live::counters::{Kept, KeptCounts};
 use policy::program::Program;
 use std::io::Read;
 

@@ -19,9 +19,9 @@ use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
 use engine::service::saved_state::SavedServer;
+use live::Live;
+use live::counters::Kept;
 use policy::Limits;
-use policy::live::Live;
-use policy::live::counters::Kept;
 use policy::processors::Plan;
 use policy::program::Program;
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> 
         messages.alert("config : Fatal errors found in configuration.");
         return Err(Refused);
     };
-    let live = saved.is_asked_for().then(|| Live::new(&program, rt::clock::seed()));
+    let live = saved.is_asked_for().then(|| program.live(rt::clock::seed()));
     let saved = saved.take_over(&program, live.as_ref(), rt::clock::moment(), messages);
     let counts = kept_counts::read(&spec, &program, messages);
     if messages.warnings() > 0 && (settings.zero_warning || spec.global.zero_warning) {

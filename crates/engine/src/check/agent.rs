@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use policy::check::{AgentAnswer, AgentCheck, CheckStatus, Report, Word};
-use policy::live::{Admin, Checker};
+use live::health::{CheckStatus, Report};
+use live::{Admin, Checker};
+use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 

@@ -1,8 +1,9 @@
 //! The HTTP of a check: the request as the rules have it, and the answer as they want it (configuration manual,
 //! "http-check send", "http-check expect"). Must never open or close a connection.
 
-use policy::check::{CheckStatus, Expect, Finding, Operation, Request};
-use policy::live::{Admin, Checker};
+use live::health::{CheckStatus, Operation};
+use live::{Admin, Checker};
+use policy::check::{Expect, Finding, Request};
 use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, Limits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};

@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use config::spec::LogLevel;
-use policy::check::{Check, CheckStatus, Report, Symptom, Verdict};
-use policy::live::{Checker, ServerStatus, Transition};
+use live::health::{CheckStatus, Report, Symptom, Verdict};
+use live::{Checker, ServerStatus, Transition};
+use policy::check::Check;
 use policy::program::{Proxy, Server};
 
 use crate::service::transitions::{self, Cause, Online};
@@ -198,7 +199,7 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
         _ => return,
     };
     let state = &worker.process.live.proxies[proxy.index];
-    let Some(found) = state.observe(server, symptom, rt::now()) else { return };
+    let Some(found) = state.observe(server.index, &observed, symptom, rt::now()) else { return };
     let Some(health) = state.health(server.index, Checker::Health) else { return };
     announce(worker, (proxy, server), Checker::Health, health.last(), found);
 }

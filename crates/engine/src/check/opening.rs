@@ -8,7 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
 use expression::sample::{ConnectionError, Value};
-use policy::check::{CheckStatus, Connect, Port, Step};
+use live::health::CheckStatus;
+use policy::check::{Connect, Port, Step};
 use policy::program::{ServerAddress, ServerPort, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};

@@ -1,7 +1,8 @@
 //! How a check ends: by its last step, or by one that failed. Must never wait for anything.
 
 use expression::sample::Value;
-use policy::check::{CheckStatus, Expect, Step};
+use live::health::CheckStatus;
+use policy::check::{Expect, Step};
 
 use super::run::Course;
 use super::words;

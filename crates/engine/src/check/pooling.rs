@@ -6,7 +6,8 @@ use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::quota::Place;
 use conn::transport::Transport;
-use policy::check::{CheckStatus, Connect, Request};
+use live::health::CheckStatus;
+use policy::check::{Connect, Request};
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing};
 

@@ -13,10 +13,9 @@ use base::moment::Moment;
 use conn::transport::Transport;
 use expression::sample::{Bytes, Context, Direction, Meter, Transaction, Value};
 use expression::variable::{Phase, SessionStore, Store, Variables};
-use policy::check::{
-    Answer, Check, CheckStatus, Connect, Expect, Finding, Judgement, Payload, Report, ServerCheck, Step, Wanted,
-};
-use policy::live::counters::{Count, ProtocolCounts};
+use live::counters::{Count, ProtocolCounts};
+use live::health::{CheckStatus, Report};
+use policy::check::{Answer, Check, Connect, Expect, Finding, Judgement, Payload, ServerCheck, Step, Wanted};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;

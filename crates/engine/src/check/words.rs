@@ -2,7 +2,8 @@
 
 use std::io;
 
-use policy::check::{CheckStatus, Connect, Content, Expect, Port, Wanted};
+use live::health::CheckStatus;
+use policy::check::{Connect, Content, Expect, Port, Wanted};
 
 use super::outcome::Outcome;
 use super::run::Course;

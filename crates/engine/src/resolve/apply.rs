@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use config::spec::LogLevel;
-use policy::live::{Admin, ProxyState};
+use live::{Admin, ProxyState};
 use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
 use policy::resolve::Failure;
 

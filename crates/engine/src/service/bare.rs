@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use expression::pattern::ListStates;
 use expression::sample::{Bytes, Context, Direction, Meter, Probes, Transaction, Transport, Value};
 use expression::variable::Variables;
-use policy::live::Live;
+use live::Live;
 use policy::program::Program;
 
 /// Nothing is known but what is looked at.

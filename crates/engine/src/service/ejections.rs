@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use config::spec::LogLevel;
-use policy::live::{Ejection, Reason, Seen};
+use live::{Ejection, Reason, Seen};
 use policy::program::{Proxy, Server};
 
 use crate::facts::{Cause, Facts, Outcome};

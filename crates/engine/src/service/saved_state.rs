@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use base::moment::Moment;
-use policy::live::counters::{Kept, Side};
-use policy::live::{Live, Transition};
+use live::ServerPlace;
+use live::counters::{Kept, Side};
+use live::saved_state::SavedState;
+use live::{Live, Transition};
 use policy::program::saved_state::{Changes, with_port};
-use policy::program::{Program, Proxy, Server, ServerPlace};
-use policy::saved_state::SavedState;
+use policy::program::{Program, Proxy, Server};
 
 use super::transitions;
 use crate::worker::Process;
@@ -36,7 +37,7 @@ impl SavedServer {
 pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
     let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
-    if let Some(transition) = live.proxies[proxy.index].resume(server, &saved.state, now) {
+    if let Some(transition) = live.proxies[proxy.index].resume(&server.plan(), &saved.state, now) {
         said.extend(transitions::resumed((program, live), proxy, server, transition, None));
         program.followers(server, |leader, follower| {
             let Some(transition) = live.follow(leader, follower, now) else { return false };

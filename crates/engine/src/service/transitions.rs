@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use config::diagnostic::Severity;
 use config::spec::LogLevel;
-use policy::check::{Operation, Report};
-use policy::live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
-use policy::program::{Program, Proxy, Server, ServerPlace};
+use live::ServerPlace;
+use live::health::{Operation, Report};
+use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
+use policy::program::{Program, Proxy, Server};
 
 use super::{mail, shutting, warm_up};
 use crate::facts::Cause as Ending;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::live::ProxyState;
+use live::ProxyState;
 
 /// Until all servers of a backend are warm. However often servers come back, one task sees to them.
 pub fn watch(state: Arc<ProxyState>) {

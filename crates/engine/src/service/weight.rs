@@ -37,10 +37,10 @@ pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
 
 /// Gives a server its weight; the log tells if nobody is left.
 pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
-    let changes = |state: &policy::live::ProxyState| {
+    let changes = |state: &live::ProxyState| {
         let before = state.status(server.index).filter(|status| status.weight != weight)?;
         state.set_weight(server.index, weight);
-        state.status(server.index).map(|after| policy::live::Transition { before, after })
+        state.status(server.index).map(|after| live::Transition { before, after })
     };
     transitions::change(worker, proxy, server, changes, transitions::Cause::Order);
 }

@@ -11,7 +11,7 @@ use conn::h1::Standing;
 use conn::h1::standing::look;
 use conn::link::Link;
 use conn::quota::Place;
-use policy::live::{Hedged, ProxyState, Seen};
+use live::{Hedged, ProxyState, Seen};
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Method;
@@ -27,7 +27,7 @@ use crate::stream::http::Client;
 use crate::stream::metrics::Step as Tallied;
 use crate::stream::sticking;
 use crate::worker::{SharedFacts, Slot};
-use policy::check::Symptom;
+use live::health::Symptom;
 
 /// A request that may go to a second server.
 pub struct Hedge<'a> {

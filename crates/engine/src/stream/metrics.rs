@@ -1,8 +1,8 @@
 //! Counts for the statistics: what happened to a connection, a request, a server, noted where it happens or where the
 //! stream ends. Must never decide anything, and never wait.
 
-use policy::live::Counts;
-use policy::live::counters::{ProxyTallies, Rate, Tally, WorkerTallies};
+use live::Counts;
+use live::counters::{ProxyTallies, Rate, Tally, WorkerTallies};
 use policy::program::{Proxy, Server};
 
 use crate::facts::{Cause, Facts, Flow, Phase};

@@ -1,7 +1,7 @@
 //! What a stream shows of its server's health (configuration manual, section 5.2, "observe"). Must never decide what follows
 //! from that.
 
-use policy::check::Symptom;
+use live::health::Symptom;
 
 use crate::check::{Sign, observe};
 use crate::facts::{Cause, Facts, Phase};

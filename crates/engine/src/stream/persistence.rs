@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 
 use expression::sample::Bytes;
-use policy::live::{CookieChange, ProxyState};
-use policy::persistence::{
+use live::persistence::{
     Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, Presented, rdp_server,
 };
+use live::{CookieChange, ProxyState};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
 use wire::http::Head;

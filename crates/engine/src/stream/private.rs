@@ -4,7 +4,7 @@
 use std::task::Context;
 
 use conn::link::Link;
-use policy::live::Preference;
+use live::Preference;
 use policy::program::{Backend, Proxy, Server};
 use wire::http::Head;
 

@@ -5,7 +5,7 @@ use config::spec::{LogLevel, LogStep};
 use conn::behind::Behind;
 use expression::condition::Verdict;
 use expression::sample::{Context, RulePlace, Value};
-use policy::live::table::Pinned;
+use live::table::Pinned;
 use policy::rule::{
     Action, Edit, End, Expected, Final, NameLookup, Packets, Peer, Rule, TimeoutKind, Unfit, Wait, integer,
 };

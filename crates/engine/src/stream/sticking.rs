@@ -2,7 +2,7 @@
 //! server's slot.
 
 use expression::sample::{Bytes, Context, Direction};
-use policy::live::table::{Table, TableKey};
+use live::table::{Table, TableKey};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, Known, MOST_STORES, PersistOrder, Remembered, StickRule, StickStore, recall};
 

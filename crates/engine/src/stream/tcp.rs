@@ -12,7 +12,7 @@ use conn::flow::{FlowError, Moved};
 use conn::transport::Transport;
 use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
-use policy::live::Seen;
+use live::Seen;
 use policy::program::{Frontend, Proxy};
 use rt::LocalRc;
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
 use expression::sample::{Context, Direction};
-use policy::live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
+use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
 use policy::program::{Filter, Lent};
 use policy::rule::{StickChange, Track};
 

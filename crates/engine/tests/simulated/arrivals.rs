@@ -1,6 +1,6 @@
 //! Servers that the runtime API adds and removes again and again, on the virtual clock.
 
-use policy::live::Checker;
+use live::Checker;
 use testkit::{Peer, Service, sleep};
 
 use crate::api::*;

@@ -1,7 +1,7 @@
 //! Health checks on the virtual clock: when they come, what they make of a server, what that makes of requests. The very
 //! first check comes before the script has a server: it finds nobody, which `init-state fully-up` outlives.
 
-use policy::live::Checker;
+use live::Checker;
 use testkit::{Peer, Service, sleep};
 
 use crate::messages::*;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use policy::live::{Admin, Checker, ServerStatus};
+use live::{Admin, Checker, ServerStatus};
 use testkit::{Peer, Service, sleep};
 
 use crate::api::*;

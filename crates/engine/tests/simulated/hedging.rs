@@ -1,7 +1,7 @@
 //! Requests whose server takes too long go to a second one as well (`hedge-requests`): to the millisecond, on the virtual
 //! clock.
 
-use policy::live::HedgeCounts;
+use live::HedgeCounts;
 use testkit::{Peer, Service, Stopwatch, sleep};
 
 use crate::messages::*;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use base::moment::Moment;
-use policy::live::ServerStatus;
+use live::ServerStatus;
 use testkit::{Peer, Service, sleep};
 
 use crate::api::*;

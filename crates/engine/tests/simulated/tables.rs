@@ -2,7 +2,7 @@
 //! shares a limit of bandwidth.
 
 use config::spec::DataKind;
-use policy::live::table::TableKey;
+use live::table::TableKey;
 use testkit::{Peer, Service, Stopwatch, both, sleep};
 
 use crate::messages::*;

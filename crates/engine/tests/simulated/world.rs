@@ -23,8 +23,8 @@ use engine::service::runtime::Opened;
 use engine::service::saved_state::SavedServer;
 use engine::session::Session;
 use engine::worker::Process;
-use policy::live::Live;
-use policy::live::table::Cursor;
+use live::Live;
+use live::table::Cursor;
 use policy::program::{BindAddress, Program};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
@@ -222,7 +222,7 @@ impl Worlds {
             if (self.records && seed % 2 == 1) || asked("SIMULATED_RECORDS").is_some() {
                 rt::sim::network().shuffle_records();
             }
-            let live = Arc::new(Live::new(program, 7));
+            let live = Arc::new(program.live(7));
             let generation = Generation::new(Arc::clone(program), 7);
             resume(program, &live, &self.saved);
             let (targets, problems) = Targets::open(&generation, &live, "haproxy");
@@ -271,7 +271,7 @@ fn resume(program: &Program, live: &Live, states: &str) {
     if states.is_empty() {
         return;
     }
-    for entry in policy::saved_state::entries(states.as_bytes(), |_, _| true).unwrap() {
+    for entry in live::saved_state::entries(states.as_bytes(), |_, _| true).unwrap() {
         let proxy = program.proxies.iter().find(|proxy| &*proxy.name == entry.backend()).unwrap();
         let server = proxy.servers().find(|server| &*server.name == entry.server()).unwrap();
         let saved = SavedServer::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();

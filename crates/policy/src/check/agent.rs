@@ -1,7 +1,7 @@
 //! What an agent says of its server (configuration manual, section 5.2, "agent-check"): one line of words. Must never
 //! change a server.
 
-use crate::live::Admin;
+use live::Admin;
 
 /// An answer, word by word; of several words of one kind the last counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

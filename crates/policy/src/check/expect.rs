@@ -1,11 +1,12 @@
 //! What a check waits for, and whether it has come (configuration manual, "tcp-check expect", "http-check expect"). Must
 //! never read a byte by itself.
 
-use super::{Answer, CheckStatus, Content};
+use super::{Answer, Content};
 use expression::Expression;
 use expression::log_format::LogFormat;
 use expression::pattern::Regex;
 use expression::sample::Context;
+use live::health::CheckStatus;
 use memchr::memmem;
 use std::ops::RangeInclusive;
 use wire::http::Head;

@@ -7,7 +7,6 @@ mod expect;
 mod parse;
 mod protocol;
 
-pub use crate::health::{CheckStatus, Health, Operation, Pace, Report, Symptom, Verdict};
 pub use agent::{AgentAnswer, Word};
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
@@ -16,9 +15,11 @@ pub use protocol::{Answer, Judgement};
 
 use crate::program::ServerAddress;
 use crate::rule::Action;
-use config::spec::{InitialState, OnError};
+use config::spec::InitialState;
 use expression::Expression;
 use expression::log_format::LogFormat;
+use live::Observed;
+use live::health::Pace;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,17 +93,6 @@ pub struct ServerCheck {
     pub script: Option<Arc<Check>>,
     /// `observe`; `None`: traffic says nothing about the server.
     pub observed: Option<Observed>,
-}
-
-/// What traffic says about a server (`observe`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observed {
-    /// Answers count as well as connections (`layer7`).
-    pub answers: bool,
-    /// `error-limit`.
-    pub limit: u32,
-    /// `on-error`.
-    pub on_error: OnError,
 }
 
 /// How an agent is asked about its server (`agent-check`).

@@ -1,7 +1,7 @@
 //! Reads the rules of `http-check` and `tcp-check`, and `option httpchk`. The sentences about what is wrong are
 //! HAProxy's. Must never look at a server.
 
-use super::{CheckStatus, Connect, Content, Expect, FieldMatch, Payload, Port, Request, Step, TextMatch, Wanted};
+use super::{Connect, Content, Expect, FieldMatch, Payload, Port, Request, Step, TextMatch, Wanted};
 use crate::rule::{Parsing, RuleError, Words, find_action};
 use config::address::{self, AddressRules};
 use config::document::Word;
@@ -11,6 +11,7 @@ use config::text;
 use expression::Expression;
 use expression::log_format::{LogFormat, Purpose};
 use expression::pattern::Regex;
+use live::health::CheckStatus;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 

@@ -2,13 +2,14 @@
 //! name to be looked up.
 
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPlace, ServerPort, Tracking, Userlist};
+use crate::program::{Backend, Program, Proxy, Server, ServerAddress, ServerPort, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ProxyKind, ServerSpec, Spec};
 use expression::key::Keys;
 use expression::pattern;
 use expression::variable::Known;
+use live::ServerPlace;
 use std::net::IpAddr;
 
 /// Looks nothing up.

@@ -4,7 +4,7 @@
 use super::Compiler;
 use super::names::SpecNames;
 use super::rules::owner;
-use crate::check::{self, AgentCheck, Check, External, Observed, Pace, Port, ServerCheck, Step};
+use crate::check::{self, AgentCheck, Check, External, Port, ServerCheck, Step};
 use crate::program::{Connecting, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
 use config::diagnostic::{Diagnostic, Form};
@@ -13,6 +13,8 @@ use config::spec::{
 };
 use config::text;
 use expression::sample::Place;
+use live::Observed;
+use live::health::Pace;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;

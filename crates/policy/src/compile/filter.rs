@@ -1,7 +1,6 @@
 //! Filters: names of a sequence become indices. Must never judge what a filter asks for.
 
 use super::Compiler;
-use crate::live::table::sample_type;
 use crate::program::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
 use crate::rule::{Action, RuleNames, expression_text};
 use config::diagnostic::Form;
@@ -9,6 +8,7 @@ use config::span::Spanned;
 use config::spec::{BandwidthSpec, DataKind, FilterSpec, FiltersSpec, ProxySpec, RuleLineSpec, SharedLimitSpec, Spec};
 use expression::sample::{Place, cast};
 use expression::{Expression, Names};
+use live::table::sample_type;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,7 +2,6 @@
 
 use super::{FindHost, ReadFile};
 use crate::program::EVENTS;
-use crate::program::StickTable;
 use crate::registry::Registry;
 use crate::rule::RuleNames;
 use config::span::Span;
@@ -14,6 +13,7 @@ use expression::pattern;
 use expression::sample::Sink;
 use expression::variable::{Known, Variable};
 use expression::vocabulary::Vocabulary;
+use live::table::StickTable;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::IpAddr;

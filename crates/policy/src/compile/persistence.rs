@@ -1,11 +1,11 @@
 //! What binds clients to servers beside rules: the cookie, its values.
 
 use super::Compiler;
-use crate::persistence::{Cookie, CookieValues, PersistencePlan, Placed};
 use crate::program::Server;
 use config::diagnostic::{Diagnostic, Form};
 use config::spec::ProxySpec;
 use config::text;
+use live::persistence::{Cookie, CookieValues, PersistencePlan, Placed};
 
 impl Compiler<'_> {
     /// `servers` are those that could be compiled.

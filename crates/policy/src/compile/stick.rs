@@ -2,14 +2,14 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
-use crate::live::table::sample_type;
-use crate::program::StickTable;
 use crate::rule::{Parsing, RuleError, StickRule, Words};
 use config::diagnostic::Form;
 use config::keyword::rule::{HTTP_REQUEST, HTTP_RESPONSE};
 use config::spec::{DataKind, ProxySpec, RuleLineSpec};
 use expression::Expression;
 use expression::sample::{Place, cast};
+use live::table::StickTable;
+use live::table::sample_type;
 use std::cell::RefCell;
 
 impl Compiler<'_> {

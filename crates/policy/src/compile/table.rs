@@ -2,9 +2,9 @@
 
 use super::Compiler;
 use super::peers::{global_name, shares};
-use crate::program::StickTable;
 use config::diagnostic::Form;
 use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
+use live::table::StickTable;
 
 impl Compiler<'_> {
     /// Collects the tables of all proxies and of all `peers` sections, in the order of the files.

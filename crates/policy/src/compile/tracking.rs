@@ -2,9 +2,10 @@
 //! know a state.
 
 use super::Compiler;
-use crate::program::{Proxy, Server, ServerPlace};
+use crate::program::{Proxy, Server};
 use config::diagnostic::Form;
 use config::spec::{ProxyKind, Spec};
+use live::ServerPlace;
 
 impl Compiler<'_> {
     /// Links them, and tells what cannot be.

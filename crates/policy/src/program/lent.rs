@@ -2,13 +2,13 @@
 //! Must never lend more than the evaluation was lent.
 
 use super::{Program, Proxy, Server};
-use crate::live::Live;
-use crate::live::counters::Counters;
-use crate::live::table::Tracked;
 use config::spec::Mode;
 use expression::capture::CapturePlan;
 use expression::key::{Keys, TokenLimits};
-use expression::sample::{Configuration, Context, Counted, LiveState, TrackedEntry};
+use expression::sample::{Configuration, Context};
+use live::Live;
+use live::counters::Counters;
+use live::table::Tracked;
 use std::any::Any;
 use std::cell::Ref;
 
@@ -33,12 +33,6 @@ impl Configuration for Program {
         self.proxies.get(frontend)?.frontend.as_ref()?.captures.as_ref()
     }
 }
-
-impl LiveState for Live {}
-
-impl Counted for Counters {}
-
-impl TrackedEntry for Tracked {}
 
 /// What a [`Context`] has of the program and its live state.
 pub trait Lent<'a> {

@@ -1,6 +1,6 @@
 //! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. Nothing
 //! in a program ever changes but that its lists of proxies and of servers grow; what changes at run time lives in
-//! [`crate::live`]. Must never hold a socket, a count or text that
+//! crate [`live`]. Must never hold a socket, a count or text that
 //! still has to be interpreted.
 
 mod address;
@@ -17,12 +17,13 @@ mod log_forward;
 mod mail;
 mod name;
 mod peers;
+mod peers_plan;
 mod proxy;
 mod resolvers;
 mod runtime;
 pub mod saved_state;
 mod shape;
-mod table;
+mod state;
 mod tracking;
 mod userlist;
 
@@ -43,11 +44,11 @@ pub use log_forward::LogForward;
 pub use mail::{MailAlert, MailServer};
 pub use name::ServerName;
 pub use peers::{Peer, Peers, SharedTable};
+pub use peers_plan::PeersPlan;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};
-pub use table::{Layout, StickTable};
-pub use tracking::{ServerPlace, Tracking};
+pub use tracking::Tracking;
 pub use userlist::{Password, User, Userlist};
 
 use crate::registry::Registry;
@@ -55,6 +56,7 @@ use base::AppendOnlyVec;
 use expression::key::Keys;
 use expression::pattern::Lists;
 use expression::variable::{Known, Stored, Variable};
+use live::table::StickTable;
 use std::sync::Arc;
 
 /// A whole configuration, shared by all workers.

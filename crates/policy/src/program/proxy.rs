@@ -6,7 +6,6 @@ use super::{
 };
 use super::{MailAlert, ServerName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
-use crate::persistence::PersistencePlan;
 use crate::rule::{Rules, ServerChoice, Switch};
 use balance::Recogniser;
 use base::AppendOnlyVec;
@@ -17,6 +16,7 @@ use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use expression::sample::Context;
 use expression::{Conversion, Expression};
+use live::persistence::PersistencePlan;
 use std::sync::Arc;
 use std::time::Duration;
 

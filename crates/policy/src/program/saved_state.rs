@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::{Server, ServerAddress, ServerPort};
-use crate::saved_state::SavedState;
+use live::saved_state::SavedState;
 
 /// All that changes, and what could not be taken over, in HAProxy's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -142,8 +142,8 @@ pub fn with_port(address: &ServerAddress, port: u16) -> ServerAddress {
 mod tests {
     use super::*;
     use crate::compile::tests::{backend, compiled, server, spec};
-    use crate::saved_state::entries;
     use config::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
+    use live::saved_state::entries;
 
     /// What the fields from the name on change, of a server at that host.
     fn changes(host: &str, checked: bool, admin: u32, fields: &str) -> Changes {

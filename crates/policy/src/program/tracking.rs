@@ -2,9 +2,7 @@
 
 use super::{Program, Server};
 use base::AppendOnlyVec;
-
-/// A server, named by its proxy and its place in it.
-pub type ServerPlace = (usize, usize);
+use live::ServerPlace;
 
 /// Who shares whose state. Chains never loop: the compiler refuses that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

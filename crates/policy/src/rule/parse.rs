@@ -1,6 +1,5 @@
 //! What the parsers of actions read from, and what they may ask for. Must never know an action.
 
-use crate::program::StickTable;
 use crate::registry::Registry;
 use config::document::Word;
 use config::keyword::rule::{RULE_SETS, RuleSets};
@@ -10,6 +9,7 @@ use expression::log_format::{LogFormat, Purpose};
 use expression::sample::Place;
 use expression::vocabulary::Vocabulary;
 use expression::{Expression, Names};
+use live::table::StickTable;
 use std::cell::RefCell;
 
 /// What is wrong with a rule, and where.

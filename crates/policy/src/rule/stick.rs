@@ -1,11 +1,11 @@
 //! Rules that remember servers in stick tables, and find them there (configuration manual, section 4.2, `stick`). Must never
 //! choose a server that the balance is to choose.
 
-use crate::live::table::{EntryMut, Table, TableKey, Tables};
 use config::spec::{DataKind, ServerKeySpec};
 use expression::Expression;
 use expression::condition::Condition;
 use expression::sample::Context;
+use live::table::{EntryMut, Table, TableKey, Tables};
 use std::net::SocketAddr;
 
 /// One `stick` rule.

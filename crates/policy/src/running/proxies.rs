@@ -1,10 +1,10 @@
 //! Converters of the names of proxies and servers: whether they exist, and how they are.
 
-use crate::live::{Admin, ServerStatus};
 use crate::program::Lent;
 use expression::Signature;
 use expression::convert::Converter;
 use expression::sample::{Context, Type, Value};
+use live::{Admin, ServerStatus};
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[

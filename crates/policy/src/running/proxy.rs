@@ -1,12 +1,12 @@
 //! Fetches of a frontend or a backend: its name, its timeouts, its load (section 7.3.2). Must never change a count.
 
 use super::current::configured;
-use crate::live::counters::{Rate, WorkerTallies};
-use crate::live::{ProxyState, ServerStatus};
 use crate::program::{Backend, Lent, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Checking, Kind, Signature};
+use live::counters::{Rate, WorkerTallies};
+use live::{ProxyState, ServerStatus};
 use std::time::Duration;
 
 /// Every fetch of the family.
@@ -160,7 +160,7 @@ fn be_conn_free<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<V
 fn connslots<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let (backend, state) = meant(context, arguments)?;
     let usable = backend.servers.iter().filter_map(|server| state.status(server.index));
-    let usable = usable.filter(|status| status.up && status.admin == crate::live::Admin::Ready);
+    let usable = usable.filter(|status| status.up && status.admin == live::Admin::Ready);
     let free = usable.map(|status| {
         let load = status.load;
         let bounded = load.limit != u32::MAX && load.maxqueue != u32::MAX;

@@ -1,10 +1,10 @@
 //! Fetches of a server: its name, its state, its load, its weight (section 7.3.2 and 7.3.3). Must never change a server.
 
-use crate::live::{Admin, ServerStatus};
 use crate::program::Lent;
 use expression::fetch::{Fetch, SampleOf, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Kind, Signature};
+use live::{Admin, ServerStatus};
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[

@@ -1,12 +1,13 @@
 //! What fetches, converters and actions on stick tables share: which data a name means, and looking a sample up. Must
 //! never know who asks.
 
-use crate::live::table::{EntryMut, EntryView, Table, TableKey, Tracked};
-use crate::program::{Layout, Lent};
+use crate::program::Lent;
 use base::moment::Moment;
 use config::spec::DataKind;
 use expression::sample::{Context, Value};
 use expression::{Argument, Arguments, Checking};
+use live::table::Layout;
+use live::table::{EntryMut, EntryView, Table, TableKey, Tracked};
 
 /// Elements of the largest array.
 const LARGEST_ARRAY: i64 = 100;

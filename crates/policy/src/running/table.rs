@@ -2,12 +2,12 @@
 //! entries where there are none.
 
 use super::stick::{self, Datum};
-use crate::live::table::{EntryMut, Table};
 use base::moment::Moment;
 use config::spec::DataKind;
 use expression::convert::{Convert, Converter};
 use expression::sample::{Context, Type, Value};
 use expression::{Kind, Signature};
+use live::table::{EntryMut, Table};
 
 const TABLE_NAME: Signature = Signature::new(1, &[Kind::Table]);
 const INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Table]);

@@ -2,8 +2,6 @@
 
 use super::TABLES;
 use crate::compile::tests::{backend, compiled, frontend, spec};
-use crate::live::Live;
-use crate::live::counters::Counters;
 use crate::program::Program;
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
@@ -15,6 +13,7 @@ use expression::sample::{
 use expression::variable::Variables;
 use expression::vocabulary::Vocabulary;
 use expression::{Expression, Names};
+use live::counters::Counters;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -140,8 +139,8 @@ impl Scene {
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let arena = Bump::new();
         let program = self.program.as_ref();
-        let live = program.map(|program| Live::new(program, 7));
-        let probes = FixedProbes(program.map(|program| Counters::new(program, 2)));
+        let live = program.map(|program| program.live(7));
+        let probes = FixedProbes(program.map(|program| program.counters(2)));
         with(&Context {
             program: program.map(|program| program as _),
             live: live.as_ref().map(|live| live as _),

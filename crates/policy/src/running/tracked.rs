@@ -2,12 +2,12 @@
 //! client's address (`src_…`; section 7.3.3). Must never track anything.
 
 use super::stick::{self, Datum};
-use crate::live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
 use crate::program::Lent;
 use config::spec::DataKind;
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Arguments, Checking, Kind, Signature};
+use live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
 
 const TRACKED: Places = Places::RUNNING;
 const CLIENT: Places = Places::CLIENT;

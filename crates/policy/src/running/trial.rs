@@ -1,9 +1,9 @@
 //! Passwords that somebody has to find out about before expressions ask `http_auth` for them. Must never find out itself:
 //! that takes time.
 
-use crate::live::{Live, Proof};
 use crate::program::{Password, Program, User};
 use expression::crypt::Hidden;
+use live::{Live, Proof};
 use std::sync::Arc;
 
 /// What stands behind the scheme `Basic` of RFC 7617.
@@ -68,7 +68,7 @@ mod tests {
         ];
         spec.sections.userlists.push(UserlistSpec { name: "u".to_owned(), users, groups: Vec::new() });
         let program = compiled(&spec);
-        let live = Live::new(&program, 7);
+        let live = program.live(7);
         let tried = |field: &str| trials(&program, &live, &[0], field.as_bytes());
         // Of "bob:x", "eve:x", "nobody:x" nothing has to be found out.
         for field in ["Basic Ym9iOng=", "Basic ZXZlOng=", "Basic bm9ib2R5Ong=", "Bearer x", "Basic !", "Basic eA=="] {

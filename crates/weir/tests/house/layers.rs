@@ -12,15 +12,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("balance", &["base", "config", "wire"]),
     ("tls", &["base", "wire"]),
     ("expression", &["base", "config", "wire", "tls"]),
-    ("policy", &["base", "config", "wire", "balance", "tls", "expression"]),
+    ("live", &["base", "config", "wire", "balance", "expression"]),
+    ("policy", &["base", "config", "wire", "balance", "tls", "expression", "live"]),
     ("conn", &["base", "wire", "rt", "tls"]),
-    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "expression", "policy", "conn"]),
-    ("lua", &["base", "wire", "config", "rt", "expression", "policy", "conn", "engine"]),
+    ("engine", &["base", "wire", "config", "rt", "balance", "tls", "expression", "live", "policy", "conn"]),
+    ("lua", &["base", "wire", "config", "rt", "expression", "live", "policy", "conn", "engine"]),
     ("tools", &["base", "wire", "rt", "tls", "conn"]),
-    ("weir", &["base", "wire", "config", "rt", "tls", "expression", "policy", "conn", "engine", "lua", "tools"]),
+    (
+        "weir",
+        &["base", "wire", "config", "rt", "tls", "expression", "live", "policy", "conn", "engine", "lua", "tools"],
+    ),
     ("testkit", &["base", "wire", "rt"]),
     // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
-    ("fuzz", &["base", "wire", "config", "balance", "tls", "expression", "policy", "engine", "tools"]),
+    ("fuzz", &["base", "wire", "config", "balance", "tls", "expression", "live", "policy", "engine", "tools"]),
     // Drives the finished program from outside.
     ("cases", &[]),
 ];

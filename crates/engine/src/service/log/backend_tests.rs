@@ -6,7 +6,7 @@ use crate::generation::Generation;
 use config::environment::Environment;
 use config::spec::LogLevel;
 use config::{InputFile, LoadOptions};
-use policy::live::{Admin, Live};
+use live::{Admin, Live};
 use policy::program::Program;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Collectors {
         let limits = policy::Limits::default();
         let program = policy::compile(&loaded.spec, &mut NoNames, &limits, &mut Vec::new()).unwrap();
         let program = Arc::new(program);
-        let live = Arc::new(Live::new(&program, 7));
+        let live = Arc::new(program.live(7));
         let generation = Generation::new(program, 7);
         let targets = Arc::new(Targets::open(&generation, &live, "weir").0);
         Self { sockets, program: generation.program, live, targets }

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use expression::Conversion;
 use expression::pattern::ListStates;
 use expression::sample::Value;
-use policy::live::{Live, PickContext};
+use live::{Live, PickContext};
 use policy::program::{LogServer, Program, Proxy};
 use rt::net::Address;
 

@@ -6,7 +6,7 @@ use bumpalo::Bump;
 use config::spec::{LogFormatSpec, LogHost, LogLevel, Mode, SyslogFormat};
 use expression::log_format::LogFormat;
 use expression::sample::Sink;
-use policy::live::Live;
+use live::Live;
 use policy::program::{
     self, LogAddress, LogForward, LogLines, LogMoment, LogProfile, LogServer, LogTarget, Proxy, Server,
 };

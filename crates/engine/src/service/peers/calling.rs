@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use policy::live::peers::Ticket;
+use live::peers::Ticket;
 use policy::program::ServerAddress;
 use rt::net::ConnectOptions;
 use wire::peers::{Hello, Status, read_line};
@@ -192,7 +192,7 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
 
 /// Whether somebody was there at all.
 fn has_answered(circle: &Circle) -> bool {
-    use policy::live::peers::LastStatus;
+    use live::peers::LastStatus;
     let status = circle.with(|section| section.status().peers.pop().map(|local| local.last_status)).flatten();
     !matches!(status, None | Some(LastStatus::None | LastStatus::Handshake))
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use policy::live::peers::Section;
+use live::peers::Section;
 
 use super::Party;
 use crate::worker::Worker;

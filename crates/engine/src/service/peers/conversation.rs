@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use conn::transport::Transport;
-use policy::live::peers::{End, Heard, Ticket};
+use live::peers::{End, Heard, Ticket};
 
 use super::circle::Circle;
 

@@ -1,5 +1,5 @@
 //! Speaks with other instances about stick tables (configuration manual, section 11.2): one worker serves a section, with
-//! a task for each connection. Must never decide what is said: `policy::live::peers` does.
+//! a task for each connection. Must never decide what is said: `live::peers` does.
 
 mod calling;
 mod circle;
@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use policy::live::Live;
-use policy::live::peers::{Plan, Section, SectionStatus};
-use policy::program::Program;
+use live::Live;
+use live::peers::{Section, SectionStatus};
+use policy::program::{PeersPlan, Program};
 use rt::net::ListeningSocket;
 
 use crate::worker::Worker;
@@ -41,7 +41,7 @@ pub struct Exchange {
 /// A section that listens and connects.
 #[derive(Debug)]
 struct Party {
-    plan: Plan,
+    plan: PeersPlan,
     /// From when its worker has begun.
     section: Mutex<Option<Section>>,
 }
@@ -49,7 +49,7 @@ struct Party {
 impl Exchange {
     /// As the program says; nobody is connected.
     pub fn new(program: &Program, live: &Live) -> Self {
-        let parties = Plan::of(program, &live.tables).into_iter();
+        let parties = PeersPlan::of(program, &live.tables).into_iter();
         let parties = parties.map(|plan| Party { plan, section: Mutex::new(None) });
         Self { parties: parties.collect(), succeeds: AtomicBool::new(false) }
     }

@@ -1,8 +1,8 @@
 //! The sentences about a server whose state has changed, as HAProxy's log has them. Must never look anything up.
 
 use config::spec::{LogLevel, ProxyKind};
-use policy::check::Operation;
-use policy::live::{Admin, ServerStatus, Transition};
+use live::health::Operation;
+use live::{Admin, ServerStatus, Transition};
 use policy::program::Proxy;
 
 use super::{Cause, Online};

@@ -28,7 +28,7 @@ use base::buffer::Buffer;
 use conn::duplex::Duplex;
 use conn::flow::{Filtered, Passed, forward};
 use expression::sample::Direction;
-use policy::live::table::Pinned;
+use live::table::Pinned;
 use policy::program::Proxy;
 use wire::http::Head;
 

@@ -8,7 +8,7 @@ use base::buffer::Buffer;
 use config::spec::DataKind;
 use conn::flow::{Passed, forward};
 use expression::sample::Direction;
-use policy::live::table::Pinned;
+use live::table::Pinned;
 use policy::program::SharedBandwidth;
 
 use super::{Filter, Scene};

@@ -9,8 +9,9 @@ mod tests;
 mod text;
 mod tls;
 
-use super::{CheckStatus, Connect, Content, Expect, Payload, Step, Wanted};
+use super::{Connect, Content, Expect, Payload, Step, Wanted};
 use config::spec::ProtocolCheck;
+use live::health::CheckStatus;
 
 /// What an answer is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

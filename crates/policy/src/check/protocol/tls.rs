@@ -1,7 +1,8 @@
 //! The greeting of SSLv3 and whether somebody answers with a record (configuration manual, "option ssl-hello-chk"). Must
 //! never negotiate anything.
 
-use super::{CheckStatus, Judgement};
+use super::Judgement;
+use live::health::CheckStatus;
 
 /// A greeting of version 3.0 that offers every old cipher.
 pub(super) fn hello() -> Vec<u8> {

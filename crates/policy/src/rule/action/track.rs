@@ -1,12 +1,12 @@
 //! Actions on stick tables: `track-sc0` and its kin, `sc-inc-gpc` and its kin. Must never look a key up.
 
 use super::{Action, Number, Row, row};
-use crate::live::table::{Tracked, sample_type};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
 use crate::running::Datum;
 use config::spec::DataKind;
 use expression::Expression;
 use expression::sample::{Context, cast};
+use live::table::{Tracked, sample_type};
 
 /// Every action of the family. The number of `track-sc` belongs to its name.
 pub(super) const TABLE: &[Row] = &[

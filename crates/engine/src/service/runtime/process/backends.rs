@@ -197,7 +197,7 @@ fn enter((shared, generation): (&Process, &Generation), written: &Spec, defaults
     }
     shared.live.names.write().unwrap_or_else(std::sync::PoisonError::into_inner).extend(known);
     let place = generation.program.proxies.push(|_| proxy.into()).map_err(|_| FULL)?;
-    let entered = generation.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(proxy));
+    let entered = generation.program.proxies.get(place).is_some_and(|proxy| shared.live.add_backend(&proxy.plan()));
     if entered { Ok(()) } else { Err(FULL.to_owned()) }
 }
 
@@ -260,7 +260,7 @@ fn delete(call: &mut Call<'_, Worker>) {
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
     };
-    shared.live.remove_backend(proxy);
+    shared.live.remove_backend(&proxy.name, proxy.index);
     call.generation.program.proxies.strike(proxy.index);
     if let Some(written) = call.generation.written().as_mut().and_then(|written| written.proxies.get_mut(proxy.index)) {
         // Nothing is to be found under its names any more.

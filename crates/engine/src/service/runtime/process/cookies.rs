@@ -1,7 +1,7 @@
 //! Commands about dynamic cookies (management manual, section 9.3). Must never change the value that a `server` line gives.
 
 use config::spec::RuntimeLevel;
-use policy::live::CookieChange;
+use live::CookieChange;
 
 use super::super::{Call, Command, Run};
 use crate::stream::persistence::change_cookies;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use policy::live::ProcessState;
-use policy::live::counters::Counters;
+use live::ProcessState;
+use live::counters::Counters;
 use policy::program::{Global, Program};
 
 use super::super::{Call, Command, Pending, Run};

@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use base::{Moment, WallTime};
 use config::diagnostic::Severity;
 use config::spec::RuntimeLevel;
-use policy::live::counters::Count;
+use live::counters::Count;
 use policy::program::RuntimeSocket;
 use rt::net::{ListeningSocket, OwnedSocket};
 

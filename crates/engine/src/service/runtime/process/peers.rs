@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use base::{Moment, WallTime};
-use policy::live::peers::{PeerStatus, SectionStatus, TableStatus};
+use live::peers::{PeerStatus, SectionStatus, TableStatus};
 use policy::program::{BindAddress, Peers, ServerAddress};
 
 use super::super::{Call, Command, Pending, Run};
@@ -210,7 +210,7 @@ fn own_address(address: &BindAddress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use policy::live::peers::LastStatus;
+    use live::peers::LastStatus;
     use policy::program::{Peer, ServerPort};
     use std::time::Duration;
 

@@ -12,7 +12,7 @@ mod state;
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use policy::live::{Admin, Checker, HedgeCounts, ProxyState};
+use live::{Admin, Checker, HedgeCounts, ProxyState};
 use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::{Answer, Call, Command, Pending, Run};

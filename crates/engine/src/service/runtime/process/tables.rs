@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::moment::Moment;
 use config::spec::{DataForm, DataKind, RuntimeLevel, StoreSpec, TableKeySpec};
-use policy::live::table::{Cursor, EntryRef, EntryView, Table, TableKey};
+use live::table::{Cursor, EntryRef, EntryView, Table, TableKey};
 
 use super::super::{Call, Command, Pending, Run};
 use crate::worker::Worker;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use config::keyword::{added_server_keywords, read_added_server};
 use config::spec::{ServerSpec, Spec};
+use live::CookieChange;
+use live::ServerPlace;
 use policy::compile;
-use policy::live::CookieChange;
-use policy::program::{Backend, Proxy, Server, ServerPlace};
+use policy::program::{Backend, Proxy, Server};
 
 use super::super::super::Call;
 use crate::generation::Generation;
@@ -77,7 +78,7 @@ fn enter(
     }
     let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
     let state = &shared.live.proxies[proxy.index];
-    let server = backend.servers.get(place).filter(|server| state.add_server(server, rt::now())).ok_or(FULL)?;
+    let server = backend.servers.get(place).filter(|server| state.add_server(&server.plan(), rt::now())).ok_or(FULL)?;
     if let Some(leader) = server.tracking.leader {
         follow((shared, generation), leader, (proxy.index, place))?;
     }
@@ -108,7 +109,7 @@ fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Ser
         let clear = move |worker: &Rc<Worker>| worker.tallies().clear_server(serial);
         rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(clear)));
     }
-    if !state.replace_server(server, now) {
+    if !state.replace_server(&server.plan(), now) {
         return false;
     }
     backend.servers.restore(server.index);

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use config::text;
-use policy::check::Operation;
-use policy::live::Checker;
+use live::Checker;
+use live::health::Operation;
 use policy::program::{Proxy, Server};
 
 use super::super::super::Call;

@@ -1,7 +1,7 @@
 //! `set server <backend>/<server> name` (management manual, section 9.3). Must never rename a server that gets traffic, nor
 //! one that the configuration speaks of.
 
-use policy::live::Admin;
+use live::Admin;
 use policy::program::{Proxy, Server};
 
 use super::super::super::Call;

@@ -1,7 +1,7 @@
 //! `del server`, and `wait` for what it needs (management manual, section 9.3). Must never remove a server that has
 //! something to do.
 
-use policy::live::{CookieChange, Removal};
+use live::{CookieChange, Removal};
 use policy::program::Program;
 
 use super::super::super::Call;

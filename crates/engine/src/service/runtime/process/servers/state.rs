@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use policy::check::{CheckStatus, Health, Verdict};
-use policy::live::{Admin, Checker};
+use live::health::{CheckStatus, Health, Verdict};
+use live::{Admin, Checker};
 use policy::program::Server;
 
 use super::super::super::Answer;

@@ -1,7 +1,7 @@
 //! Columns of the statistics, first part: load, answers, faults. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
-use policy::check::{CheckStatus, Health};
+use live::health::{CheckStatus, Health};
 
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;

@@ -1,7 +1,7 @@
 //! Columns of the statistics, last part: what the protocols count of themselves. In HAProxy's order, which machines rely on. Must never
 //! count anything.
 
-use policy::live::counters::ProtocolCounter;
+use live::counters::ProtocolCounter;
 
 use super::object::{B, Column, F, L, S, Where, column};
 use crate::service::runtime::process::field::Value;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use base::Moment;
 use config::spec::{BalanceSpec, Mode};
-use policy::check::{Health, Operation};
-use policy::live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
-use policy::live::{Admin, Checker, ServerStatus};
+use live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
+use live::health::{Health, Operation};
+use live::{Admin, Checker, ServerStatus};
 use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::super::Call;
@@ -253,7 +253,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn state(&self) -> &'a policy::live::ProxyState {
+    fn state(&self) -> &'a live::ProxyState {
         &self.worker.process.live.proxies[self.proxy.index]
     }
 

@@ -1,0 +1,351 @@
+//! What is counted, for the runtime API and statistics (management manual, section 9.1). Every worker counts in cells of
+//! its own; whoever reads adds them up. Must never be asked by a decision: limits and queues have their own counts.
+
+mod cell;
+mod kept;
+mod rate;
+
+pub use cell::{Averages, Count, Peak};
+pub use kept::{Kept, KeptCounts, Side};
+pub use rate::Rate;
+
+use base::{AppendOnlyVec, Moment};
+use expression::sample::Counted;
+use std::sync::Arc;
+
+/// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+#[allow(missing_docs)]
+pub struct Tally {
+    pub sessions: Count,
+    /// Sessions that have ended, since the start as `begun` is.
+    pub ended: Count,
+    pub begun: Count,
+    pub most_sessions: Peak,
+    pub most_queued: Peak,
+    pub connections: Count,
+    pub requests: Count,
+    /// Bytes of requests: from clients, and to servers.
+    pub bytes_in: Count,
+    pub sent: Count,
+    /// Bytes of responses: from servers, and to clients.
+    pub received: Count,
+    pub bytes_out: Count,
+    /// What the protocol's counters show beyond the requests and responses above.
+    pub protocol: ProtocolCounts,
+    /// Bytes that the kernel moved, from the peer and to it.
+    pub spliced_in: Count,
+    pub spliced_out: Count,
+    /// Answers by class: none of the following, 1xx to 5xx.
+    pub answers: [Count; 6],
+    pub request_errors: Count,
+    /// Refused by rules: connections, sessions, requests, answers.
+    pub denied_connections: Count,
+    pub denied_sessions: Count,
+    pub denied_requests: Count,
+    pub denied_responses: Count,
+    pub connect_errors: Count,
+    pub response_errors: Count,
+    pub internal_errors: Count,
+    /// Changes of heads that did not fit.
+    pub failed_rewrites: Count,
+    pub retries: Count,
+    pub redispatches: Count,
+    pub client_aborts: Count,
+    pub server_aborts: Count,
+    pub intercepted: Count,
+    pub balanced: Count,
+    pub connects: Count,
+    pub reuses: Count,
+    /// Milliseconds in the queue, connecting, until the answer began, and in all.
+    pub times: Averages,
+    pub longest: [Peak; 4],
+    /// The second of the last session, counted from 1 at the clock's zero.
+    pub last_session: Count,
+    pub session_rate: Rate,
+    pub request_rate: Rate,
+    pub connection_rate: Rate,
+}
+
+/// What a protocol has counted beyond the requests and responses of an object: of health checks, of what was no request.
+/// And what its counters had counted when they were cleared: `clear counters` zeroes them, and not the others.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct ProtocolCounts {
+    pub connections: Count,
+    pub streams: Count,
+    pub received: Count,
+    pub sent: Count,
+    cleared: [Count; 6],
+}
+
+/// Counters of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ProtocolCounter {
+    Connections,
+    Streams,
+    Received,
+    Sent,
+    SplicedIn,
+    SplicedOut,
+}
+
+impl ProtocolCounter {
+    const ALL: [Self; 6] =
+        [Self::Connections, Self::Streams, Self::Received, Self::Sent, Self::SplicedIn, Self::SplicedOut];
+}
+
+impl Tally {
+    /// A counter of the protocol since it was cleared; `front`: of the side of the clients.
+    pub fn protocol_count(&self, which: ProtocolCounter, front: bool) -> u64 {
+        self.protocol_total(which, front).wrapping_sub(self.protocol.cleared[which as usize].get())
+    }
+
+    fn protocol_total(&self, which: ProtocolCounter, front: bool) -> u64 {
+        let extra = &self.protocol;
+        let sum = |counts: &[&Count]| counts.iter().map(|count| count.get()).fold(0, u64::wrapping_add);
+        match (which, front) {
+            (ProtocolCounter::Connections, true) => sum(&[&self.sessions, &extra.connections]),
+            (ProtocolCounter::Connections, false) => sum(&[&self.connects, &extra.connections]),
+            (ProtocolCounter::Streams, true) => sum(&[&self.requests, &extra.streams]),
+            (ProtocolCounter::Streams, false) => sum(&[&self.connects, &self.reuses, &extra.streams]),
+            (ProtocolCounter::Received, true) => sum(&[&self.bytes_in, &extra.received]),
+            (ProtocolCounter::Received, false) => sum(&[&self.received, &extra.received]),
+            (ProtocolCounter::Sent, true) => sum(&[&self.bytes_out, &extra.sent]),
+            (ProtocolCounter::Sent, false) => sum(&[&self.sent, &extra.sent]),
+            (ProtocolCounter::SplicedIn, _) => self.spliced_in.get(),
+            (ProtocolCounter::SplicedOut, _) => self.spliced_out.get(),
+        }
+    }
+
+    /// Has the protocol's counters begin anew.
+    fn clear_protocol(&self, front: bool) {
+        for which in ProtocolCounter::ALL {
+            self.protocol.cleared[which as usize].set(self.protocol_total(which, front));
+        }
+    }
+
+    /// Notes the moment of a session.
+    #[inline]
+    pub fn note_session(&self, now: Moment) {
+        self.last_session.set(now.as_nanos() / 1_000_000_000 + 1);
+    }
+
+    fn peaks(&self) -> impl Iterator<Item = &Peak> {
+        [&self.most_sessions, &self.most_queued].into_iter().chain(&self.longest)
+    }
+
+    fn counts(&self) -> impl Iterator<Item = &Count> {
+        let counts = [
+            &self.sessions,
+            &self.connections,
+            &self.requests,
+            &self.bytes_in,
+            &self.sent,
+            &self.received,
+            &self.bytes_out,
+            &self.spliced_in,
+            &self.spliced_out,
+            &self.request_errors,
+            &self.denied_connections,
+            &self.denied_sessions,
+            &self.denied_requests,
+            &self.denied_responses,
+            &self.connect_errors,
+            &self.response_errors,
+            &self.internal_errors,
+            &self.failed_rewrites,
+            &self.retries,
+            &self.redispatches,
+            &self.client_aborts,
+            &self.server_aborts,
+            &self.intercepted,
+            &self.balanced,
+            &self.connects,
+            &self.reuses,
+        ];
+        counts.into_iter().chain(&self.answers)
+    }
+
+    /// Forgets the maxima, or everything; `front`: what faces clients.
+    fn clear(&self, all: bool, front: bool) {
+        self.peaks().for_each(Peak::reset);
+        let rates = [&self.session_rate, &self.request_rate, &self.connection_rate];
+        rates.into_iter().for_each(Rate::reset_most);
+        if all {
+            rates.into_iter().for_each(Rate::reset);
+            self.counts().for_each(|count| count.set(0));
+            self.times.reset();
+            self.last_session.set(0);
+        }
+        self.clear_protocol(front);
+    }
+}
+
+/// What is counted of a proxy.
+#[derive(Debug)]
+pub struct ProxyTallies {
+    /// As a frontend.
+    pub front: Tally,
+    /// As a backend.
+    pub back: Tally,
+    /// Its listening addresses.
+    pub binds: Box<[Tally]>,
+}
+
+/// What is counted of the process.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct ProcessTally {
+    pub connections: Count,
+    pub requests: Count,
+    /// Connections of the runtime API that began, and those that ended.
+    pub commands_begun: Count,
+    pub commands_ended: Count,
+    pub bytes_out: Count,
+    pub spliced_out: Count,
+    pub connection_rate: Rate,
+    pub session_rate: Rate,
+    /// In units of 32 bytes.
+    pub bytes_out_rate: Rate,
+}
+
+/// What one worker counts.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerTallies {
+    /// Of the process.
+    pub process: ProcessTally,
+    /// Of each proxy, by index.
+    pub proxies: AppendOnlyVec<Arc<ProxyTallies>>,
+    /// Of each server, by serial.
+    pub servers: AppendOnlyVec<Tally>,
+}
+
+impl WorkerTallies {
+    fn new(binds: &[usize], servers: usize) -> Self {
+        let tallies = |count: usize| (0..count).map(|_| Tally::default()).collect();
+        let proxies = binds.iter().map(|binds| {
+            let binds = tallies(*binds);
+            Arc::new(ProxyTallies { front: Tally::default(), back: Tally::default(), binds })
+        });
+        Self {
+            process: ProcessTally::default(),
+            proxies: proxies.collect(),
+            servers: (0..servers).map(|_| Tally::default()).collect(),
+        }
+    }
+
+    /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
+    pub fn clear(&self, all: bool) {
+        for proxy in &self.proxies {
+            std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|tally| tally.clear(all, true));
+            proxy.back.clear(all, false);
+        }
+        self.servers.iter().for_each(|tally| tally.clear(all, false));
+        self.process.connection_rate.reset_most();
+        self.process.session_rate.reset_most();
+    }
+
+    /// Forgets everything about one server. By the worker itself.
+    pub fn clear_server(&self, serial: usize) {
+        if let Some(tally) = self.servers.get(serial) {
+            tally.clear(true, false);
+        }
+    }
+}
+
+/// What all workers count.
+#[derive(Debug)]
+pub struct Counters {
+    /// Of each worker.
+    pub workers: Box<[Arc<WorkerTallies>]>,
+}
+
+impl Counted for Counters {}
+
+impl Counters {
+    /// Nothing yet: of so many `bind` lines of each proxy, and of so many servers over all backends.
+    pub fn new(binds: &[usize], servers: usize, workers: usize) -> Self {
+        Self { workers: (0..workers).map(|_| Arc::new(WorkerTallies::new(binds, servers))).collect() }
+    }
+
+    /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
+    pub fn add_server(&self, serial: usize) -> bool {
+        self.workers.iter().all(|worker| worker.servers.push(|_| Tally::default()) == Ok(serial))
+    }
+
+    /// One more backend, likewise.
+    pub fn add_backend(&self, index: usize) -> bool {
+        let tallies = || ProxyTallies { front: Tally::default(), back: Tally::default(), binds: Box::default() };
+        self.workers.iter().all(|worker| worker.proxies.push(|_| Arc::new(tallies())) == Ok(index))
+    }
+
+    /// One thing's tallies, one of each worker.
+    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerTallies) -> &'a Tally) -> Sum<'a> {
+        Sum(self.workers.iter().map(|worker| find(worker)).collect())
+    }
+}
+
+impl Counters {
+    /// The sum of a count of the process.
+    pub fn process(&self, of: impl Fn(&ProcessTally) -> &Count) -> u64 {
+        self.workers.iter().map(|worker| of(&worker.process).get()).sum()
+    }
+
+    /// A rate of the process now, and its most in a second.
+    pub fn process_rate(&self, now: Moment, of: impl Fn(&ProcessTally) -> &Rate) -> (f64, u64) {
+        let parts: Vec<&Rate> = self.workers.iter().map(|worker| of(&worker.process)).collect();
+        (Rate::read(now, parts.iter().copied()), Rate::most(now, parts.iter().copied()))
+    }
+}
+
+/// One thing's tallies of all workers, to be added up.
+#[derive(Debug, Clone)]
+pub struct Sum<'a>(Vec<&'a Tally>);
+
+impl<'a> Sum<'a> {
+    /// The sum of a count.
+    pub fn count(&self, of: impl Fn(&'a Tally) -> &'a Count) -> u64 {
+        self.0.iter().map(|tally| of(tally).get()).sum()
+    }
+
+    /// The sum of a counter of the protocol; `front`: of the side of the clients.
+    pub fn protocol(&self, which: ProtocolCounter, front: bool) -> u64 {
+        self.0.iter().map(|tally| tally.protocol_count(which, front)).fold(0, u64::wrapping_add)
+    }
+
+    /// The largest value.
+    pub fn peak(&self, of: impl Fn(&'a Tally) -> &'a Peak) -> u64 {
+        self.0.iter().map(|tally| of(tally).get()).max().unwrap_or(0)
+    }
+
+    /// Events in the last second.
+    pub fn rate(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate) -> f64 {
+        Rate::read(now, self.0.iter().map(|tally| of(tally)))
+    }
+
+    /// Sessions that run: for what has no gate that counts them.
+    pub fn running(&self) -> u64 {
+        self.count(|tally| &tally.begun).saturating_sub(self.count(|tally| &tally.ended))
+    }
+
+    /// The most events of a second.
+    pub fn most(&self, now: Moment, of: impl Fn(&'a Tally) -> &'a Rate + Clone) -> u64 {
+        let parts: Vec<&Rate> = self.0.iter().map(|tally| of(tally)).collect();
+        Rate::most(now, parts.iter().copied())
+    }
+
+    /// One of the averages of [`Tally::times`].
+    pub fn average(&self, which: usize) -> u64 {
+        Averages::of(which, self.0.iter().map(|tally| &tally.times))
+    }
+
+    /// Seconds since the last session.
+    pub fn idle_seconds(&self, now: Moment) -> Option<u64> {
+        let last = self.0.iter().map(|tally| tally.last_session.get()).max().filter(|last| *last > 0)?;
+        Some((now.as_nanos() / 1_000_000_000 + 1).saturating_sub(last))
+    }
+}

@@ -1,0 +1,258 @@
+//! What changes while requests flow, exact over all workers: connection counts, servers' load, queues. Every count is
+//! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
+
+mod added;
+mod backend;
+mod budget;
+mod cookies;
+pub mod counters;
+mod entrance;
+mod gate;
+pub mod health;
+mod hedging;
+mod judging;
+mod observing;
+mod outages;
+mod passwords;
+pub mod peers;
+pub mod persistence;
+mod plan;
+mod queue;
+mod ramp;
+mod rate;
+mod resumption;
+pub mod saved_state;
+mod server;
+mod servers;
+mod status;
+pub mod table;
+#[cfg(test)]
+mod tests;
+mod warming;
+
+pub use added::AddedNames;
+pub use backend::{Assignment, Handle, Local, QueueTicket, ServerSlot};
+pub use cookies::{Change as CookieChange, LiveCookies};
+pub use entrance::Entry;
+pub use gate::{Gate, Inside};
+pub use hedging::{HedgeCounts, Hedged};
+pub use judging::Checker;
+pub use observing::{Ejection, Reason, Seen};
+pub use outages::{LastChange, OutageReport};
+pub use passwords::{Passwords, Proof};
+pub use plan::{BackendPlan, CheckPlan, FrontendPlan, LivePlan, Observed, ProxyPlan, ServerPlace, ServerPlan};
+pub use rate::{Admission, Throttle};
+pub use status::{Admin, Inherited, Removal, ServerStatus, Standing, Transition};
+
+use base::AppendOnlyVec;
+use base::moment::Moment;
+use config::spec::RatesSpec;
+use expression::sample::LiveState;
+use expression::variable::{Known, Store, Stored, Variable, VariableLimits, Variables};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, RwLock};
+
+/// The live state of a whole program.
+#[derive(Debug)]
+pub struct Live {
+    /// The process's connections.
+    pub process: Arc<ProcessState>,
+    /// By proxy index.
+    pub proxies: AppendOnlyVec<Arc<ProxyState>>,
+    /// Backends that were added, by name.
+    pub added: AddedNames,
+    /// Variables of the process (`proc`).
+    pub variables: RwLock<Store>,
+    /// How much variables may hold; `None`: what they like.
+    pub variable_limits: Option<VariableLimits>,
+    /// The names of variables, those that the runtime API has added with them.
+    pub names: RwLock<Known>,
+    /// Passwords that were found to be right.
+    pub passwords: Passwords,
+    /// Stick tables, by their place in the program.
+    pub tables: table::Tables,
+}
+
+impl LiveState for Live {}
+
+impl Live {
+    /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
+    pub fn new(plan: LivePlan, random: u64) -> Self {
+        let limits = plan.variable_limits;
+        let process = Arc::new(ProcessState::new(plan.maxconn, &plan.rates));
+        let live = Self {
+            proxies: plan.proxies.iter().map(|proxy| Arc::new(ProxyState::new(proxy, &process))).collect(),
+            process,
+            added: AddedNames::default(),
+            variables: first_variables(&plan.variables, limits.as_ref()),
+            variable_limits: limits,
+            names: RwLock::new(plan.names),
+            passwords: Passwords::new(random.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15),
+            tables: table::Tables::new(&plan.tables, random.rotate_left(16) ^ 0xd6e8_feb8_6659_fd93),
+        };
+        // Servers that track others begin as those do.
+        for (leader, follower) in plan.followers {
+            live.follow(leader, follower, Moment::default());
+        }
+        live
+    }
+
+    /// A server that tracks another one stands as that one does: what that changed. Both are named by proxy and place.
+    /// Whoever tells it of an older standing than somebody else at the same time notices, and tells it again.
+    pub fn follow(&self, leader: ServerPlace, follower: ServerPlace, now: Moment) -> Option<Transition> {
+        const ATTEMPTS: usize = 64;
+        let standing = || self.proxies.get(leader.0)?.standing(leader.1);
+        let mut all: Option<Transition> = None;
+        for _ in 0..ATTEMPTS {
+            let seen = standing()?;
+            let change = self.proxies.get(follower.0)?.follow(follower.1, seen, now)?;
+            let before = all.map_or(change.before, |all| all.before);
+            all = Some(Transition { before, after: change.after });
+            if standing()? == seen {
+                break;
+            }
+        }
+        all
+    }
+}
+
+/// The variables that the configuration sets.
+fn first_variables(written: &[(Variable, Stored)], limits: Option<&VariableLimits>) -> RwLock<Store> {
+    let store = RwLock::default();
+    let variables = Variables { process: Some(&store), limits, ..Variables::default() };
+    for (variable, stored) in written {
+        variables.set(variable, stored.value());
+    }
+    store
+}
+
+/// The process's connections from clients, bounded by the global `maxconn`.
+#[derive(Debug)]
+pub struct ProcessState {
+    gate: Gate,
+    connections_a_second: Throttle,
+    sessions_a_second: Throttle,
+    tls_sessions_a_second: Throttle,
+}
+
+impl ProcessState {
+    fn new(maxconn: u32, rates: &RatesSpec) -> Self {
+        Self {
+            gate: Gate::new(maxconn),
+            connections_a_second: Throttle::new(rates.connections),
+            sessions_a_second: Throttle::new(rates.sessions),
+            tls_sessions_a_second: Throttle::new(rates.tls_sessions),
+        }
+    }
+}
+
+/// One proxy's live state.
+#[derive(Debug)]
+pub struct ProxyState {
+    /// The process's connections: whoever is in the frontend is in the process.
+    process: Arc<ProcessState>,
+    /// Neither disabled nor unpublished.
+    publication: added::Publication,
+    frontend: Gate,
+    sessions_a_second: Throttle,
+    /// By bind index; `None` where a line has no `maxconn` of its own.
+    binds: Vec<Option<Gate>>,
+    backend: backend::Backend,
+    /// How often somebody has begun to see to servers that warm up (`slowstart`).
+    attendants: AtomicU32,
+    /// Signs of illness in a row, of each server (`observe`).
+    symptoms: AppendOnlyVec<AtomicU32>,
+    /// What its persistence cookies are worth.
+    pub cookies: LiveCookies,
+    /// `retry-budget`.
+    budget: Option<budget::Budget>,
+    /// `hedge-requests`.
+    hedging: Option<Box<hedging::Hedging>>,
+}
+
+impl ProxyState {
+    fn new(proxy: &ProxyPlan, process: &Arc<ProcessState>) -> Self {
+        let (front, back) = (&proxy.frontend, proxy.backend.as_ref());
+        Self {
+            process: Arc::clone(process),
+            publication: added::Publication::new(proxy),
+            frontend: Gate::new(front.maxconn),
+            sessions_a_second: Throttle::new(front.sessions_a_second),
+            binds: front.binds.iter().map(|maxconn| maxconn.map(Gate::new)).collect(),
+            backend: backend::Backend::new(back),
+            attendants: AtomicU32::new(0),
+            symptoms: back.iter().flat_map(|back| &back.servers).map(|_| AtomicU32::new(0)).collect(),
+            cookies: LiveCookies::new(back.map(|back| &back.persistence)),
+            budget: back.and_then(|back| back.retry_budget).map(budget::Budget::new),
+            hedging: back.and_then(|back| back.hedge).map(|hedge| Box::new(hedging::Hedging::new(hedge))),
+        }
+    }
+}
+
+/// What choosing a server may depend on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PickContext {
+    /// The hash of what the request is recognised by, for algorithms that hash.
+    pub hash: Option<u32>,
+    /// A random number, for `balance random`.
+    pub random: u64,
+    /// The server to avoid while another one will do: the one that failed, on a redispatch.
+    pub exclude: Option<usize>,
+    /// The server it has to be: `use-server`, later persistence. Ignored when that server is disabled.
+    pub server: Option<usize>,
+    /// It has to be that server even when that is disabled (`force-persist`, `option persist`).
+    pub forced: bool,
+    /// Its place among those that wait.
+    pub priority: Priority,
+    /// The server it had better be: the one that the session has a connection to. Ignored where the balance binds
+    /// requests to servers, and where that server does not take part.
+    pub prefer: Option<Preference>,
+}
+
+/// What a request's place among those that wait depends on (`set-priority-class`, `set-priority-offset`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Priority {
+    /// Lower classes go first.
+    pub class: i16,
+    /// Milliseconds that it counts as later than it came.
+    pub offset: i32,
+    /// When it came.
+    pub now: Moment,
+}
+
+/// A server that a request prefers (`option prefer-last-server`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preference {
+    /// Its index in the backend.
+    pub server: usize,
+    /// It is not preferred any more where so many wait for it (`max-keep-alive-queue`).
+    pub waiting: u32,
+}
+
+/// A request's place in the queues that it went through, as HAProxy logs it (configuration manual, section 8.2.3): how
+/// many requests left the queue to be served from when it joined until it left, itself included; 0 if it was in none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueuePositions {
+    /// `srv_queue`.
+    pub server: u32,
+    /// `backend_queue`.
+    pub backend: u32,
+}
+
+/// Counts for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Requests that the backend holds, served or waiting (`beconn`).
+    pub beconn: u32,
+    /// Requests that the server serves (`srv_conn`).
+    pub srv_conn: u32,
+}
+
+/// What is set of a server and may change while it serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Not in maintenance.
+    pub enabled: bool,
+    /// Its weight, 0 to 256.
+    pub weight: u32,
+}

@@ -1,0 +1,257 @@
+//! One connection with a peer, once both know each other: what is said next, and what was said means. Must never touch a
+//! socket, and never hold more than one message of what the peer sent.
+
+use super::form;
+use super::names;
+use super::plan::Shared;
+use super::teaching::Teaching;
+use crate::table::Table;
+use base::moment::Moment;
+use std::time::Duration;
+use wire::peers::{Control, Definition, Malformed, Message, Update, ack, decode, definition};
+
+/// After so long without a word a peer says that it is still there.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(3);
+/// After so long without a word the other one is dead.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How far a peer knows a table. It outlives connections.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reach {
+    /// It has confirmed the updates up to this number.
+    pub(super) acked: u32,
+    /// It was told those up to this number.
+    pub(super) pushed: u32,
+    /// The last one when everything began to be told.
+    pub(super) origin: u32,
+}
+
+/// What a peer has told of a table that it shares with us.
+#[derive(Debug)]
+struct Remote {
+    definition: Definition,
+    /// The table is the same here.
+    fits: bool,
+    last: u32,
+    /// The last one that was confirmed.
+    confirmed: u32,
+}
+
+/// What messages lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The peer has told all that it knows; true: and that was all there is.
+    Taught(bool),
+    /// The peer has heard that everything was told.
+    Confirmed,
+    /// A heartbeat came.
+    Heartbeat,
+}
+
+/// Why a connection has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The peer says that it cannot read what it was told.
+    Told,
+    /// What it said is no message.
+    Malformed(Malformed),
+}
+
+/// What a connection works on.
+pub(super) struct Around<'a> {
+    pub(super) tables: &'a [Shared],
+    pub(super) reach: &'a mut [Reach],
+    /// Bytes of a message at most.
+    pub(super) limit: usize,
+    pub(super) now: Moment,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) generation: u64,
+    /// This instance has called.
+    pub(super) called: bool,
+    /// It stands since then.
+    pub(super) since: Moment,
+    /// When the peer said something last.
+    pub(super) heard: Moment,
+    /// When it was told something last.
+    pub(super) said: Moment,
+    /// What is learned from it is all that it knows.
+    pub(super) learning: bool,
+    /// To be asked for everything.
+    pub(super) asks: bool,
+    /// Ends of teaching to be confirmed.
+    pub(super) confirms: u32,
+    pub(super) teaching: Teaching,
+    /// By table: an update to be confirmed.
+    acks: Vec<Option<u32>>,
+    remotes: Vec<Option<Remote>>,
+    /// The table that updates are about; none: one that is not shared here.
+    pub(super) current: Option<usize>,
+    names: names::Learned,
+}
+
+impl Session {
+    pub(super) fn new(generation: u64, called: bool, tables: usize, now: Moment) -> Self {
+        Self {
+            generation,
+            called,
+            since: now,
+            heard: now,
+            said: now,
+            learning: false,
+            asks: false,
+            confirms: 0,
+            teaching: Teaching::default(),
+            acks: vec![None; tables],
+            remotes: (0..tables).map(|_| None).collect(),
+            current: None,
+            names: names::Learned::default(),
+        }
+    }
+
+    /// When something has to be said or the peer is dead.
+    pub(super) fn deadline(&self) -> Moment {
+        (self.heard + PATIENCE).min(self.said + HEARTBEAT)
+    }
+
+    /// What the peer has told of a table: its number, the kinds of data, the last update, the last one that was confirmed.
+    pub(super) fn remote(&self, table: usize) -> (u64, u64, u32, u32) {
+        let remote = self.remotes.get(table).and_then(Option::as_ref);
+        remote.map_or((0, 0, 0, 0), |remote| {
+            let bits = remote.definition.stores.iter().fold(0, |bits, store| bits | 1 << store.kind);
+            (remote.definition.id, bits, remote.last, remote.confirmed)
+        })
+    }
+
+    /// Names of servers that the peer told.
+    pub(super) fn names_learned(&self) -> Vec<(u64, Box<[u8]>)> {
+        self.names.list()
+    }
+
+    /// Reads the messages that bytes begin with, those that are whole; how many bytes that were.
+    pub(super) fn hear(
+        &mut self,
+        bytes: &[u8],
+        around: &mut Around<'_>,
+        mut tell: impl FnMut(Event),
+    ) -> Result<usize, Fault> {
+        let mut at = 0;
+        if !bytes.is_empty() {
+            self.heard = around.now;
+        }
+        while let Some(frame) = decode(&bytes[at..], around.limit).map_err(Fault::Malformed)? {
+            at += frame.length;
+            match frame.message {
+                Message::Control(Control::ResyncRequest) => self.teaching.begin(),
+                Message::Control(Control::ResyncFinished) => tell(Event::Taught(true)),
+                Message::Control(Control::ResyncPartial) => tell(Event::Taught(false)),
+                Message::Control(Control::ResyncConfirm) => {
+                    if self.teaching.confirmed(around.reach) {
+                        tell(Event::Confirmed);
+                    }
+                }
+                Message::Control(Control::Heartbeat) => tell(Event::Heartbeat),
+                Message::Error => return Err(Fault::Told),
+                Message::Update(has, payload) => self.update(has, payload, around).map_err(Fault::Malformed)?,
+                Message::Definition(payload) => self.define(payload, around).map_err(Fault::Malformed)?,
+                Message::Switch(id) => {
+                    let is_it = |remote: &Option<Remote>| remote.as_ref().is_some_and(|one| one.definition.id == id);
+                    self.current = self.remotes.iter().position(is_it);
+                }
+                Message::Ack { table, number } => {
+                    let index = table.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+                    if let Some(reach) = index.and_then(|index| around.reach.get_mut(index)) {
+                        // What is out of range means nothing: HAProxy sends such after updates without a number.
+                        if number.wrapping_sub(reach.acked) <= reach.pushed.wrapping_sub(reach.acked) {
+                            reach.acked = number;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn define(&mut self, payload: &[u8], around: &Around<'_>) -> Result<(), Malformed> {
+        let definition = Definition::decode(payload)?;
+        self.current = around.tables.iter().position(|shared| shared.name.as_bytes() == definition.name);
+        let Some(index) = self.current else { return Ok(()) };
+        let fits = form::fits(&around.tables[index].table.plan, &definition);
+        let (last, confirmed) = self.remotes[index].as_ref().map_or((0, 0), |before| (before.last, before.confirmed));
+        // A number means one table alone.
+        for other in self.remotes.iter_mut() {
+            if other.as_ref().is_some_and(|other| other.definition.id == definition.id) {
+                *other = None;
+            }
+        }
+        self.remotes[index] = Some(Remote { definition, fits, last, confirmed });
+        Ok(())
+    }
+
+    fn update(&mut self, has: (bool, bool), payload: &[u8], around: &Around<'_>) -> Result<(), Malformed> {
+        let Some(index) = self.current else { return Ok(()) };
+        let Some(remote) = self.remotes[index].as_mut() else { return Ok(()) };
+        let update = Update::decode(payload, has, &remote.definition)?;
+        remote.last = update.number.unwrap_or(remote.last.wrapping_add(1));
+        self.acks[index] = Some(remote.last);
+        if remote.fits {
+            form::learn(&around.tables[index], &remote.definition, &update, &mut self.names, around.now);
+        }
+        Ok(())
+    }
+
+    /// Appends what is to be said, until that is about `most` bytes. True: it is a heartbeat.
+    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) -> bool {
+        let before = out.len();
+        for _ in 0..std::mem::take(&mut self.confirms) {
+            Control::ResyncConfirm.encode(out);
+        }
+        if std::mem::take(&mut self.asks) {
+            Control::ResyncRequest.encode(out);
+        }
+        for (pending, remote) in self.acks.iter_mut().zip(&mut self.remotes) {
+            if let (Some(number), Some(remote)) = (pending.take(), remote) {
+                ack(out, remote.definition.id, number);
+                remote.confirmed = number;
+            }
+        }
+        self.teaching.say(out, around, most, manner);
+        let silent = out.len() == before;
+        if !silent {
+            self.said = around.now;
+        } else if around.now >= self.said + HEARTBEAT {
+            Control::Heartbeat.encode(out);
+            self.said = around.now;
+            return true;
+        }
+        false
+    }
+}
+
+/// How a peer is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// Everything there is was learned here.
+    pub(super) complete: bool,
+    /// The part of the keys that the peer gets, from 1; 0: all of them.
+    pub(super) shard: u32,
+    /// Updates in a row.
+    pub(super) updates: usize,
+}
+
+impl Manner {
+    /// Whether the peer gets a key of a table.
+    pub(super) fn takes(&self, table: &Table, key: &[u8]) -> bool {
+        self.shard == 0 || table.plan.shard(key) == self.shard
+    }
+}
+
+/// Appends the definition of a table.
+pub(super) fn define(out: &mut Vec<u8>, tables: &[Shared], index: usize) -> Option<Definition> {
+    let told = form::definition(tables.get(index)?, index as u64 + 1);
+    definition(out, &told);
+    Some(told)
+}

@@ -1,0 +1,248 @@
+//! Nodes, the connections between them, and time. Must never know what bytes mean.
+
+use super::super::*;
+use crate::table::StickTable;
+use crate::table::{Table, TableKey};
+use base::moment::Moment;
+use config::span::Span;
+use config::spec::{DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
+use expression::pattern::Key;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::peers::{Hello, Status};
+
+/// Bytes that are on their way at most.
+const PIPE: usize = 16_384;
+
+pub(super) fn store(kind: DataKind, elements: u32, period: u32) -> StoreSpec {
+    StoreSpec { kind, elements, period }
+}
+
+/// A table of that many numbers.
+pub(super) fn table(key: TableKeySpec, size: u32, expire: Option<u32>, stores: Vec<StoreSpec>) -> StickTable {
+    let written = TableSpec {
+        span: Span::default(),
+        key,
+        size,
+        expire,
+        nopurge: false,
+        recv_only: false,
+        write_to: None,
+        server_key: ServerKeySpec::Name,
+        byte_rate_factor: 1,
+        store: stores,
+        peers: None,
+    };
+    StickTable { shared: true, ..StickTable::new("t", None, &written) }
+}
+
+pub(super) fn counters(size: u32) -> StickTable {
+    table(TableKeySpec::Integer, size, Some(100_000), vec![store(DataKind::Gpc0, 1, 0)])
+}
+
+pub(super) struct Node {
+    pub(super) section: Section,
+    pub(super) table: Arc<Table>,
+    /// Bytes that it has sent.
+    pub(super) sent: usize,
+}
+
+impl Node {
+    pub(super) fn bump(&self, key: u32, now: Moment) {
+        self.table.upsert(&TableKey::integer(key), now, |entry| entry.add(DataKind::Gpc0, 0, 1)).unwrap();
+    }
+
+    pub(super) fn count(&self, key: u32, now: Moment) -> Option<u64> {
+        self.table.find(&TableKey::integer(key), now, |entry| entry.get(DataKind::Gpc0, 0).unwrap())
+    }
+}
+
+/// One direction's bytes, from a node's connection to another's.
+struct Link {
+    ends: [(usize, Ticket); 2],
+    /// What each end is still to hear.
+    bytes: [Vec<u8>; 2],
+}
+
+pub(super) struct Net {
+    pub(super) now: Moment,
+    pub(super) nodes: Vec<Node>,
+    links: Vec<Link>,
+    /// Pairs of nodes that cannot reach each other.
+    pub(super) cut: BTreeSet<(usize, usize)>,
+    random: u64,
+}
+
+/// A section of `names`, one of which is its own.
+pub(super) fn section(names: &[&str], own: usize, shards: &[u32], plan: &StickTable, now: Moment, older: bool) -> Node {
+    let parts = shards.iter().copied().max().unwrap_or(0);
+    let table = Arc::new(Table::new(StickTable { shards: parts, ..plan.clone() }, Key::new(own as u64)));
+    let others = names.iter().enumerate().filter(|(at, _)| *at != own);
+    let remotes = others.map(|(at, name)| Remote { name: (*name).into(), shard: shards.get(at).copied().unwrap_or(0) });
+    let setting = Setting {
+        name: "p".into(),
+        local: names[own].into(),
+        remotes: remotes.collect(),
+        tables: vec![Shared { name: "t".into(), table: Arc::clone(&table), write_to: None }],
+        updates: 200,
+        limit: 16_384,
+        pid: 1,
+    };
+    Node { section: Section::new(setting, now, older), table, sent: 0 }
+}
+
+impl Net {
+    pub(super) fn new(names: &[&str], plan: &StickTable) -> Self {
+        let now = Moment::ZERO + Duration::from_secs(1_000);
+        let nodes = (0..names.len()).map(|own| section(names, own, &[], plan, now, false)).collect();
+        Self { now, nodes, links: Vec::new(), cut: BTreeSet::new(), random: 7 }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33
+    }
+
+    /// The node that a node's peer is.
+    fn node(&self, from: usize, peer: usize) -> Option<usize> {
+        let setting = self.nodes[from].section.setting();
+        let name = setting.remotes.get(peer).map_or(&setting.local, |remote| &remote.name);
+        // Of two with one name the later one listens.
+        self.nodes.iter().rposition(|node| node.section.setting().local == *name).filter(|at| *at != from)
+    }
+
+    pub(super) fn is_cut(&self, one: usize, other: usize) -> bool {
+        self.cut.contains(&(one.min(other), one.max(other)))
+    }
+
+    /// Those who want to call begin to.
+    pub(super) fn calls(&mut self) -> Vec<(usize, Ticket, Hello)> {
+        let mut calls = Vec::new();
+        for from in 0..self.nodes.len() {
+            for peer in 0..=self.nodes[from].section.local() {
+                if self.nodes[from].section.call_at(peer).is_some_and(|at| at <= self.now) {
+                    let random = self.random();
+                    let (ticket, hello) = self.nodes[from].section.call(peer, self.now, random).unwrap();
+                    calls.push((from, ticket, hello));
+                }
+            }
+        }
+        calls
+    }
+
+    pub(super) fn deliver(&mut self, from: usize, ticket: Ticket, hello: &Hello) -> Option<Status> {
+        let to = self.node(from, ticket.peer).filter(|to| !self.is_cut(from, *to));
+        let Some(to) = to else {
+            let random = self.random();
+            self.nodes[from].section.ended(ticket, self.now, random);
+            return None;
+        };
+        let answer = self.nodes[to].section.greeted(hello, self.now);
+        let status = answer.err().unwrap_or(Status::Succeeded);
+        if self.nodes[from].section.answered(ticket, status, self.now) {
+            let there = answer.unwrap();
+            self.links.push(Link { ends: [(from, ticket), (to, there)], bytes: [Vec::new(), Vec::new()] });
+        } else if let Ok(there) = answer {
+            let random = self.random();
+            self.nodes[to].section.ended(there, self.now, random);
+        }
+        Some(status)
+    }
+
+    /// A turn: calls, words, time.
+    pub(super) fn turn(&mut self) {
+        let calls = self.calls();
+        for (from, ticket, _) in &calls {
+            self.nodes[*from].section.reached(*ticket);
+        }
+        for (from, ticket, hello) in calls {
+            self.deliver(from, ticket, &hello);
+        }
+        let mut links = std::mem::take(&mut self.links);
+        links.retain_mut(|link| {
+            let lives = self.speak(link);
+            if !lives {
+                for (node, ticket) in link.ends {
+                    let random = self.random();
+                    self.nodes[node].section.ended(ticket, self.now, random);
+                }
+            }
+            lives
+        });
+        self.links = links;
+        for at in 0..self.nodes.len() {
+            let random = self.random();
+            self.nodes[at].section.tick(self.now, random);
+        }
+        self.now = self.now + Duration::from_millis(20);
+    }
+
+    /// Both sides speak, and hear. False: the connection has ended.
+    fn speak(&mut self, link: &mut Link) -> bool {
+        let is_cut = self.is_cut(link.ends[0].0, link.ends[1].0);
+        for side in 0..2 {
+            let ((node, ticket), now) = (link.ends[side], self.now);
+            let node = &mut self.nodes[node];
+            let pipe = &mut link.bytes[1 - side];
+            if pipe.len() < PIPE {
+                let before = pipe.len();
+                if node.section.say(ticket, pipe, now, PIPE).is_err() {
+                    return false;
+                }
+                node.sent += pipe.len() - before;
+            }
+        }
+        if is_cut {
+            return true;
+        }
+        for side in 0..2 {
+            let ((node, ticket), now) = (link.ends[side], self.now);
+            match self.nodes[node].section.hear(ticket, &link.bytes[side], now) {
+                Heard::Taken(taken) => drop(link.bytes[side].drain(..taken)),
+                Heard::End(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Turns until something is so; it has to be within a minute.
+    pub(super) fn until(&mut self, mut done: impl FnMut(&Self) -> bool) {
+        for _ in 0..3_000 {
+            if done(self) {
+                return;
+            }
+            self.turn();
+        }
+        let states: Vec<SectionStatus> = self.nodes.iter().map(|node| node.section.status()).collect();
+        panic!("it never is: {states:#?}");
+    }
+
+    pub(super) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.turn();
+        }
+    }
+
+    pub(super) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// A node is gone, and what it said with it.
+    pub(super) fn kill(&mut self, node: usize) {
+        for other in 0..self.nodes.len() {
+            self.cut.insert((node.min(other), node.max(other)));
+        }
+        let links = std::mem::take(&mut self.links);
+        for link in links {
+            if link.ends.iter().any(|(at, _)| *at == node) {
+                for (at, ticket) in link.ends {
+                    self.nodes[at].section.ended(ticket, self.now, 0);
+                }
+            } else {
+                self.links.push(link);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A server goes on where it was in the process before this one. Must never be told of a server that has served already.
+
+use super::server::ServerState;
+use super::servers::Servers;
+use super::{Admin, ServerPlan, Transition};
+use crate::health::{CheckStatus, Health, Operation, Report};
+use crate::saved_state::{FormerOperation, SavedState};
+use base::moment::Moment;
+use std::time::Duration;
+
+/// What the configuration says of a server, as far as its saved state is read in its light.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    disabled: bool,
+    weight: u32,
+    rise: u32,
+    fall: u32,
+    slowstart: Option<Duration>,
+}
+
+impl Written {
+    pub(super) fn of(server: &ServerPlan) -> Self {
+        // What is told of servers that nothing checks.
+        const UNCHECKED: (u32, u32) = (2, 3);
+        let (rise, fall) = server.check.as_ref().map_or(UNCHECKED, |check| (check.rise.max(1), check.fall.max(1)));
+        Self { disabled: server.disabled, weight: server.weight, rise, fall, slowstart: server.slowstart }
+    }
+
+    /// What is wanted of it. The configuration's own maintenance holds unless an order had ended it.
+    fn admin(&self, saved: &SavedState) -> Admin {
+        let admin = saved.admin;
+        let ordered = admin.maintenance && (self.disabled || !admin.configured);
+        match (ordered, admin.drain) {
+            _ if self.disabled && !admin.configured => Admin::Maintenance,
+            (true, _) => Admin::Maintenance,
+            (false, true) => Admin::Drain,
+            (false, false) => Admin::Ready,
+        }
+    }
+
+    /// How far its checks have counted.
+    fn level(&self, saved: &SavedState) -> u32 {
+        let (rise, full) = (self.rise, self.rise + self.fall - 1);
+        match (saved.operation, saved.level) {
+            (FormerOperation::Stopped, _) => 0,
+            (FormerOperation::Starting, level) if level > 0 && level < rise => level,
+            (FormerOperation::Starting, _) => rise - 1,
+            (FormerOperation::Running, _) => full,
+            (FormerOperation::Stopping, level) if level >= rise && level < full => level,
+            (FormerOperation::Stopping, _) => rise,
+        }
+    }
+}
+
+impl ServerState {
+    fn resume(&mut self, written: Written, saved: &SavedState, heeds_weights: bool, now: Moment) {
+        if saved.initial_weight == written.weight {
+            let counts = heeds_weights || saved.weight == 0;
+            self.weight = if counts { saved.weight } else { self.initial_weight };
+        }
+        let was_disabled = self.forced == Admin::Maintenance;
+        self.forced = written.admin(saved);
+        self.changed = Some(Moment::from_nanos(
+            now.as_nanos().saturating_sub(u64::try_from(saved.since.as_nanos()).unwrap_or(u64::MAX)),
+        ));
+        let level = written.level(saved);
+        // What was down because of a maintenance that is over would stay so for good if nothing checks it.
+        let maintained = saved.admin.maintenance || saved.admin.configured || saved.admin.passing;
+        let is_checked = self.health.is_some() || self.agent.is_some();
+        let revives = was_disabled || (maintained && !is_checked);
+        if !self.follows {
+            self.operation = match saved.operation {
+                FormerOperation::Stopped if revives && self.forced != Admin::Maintenance => Operation::Up,
+                FormerOperation::Stopped => Operation::Down,
+                FormerOperation::Starting | FormerOperation::Running => Operation::Up,
+                FormerOperation::Stopping => Operation::Stopping,
+            };
+        }
+        if let Some(health) = &mut self.health {
+            health.resume(level, saved.status, saved.checked);
+        }
+        if let (Some(agent), Some(enabled)) = (&mut self.agent, saved.asked) {
+            agent.enable(enabled);
+        }
+        self.former_level = if self.admin() == Admin::Maintenance { 0 } else { level };
+        let slow = written.slowstart.is_some_and(|slowstart| saved.since < slowstart);
+        if saved.operation == FormerOperation::Starting && slow {
+            self.warming.start(now);
+            self.changed = Some(now);
+        }
+    }
+}
+
+impl Health {
+    /// It goes on with what the previous process had counted.
+    fn resume(&mut self, level: u32, status: CheckStatus, enabled: Option<bool>) {
+        self.set_level(level);
+        self.set_last(Report { status, ..Report::default() });
+        if let Some(enabled) = enabled {
+            self.enable(enabled);
+        }
+    }
+}
+
+impl Servers {
+    /// Sets what a column of the statistics tells of a server, or of all of them, that is counted here.
+    pub(super) fn preset(&mut self, server: Option<usize>, column: &str, value: u64, now: Moment) {
+        let nanos = value.saturating_mul(1_000_000_000);
+        let changed = Moment::from_nanos(now.as_nanos().saturating_sub(nanos));
+        let Some(server) = server else { return self.preset_outages(column, value, changed) };
+        let Some(state) = self.servers.get_mut(server) else { return };
+        match (column, &mut state.health) {
+            ("chkfail", Some(health)) => health.preset(Some(value), None),
+            ("hanafail", Some(health)) => health.preset(None, Some(value)),
+            ("chkdown", _) => state.downs = value,
+            // What a state file tells is known better.
+            ("lastchg", _) if state.changed.is_none() => state.changed = Some(changed),
+            _ => {}
+        }
+    }
+
+    /// A server goes on where it was.
+    pub(super) fn resume(
+        &mut self,
+        server: usize,
+        written: Written,
+        saved: &SavedState,
+        now: Moment,
+    ) -> Option<Transition> {
+        let before = self.status(server)?;
+        let heeds_weights = self.heeds_weights();
+        self.servers.get_mut(server)?.resume(written, saved, heeds_weights, now);
+        self.settle(server, now);
+        let after = self.status(server)?;
+        Some(Transition { before, after })
+    }
+}

@@ -1,0 +1,560 @@
+//! What the lock of a backend guards: its servers' loads, the balance and the queues, and every transition of them.
+//! Plain data: it neither locks nor wakes. Wakers that are due are handed to the caller, who calls them after the lock.
+//!
+//! What holds between any two transitions:
+//! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
+//! - no server has a free slot while a request waits in its own queue.
+
+mod arrivals;
+mod outliers;
+mod warmth;
+
+use super::outages::{LastChange, OutageReport, Outages};
+use super::queue::{Place, Queue, WaiterId, Waiters};
+use super::ramp::Ramps;
+use super::server::ServerState;
+use super::warming;
+use super::{Admin, BackendPlan, Counts, PickContext, Preference, Priority, QueuePositions, ServerStatus, Setting};
+use crate::health::Operation;
+use balance::{Candidate, Change, Load, Loads, Pick, Row, State};
+use base::moment::Moment;
+use std::task::Waker;
+use std::time::Duration;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Slot(usize),
+    Queued(WaiterId),
+    Unavailable,
+    QueueFull,
+}
+
+/// Everything under a backend's lock, in this order: what every request writes comes first and shares a cache line with
+/// the lock itself; then what it only reads; then what is written when requests wait.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Servers {
+    /// Requests that are served or wait.
+    held: u32,
+    /// Requests that wait.
+    waiting: u32,
+    balance: State,
+    loads: Loads,
+    /// Servers that take part in the balance.
+    candidates: u32,
+    /// The one backup server that gets everything because no other server can.
+    backup: Option<usize>,
+    allbackups: bool,
+    /// Whether changed weights have an effect.
+    heeds_weights: bool,
+    row: &'static Row,
+    ramps: Ramps,
+    pub(super) servers: Vec<ServerState>,
+    waiters: Waiters,
+    queue: Queue,
+    outages: Outages,
+    outliers: Option<Box<outliers::Outliers>>,
+}
+
+impl Servers {
+    /// Idle servers as configured.
+    pub(super) fn new(backend: Option<&BackendPlan>) -> Self {
+        let written = backend.map(|backend| backend.balance.clone()).unwrap_or_default();
+        let hash = backend.map(|backend| backend.hash).unwrap_or_default();
+        let (row, balance) = balance::find(&written, &hash);
+        let configured = || backend.into_iter().flat_map(|backend| &backend.servers);
+        let count = configured().count();
+        let mut loads = Loads::new(count);
+        let mut servers = Vec::with_capacity(count);
+        let mut ramps = Ramps::new(backend.map_or(1, |backend| backend.fullconn));
+        for (index, server) in configured().enumerate() {
+            arrivals::enter(server, index, &mut loads, &mut ramps);
+            servers.push(ServerState::new(server));
+        }
+        let mut state = Self {
+            held: 0,
+            waiting: 0,
+            balance,
+            loads,
+            candidates: 0,
+            backup: None,
+            allbackups: backend.is_some_and(|backend| backend.allbackups),
+            heeds_weights: row.heeds_weights(&hash),
+            row,
+            ramps,
+            servers,
+            waiters: Waiters::new(),
+            queue: Queue::EMPTY,
+            outages: Outages::default(),
+            outliers: backend.and_then(|own| own.outliers).map(|own| Box::new(outliers::Outliers::new(own))),
+        };
+        state.rebuild();
+        state.set_limits();
+        state
+    }
+
+    /// Chooses a server for a request and takes a slot of it, or queues the request. The wakers are those of requests
+    /// that get a slot because this one makes the limits grow: they came before it.
+    pub(super) fn assign(&mut self, request: &PickContext) -> (Outcome, Vec<Waker>) {
+        self.held += 1;
+        let wakers = self.follow_load();
+        let outcome = self.place(request);
+        if matches!(outcome, Outcome::Unavailable | Outcome::QueueFull) {
+            self.let_go();
+        }
+        (outcome, wakers)
+    }
+
+    /// Takes a slot of a server that is not the one to avoid, where the balance has one that is free.
+    pub(super) fn assign_spare(&mut self, request: &PickContext) -> (Option<usize>, Vec<Waker>) {
+        if self.candidates < 2 {
+            return (None, Vec::new());
+        }
+        self.held += 1;
+        let wakers = self.follow_load();
+        let picked = self.balance.pick(&self.pick_for(request), &self.loads);
+        let spare = picked.filter(|server| Some(*server) != request.exclude && self.loads[*server].has_slot());
+        match spare {
+            Some(server) => {
+                let load = self.loads[server];
+                self.set_load(server, Load { served: load.served + 1, ..load });
+            }
+            None => self.let_go(),
+        }
+        (spare, wakers)
+    }
+
+    fn place(&mut self, request: &PickContext) -> Outcome {
+        if let Some(server) = self.designated(request).or_else(|| self.preferred(request)) {
+            return self.take_or_queue(server, request.priority);
+        }
+        if self.candidates == 0 {
+            return Outcome::Unavailable;
+        }
+        match self.balance.pick(&self.pick_for(request), &self.loads) {
+            Some(server) => self.take_or_queue(server, request.priority),
+            None => self.join(Place::Backend, request.priority),
+        }
+    }
+
+    /// The server for what takes no place there.
+    pub(super) fn choose(&mut self, request: &PickContext) -> Option<usize> {
+        match self.designated(request) {
+            None if self.candidates > 0 => self.balance.pick(&self.pick_for(request), &self.loads),
+            designated => designated,
+        }
+    }
+
+    /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
+    fn designated(&self, request: &PickContext) -> Option<usize> {
+        let is_enabled = |server: &usize| {
+            self.servers.get(*server).is_some_and(|server| {
+                (request.forced && server.resolved && server.removed.is_none()) || server.is_usable()
+            })
+        };
+        request.server.filter(is_enabled).or(self.backup)
+    }
+
+    /// The server that the request prefers, where the balance is free to choose and it need not wait there too long.
+    fn preferred(&self, request: &PickContext) -> Option<usize> {
+        let Preference { server, waiting } = request.prefer?;
+        let (state, load) = (self.servers.get(server)?, self.loads[server]);
+        let is_free = self.row.dynamic && !self.row.hashes && state.candidate;
+        let is_near = load.has_slot() || (load.queued < waiting && load.has_queue_room());
+        (is_free && is_near).then_some(server)
+    }
+
+    /// A request more: limits that follow the load grow, and whoever waited for that is served.
+    fn follow_load(&mut self) -> Vec<Waker> {
+        if self.ramps.is_settled(self.held) {
+            return Vec::new();
+        }
+        self.set_limits();
+        self.fill_free_slots()
+    }
+
+    /// A request less: limits that follow the load shrink.
+    fn let_go(&mut self) {
+        self.held -= 1;
+        if !self.ramps.is_settled(self.held) {
+            self.set_limits();
+        }
+    }
+
+    fn set_limits(&mut self) {
+        let mut ramps = std::mem::replace(&mut self.ramps, Ramps::new(1));
+        ramps.follow(self.held, |server, limit| {
+            self.set_server_limit(server, limit);
+        });
+        self.ramps = ramps;
+    }
+
+    fn pick_for(&self, request: &PickContext) -> Pick {
+        let hash = request.hash.filter(|_| self.row.hashes);
+        Pick { hash, random: request.random, requests: self.held, avoid: request.exclude, now: request.priority.now }
+    }
+
+    /// The server in whose queue a request would have to wait.
+    pub(super) fn bound_server(&mut self, request: &PickContext) -> Option<usize> {
+        let pick = self.pick_for(request);
+        let by_hash = if pick.hash.is_some() { self.balance.pick(&pick, &self.loads) } else { None };
+        self.designated(request).or(by_hash)
+    }
+
+    fn take_or_queue(&mut self, server: usize, priority: Priority) -> Outcome {
+        let load = self.loads[server];
+        if load.has_slot() {
+            self.set_load(server, Load { served: load.served + 1, ..load });
+            Outcome::Slot(server)
+        } else if load.has_queue_room() {
+            self.join(Place::Server(server), priority)
+        } else {
+            Outcome::QueueFull
+        }
+    }
+
+    fn join(&mut self, place: Place, priority: Priority) -> Outcome {
+        self.waiting += 1;
+        let waiter = match place {
+            Place::Backend => self.waiters.join(&mut self.queue, place, priority),
+            Place::Server(server) => self.waiters.join(&mut self.servers[server].queue, place, priority),
+        };
+        self.note_queue(place);
+        Outcome::Queued(waiter)
+    }
+
+    /// A slot of `server` is given back: to the next who waits, or to nobody. The counts are those of the moment when
+    /// the slot was free.
+    pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
+        self.let_go();
+        let load = self.loads[server];
+        let free = Load { served: load.served - 1, ..load };
+        let counts = Counts { beconn: self.held, srv_conn: free.served };
+        // With a limit that was lowered meanwhile the slot may be one too many.
+        let next = if self.waiting > 0 && free.has_slot() { self.next_for(server) } else { None };
+        match next {
+            Some(place) => (counts, self.grant(place, server)),
+            None => {
+                self.set_load(server, free);
+                (counts, None)
+            }
+        }
+    }
+
+    /// The queue whose first request is next for a slot of `server`: the one that ranks before the other, of its own and the
+    /// backend's.
+    fn next_for(&self, server: usize) -> Option<Place> {
+        let state = &self.servers[server];
+        let own = self.waiters.first_rank(&state.queue);
+        let takes_any = state.candidate || self.backup == Some(server);
+        let any = if takes_any { self.waiters.first_rank(&self.queue) } else { None };
+        match (own, any) {
+            (None, None) => None,
+            (Some(own), Some(any)) if any < own => Some(Place::Backend),
+            (None, Some(_)) => Some(Place::Backend),
+            (Some(_), _) => Some(Place::Server(server)),
+        }
+    }
+
+    /// Hands a slot that is counted already to the first of a queue.
+    fn grant(&mut self, place: Place, server: usize) -> Option<Waker> {
+        self.waiting -= 1;
+        let waker = match place {
+            Place::Backend => self.waiters.grant(&mut self.queue, server),
+            Place::Server(_) => self.waiters.grant(&mut self.servers[server].queue, server),
+        };
+        self.note_queue(place);
+        waker
+    }
+
+    /// Whether a request that waits has its slot by now; else its waker is kept.
+    pub(super) fn poll(&mut self, waiter: WaiterId, waker: &Waker) -> bool {
+        self.waiters.poll(waiter, waker)
+    }
+
+    pub(super) fn positions(&self, waiter: WaiterId) -> QueuePositions {
+        self.waiters.positions(waiter, self.queue_at(self.waiters.place(waiter)))
+    }
+
+    /// The server whose queue a request stands in.
+    pub(super) fn queued_at(&self, waiter: WaiterId) -> Option<usize> {
+        match self.waiters.place(waiter) {
+            Some(Place::Server(server)) => Some(server),
+            Some(Place::Backend) | None => None,
+        }
+    }
+
+    /// A request that has its slot leaves the queues with it.
+    pub(super) fn take(&mut self, waiter: WaiterId) -> (Option<usize>, QueuePositions) {
+        let left = self.waiters.leave(waiter, &mut self.queue);
+        (left.granted, left.positions)
+    }
+
+    /// A request gives up waiting; a slot that it had been granted goes to the next.
+    pub(super) fn give_up(&mut self, waiter: WaiterId) -> Option<Waker> {
+        let place = self.waiters.place(waiter);
+        let left = match place {
+            Some(Place::Server(server)) => self.waiters.leave(waiter, &mut self.servers[server].queue),
+            Some(Place::Backend) | None => self.waiters.leave(waiter, &mut self.queue),
+        };
+        if let Some(server) = left.granted {
+            return self.release(server).1;
+        }
+        self.waiting -= 1;
+        self.let_go();
+        if let Some(place) = place {
+            self.note_queue(place);
+        }
+        None
+    }
+
+    /// Whether requests that are bound to a server may go there.
+    pub(super) fn is_usable(&self, server: usize) -> bool {
+        self.servers.get(server).is_some_and(ServerState::is_usable)
+    }
+
+    /// What is set of a server.
+    pub(super) fn setting(&self, server: usize) -> Option<Setting> {
+        self.servers
+            .get(server)
+            .map(|server| Setting { enabled: server.admin() != Admin::Maintenance, weight: server.weight })
+    }
+
+    /// Requests in the backend's own queue, and in the one of a server.
+    pub(super) fn queued(&self, server: Option<usize>) -> (u32, u32) {
+        let server = server.and_then(|server| self.servers.get(server));
+        (self.queue.length, server.map_or(0, |server| server.queue.length))
+    }
+
+    pub(super) fn counts(&self, server: Option<usize>) -> Counts {
+        let server = server.filter(|server| *server < self.servers.len());
+        Counts { beconn: self.held, srv_conn: server.map_or(0, |server| self.loads[server].served) }
+    }
+
+    /// A server's load, and whether it gets traffic by the balance.
+    pub(super) fn load(&self, server: usize) -> Option<(Load, bool)> {
+        let takes_part = |state: &ServerState| state.candidate || self.backup == Some(server);
+        self.servers.get(server).map(|state| (self.loads[server], takes_part(state)))
+    }
+
+    pub(super) fn set_weight(&mut self, server: usize, weight: u32) -> Vec<Waker> {
+        let heeds = self.heeds_weights;
+        if let Some(state) = self.servers.get_mut(server) {
+            state.weight = if heeds || weight == 0 { weight } else { state.initial_weight };
+            self.rebuild();
+        }
+        self.fill_free_slots()
+    }
+
+    pub(super) fn set_limit(&mut self, server: usize, limit: Option<u32>) -> Vec<Waker> {
+        let limit = limit.unwrap_or(u32::MAX);
+        if self.ramps.set_most(server, limit) {
+            self.set_limits();
+        } else if server < self.servers.len() {
+            self.set_server_limit(server, limit);
+        }
+        self.fill_free_slots()
+    }
+
+    /// The limit that a server has once it is warm.
+    fn set_server_limit(&mut self, server: usize, limit: u32) {
+        self.servers[server].limit = limit;
+        let limit = self.servers[server].warming.share(limit);
+        if self.loads[server].limit != limit {
+            self.set_load(server, Load { limit, ..self.loads[server] });
+        }
+    }
+
+    /// When no server could be used, as of `now`.
+    pub(super) fn outages(&self, now: Moment) -> OutageReport {
+        self.outages.report(now)
+    }
+
+    pub(super) fn preset_outages(&mut self, column: &str, value: u64, changed: Moment) {
+        self.outages.preset(column, value, changed);
+    }
+
+    /// The process begins to serve: servers that cannot be used have been out of use since then.
+    pub(super) fn begin(&mut self, now: Moment) {
+        for state in self.servers.iter_mut() {
+            if state.changed.is_none() && !state.is_usable() {
+                state.changed = Some(now);
+            }
+        }
+        self.outages.begin(self.candidates == 0 && self.backup.is_none(), now);
+    }
+
+    /// Clears how often servers went down, when they last did, and how often checks failed: of one server, or of all and
+    /// the backend itself.
+    pub(super) fn clear_changes(&mut self, server: Option<usize>) {
+        for (_, state) in
+            self.servers.iter_mut().enumerate().filter(|(index, _)| server.is_none_or(|one| one == *index))
+        {
+            state.downs = 0;
+            state.change_is_cleared = true;
+            let checkers = [&mut state.health, &mut state.agent];
+            checkers.into_iter().flatten().for_each(|health| health.forget_counts());
+        }
+        if server.is_none() {
+            self.outages.clear();
+        }
+    }
+
+    /// How long a server was not usable.
+    pub(super) fn downtime(&self, server: usize, now: Moment) -> Duration {
+        let Some(state) = self.servers.get(server) else { return Duration::ZERO };
+        match state.changed {
+            Some(since) if !state.is_usable() => state.downtime + now.saturating_since(since),
+            _ => state.downtime,
+        }
+    }
+
+    pub(super) fn change_state(
+        &mut self,
+        server: usize,
+        now: Moment,
+        change: impl FnOnce(&mut ServerState),
+    ) -> Vec<Waker> {
+        if let Some(state) = self.servers.get_mut(server) {
+            let was_usable = state.is_usable();
+            let was_out = state.admin() == Admin::Maintenance;
+            change(state);
+            if was_out && state.admin() != Admin::Maintenance {
+                state.restart();
+            }
+            state.downs += u64::from(was_usable && !state.is_usable());
+            if was_usable != state.is_usable() {
+                if let (false, Some(since)) = (was_usable, state.changed) {
+                    state.downtime += now.saturating_since(since);
+                }
+                state.changed = Some(now);
+                state.change_is_cleared = false;
+            }
+            match (was_usable, state.is_usable()) {
+                (false, true) => state.warming.start(now),
+                (true, false) => state.warming.end(),
+                _ => {}
+            }
+            state.former_level = 0;
+            self.settle(server, now);
+        }
+        self.fill_free_slots()
+    }
+
+    /// What follows for the others from a server that has changed.
+    pub(super) fn settle(&mut self, server: usize, now: Moment) {
+        let limit = self.servers[server].limit;
+        self.set_server_limit(server, limit);
+        self.rebuild();
+        self.outages.note(self.candidates == 0 && self.backup.is_none(), now);
+    }
+
+    /// Whether changed weights have an effect.
+    pub(super) fn heeds_weights(&self) -> bool {
+        self.heeds_weights
+    }
+
+    pub(super) fn status(&self, server: usize) -> Option<ServerStatus> {
+        let state = self.servers.get(server)?;
+        Some(ServerStatus {
+            admin: state.admin(),
+            forced: state.forced,
+            resolved: state.resolved,
+            inherited: state.inherited,
+            up: state.operation != Operation::Down,
+            stopping: state.operation == Operation::Stopping,
+            downs: state.downs,
+            ejected: state.ejected,
+            changed: LastChange { at: state.changed, is_cleared: state.change_is_cleared },
+            former_level: state.former_level,
+            weight: state.weight,
+            effective_weight: if self.heeds_weights { state.warming.share(state.weight) } else { state.weight },
+            initial_weight: state.initial_weight,
+            throttle: state.warming.level() * 100 / warming::FULL,
+            full_limit: state.limit,
+            load: self.loads[server],
+            takes_part: state.candidate || self.backup == Some(server),
+            backup: state.backup,
+        })
+    }
+
+    /// Works out who takes part: the servers that may and have a weight; if there are none, the first backup server
+    /// that may and has, or all of them.
+    fn rebuild(&mut self) {
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            if !server.is_usable() {
+                self.waiters.move_all(&mut server.queue, &mut self.queue);
+                self.loads[index].queued = 0;
+            }
+            server.candidate = !server.backup && server.is_balanced();
+        }
+        if self.allbackups && !self.servers.iter().any(|server| server.candidate) {
+            for server in &mut self.servers {
+                server.candidate = server.is_balanced();
+            }
+        }
+        // Fractions of a weight make all weights whole numbers of these.
+        let is_warming = |server: &ServerState| server.candidate && server.warming.level() < warming::FULL;
+        let scale = if self.heeds_weights && self.servers.iter().any(is_warming) { warming::FULL } else { 1 };
+        let candidates: Vec<Candidate> = (0..)
+            .zip(&self.servers)
+            .filter(|(_, server)| server.candidate)
+            .map(|(index, server)| Candidate {
+                server: index,
+                weight: if scale == 1 { server.weight } else { server.weight * server.warming.level() },
+                scale,
+                id: server.id,
+                place: server.place,
+            })
+            .collect();
+        let can_stand_in = |server: &ServerState| server.backup && server.is_balanced();
+        self.backup = if candidates.is_empty() { self.servers.iter().position(can_stand_in) } else { None };
+        self.candidates = candidates.len() as u32;
+        self.balance.rebuild(&candidates, self.servers.len());
+        for Candidate { server, .. } in candidates {
+            let load = self.loads[server];
+            self.balance.on_load(server, Change { load, turned: load.has_slot() });
+        }
+    }
+
+    /// After a change: whoever can be served now is.
+    pub(super) fn fill_free_slots(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        for server in 0..self.servers.len() {
+            while self.waiting > 0
+                && self.loads[server].has_slot()
+                && let Some(place) = self.next_for(server)
+            {
+                let load = self.loads[server];
+                self.set_load(server, Load { served: load.served + 1, ..load });
+                wakers.extend(self.grant(place, server));
+            }
+        }
+        wakers
+    }
+
+    /// After a change of a queue.
+    fn note_queue(&mut self, place: Place) {
+        if let Place::Server(server) = place {
+            self.set_load(server, Load { queued: self.servers[server].queue.length, ..self.loads[server] });
+        }
+    }
+
+    fn set_load(&mut self, server: usize, load: Load) {
+        let before = std::mem::replace(&mut self.loads[server], load);
+        if self.servers[server].candidate {
+            self.balance.on_load(server, Change { load, turned: before.has_slot() != load.has_slot() });
+        }
+    }
+
+    fn queue_at(&self, place: Option<Place>) -> &Queue {
+        match place {
+            Some(Place::Server(server)) => &self.servers[server].queue,
+            Some(Place::Backend) | None => &self.queue,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

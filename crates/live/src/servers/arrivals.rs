@@ -1,0 +1,93 @@
+//! Servers that come and go while requests flow. Must never give a place to another server unless told that nobody knows the
+//! one before, and never remove one that has something to do.
+
+use super::Servers;
+use crate::ramp::Ramps;
+use crate::server::ServerState;
+use crate::{Admin, Removal, ServerPlan};
+use balance::{Load, Loads};
+use base::moment::Moment;
+
+/// Notes the limits of a server.
+pub(super) fn enter(server: &ServerPlan, index: usize, loads: &mut Loads, ramps: &mut Ramps) {
+    loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
+    loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
+    if let (Some(least), Some(most)) = (server.minconn, server.maxconn) {
+        ramps.add(index, least, most);
+    }
+}
+
+/// A server that is added: in maintenance, and its checks wait until somebody enables them.
+fn arrival(server: &ServerPlan, now: Moment) -> ServerState {
+    let mut state = ServerState::new(server);
+    state.forced = Admin::Maintenance;
+    for health in state.health.iter_mut().chain(&mut state.agent) {
+        health.enable(false);
+    }
+    state.changed = Some(now);
+    state.former_level = server.unchecked_level;
+    state
+}
+
+impl Servers {
+    /// Another server, in maintenance. False: its place is not the next one.
+    pub(crate) fn add(&mut self, server: &ServerPlan, now: Moment) -> bool {
+        let index = self.servers.len();
+        if server.index != index {
+            return false;
+        }
+        self.loads.grow(index + 1);
+        enter(server, index, &mut self.loads, &mut self.ramps);
+        self.servers.push(arrival(server, now));
+        self.set_limits();
+        self.rebuild();
+        true
+    }
+
+    /// Since when the place of a removed server is empty.
+    pub(crate) fn removed(&self, server: usize) -> Option<Moment> {
+        self.servers.get(server)?.removed
+    }
+
+    /// Another server, in maintenance, at the place of one that was removed. False: none was.
+    pub(crate) fn replace(&mut self, server: &ServerPlan, now: Moment) -> bool {
+        let index = server.index;
+        if self.removed(index).is_none() || self.loads[index].served > 0 {
+            return false;
+        }
+        self.servers[index] = arrival(server, now);
+        self.loads[index] = Load::IDLE;
+        enter(server, index, &mut self.loads, &mut self.ramps);
+        if let Some(outliers) = &mut self.outliers {
+            outliers.forget(index);
+        }
+        self.set_limits();
+        self.rebuild();
+        true
+    }
+
+    /// Whether a server may be removed: it is in maintenance, and has nothing to do.
+    pub(crate) fn removal(&self, server: usize) -> Removal {
+        match self.servers.get(server) {
+            None => Removal::Unknown,
+            Some(state) if state.removed.is_some() => Removal::Unknown,
+            Some(state) if state.admin() != Admin::Maintenance => Removal::InService,
+            Some(state) if self.loads[server].served > 0 || state.queue.length > 0 => Removal::Busy,
+            Some(_) => Removal::Possible,
+        }
+    }
+
+    /// Removes a server if that is possible.
+    pub(crate) fn remove(&mut self, server: usize, now: Moment) -> Removal {
+        let removal = self.removal(server);
+        if removal == Removal::Possible {
+            let state = &mut self.servers[server];
+            (state.removed, state.health, state.agent) = (Some(now), None, None);
+            state.watcher = None;
+            self.ramps.remove(server);
+            self.set_limits();
+            self.rebuild();
+        }
+        removal
+    }
+}

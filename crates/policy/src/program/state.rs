@@ -1,0 +1,99 @@
+//! What live state is made of a program. Must never know what becomes of it.
+
+use super::{Backend, Program, Proxy, Server, ServerAddress};
+use live::counters::Counters;
+use live::{BackendPlan, CheckPlan, FrontendPlan, Live, LivePlan, ProxyPlan, ServerPlan};
+
+impl Program {
+    /// Fresh live state; `random` keys the hashes of what requests add.
+    pub fn live(&self, random: u64) -> Live {
+        let mut followers = Vec::new();
+        for leader in self.proxies.iter().flat_map(|proxy| proxy.backend.iter().flat_map(|back| &back.servers)) {
+            // Those at the head of a chain begin, the others follow.
+            if leader.tracking.leader.is_none() {
+                self.followers(leader, |leader, follower| {
+                    followers.push((leader, follower));
+                    true
+                });
+            }
+        }
+        let plan = LivePlan {
+            maxconn: self.global.maxconn,
+            rates: self.global.rates,
+            proxies: self.proxies.iter().map(|proxy| proxy.plan()).collect(),
+            followers,
+            variable_limits: self.global.variables.limits(),
+            variables: self.variables.clone(),
+            names: self.names.clone(),
+            tables: self.tables.clone(),
+        };
+        Live::new(plan, random)
+    }
+
+    /// Fresh counters of so many workers.
+    pub fn counters(&self, workers: usize) -> Counters {
+        let binds = |proxy: &Proxy| proxy.frontend.as_ref().map_or(0, |frontend| frontend.binds.len());
+        let binds: Vec<usize> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
+        Counters::new(&binds, self.servers, workers)
+    }
+}
+
+impl Proxy {
+    /// What its live state is made of.
+    pub fn plan(&self) -> ProxyPlan {
+        let frontend = self.frontend.as_ref().map(|frontend| FrontendPlan {
+            maxconn: frontend.maxconn,
+            sessions_a_second: frontend.limits.sessions_a_second,
+            binds: frontend.binds.iter().map(|bind| bind.maxconn).collect(),
+        });
+        ProxyPlan {
+            index: self.index,
+            name: self.name.clone(),
+            mode: self.mode,
+            disabled: self.disabled,
+            unpublished: self.unpublished,
+            frontend: frontend.unwrap_or_default(),
+            backend: self.backend.as_ref().map(Backend::plan),
+        }
+    }
+}
+
+impl Backend {
+    fn plan(&self) -> BackendPlan {
+        BackendPlan {
+            servers: self.servers.iter().map(Server::plan).collect(),
+            balance: self.balance.clone(),
+            hash: self.hash,
+            allbackups: self.allbackups,
+            fullconn: self.fullconn,
+            persistence: self.persistence.clone(),
+            outliers: self.limits.outliers,
+            retry_budget: self.limits.retry_budget,
+            hedge: self.limits.hedge,
+        }
+    }
+}
+
+impl Server {
+    /// What its live state is made of.
+    pub fn plan(&self) -> ServerPlan {
+        let check = |rise, fall, initial| CheckPlan { rise, fall, initial };
+        ServerPlan {
+            index: self.index,
+            id: self.id,
+            place: self.place,
+            weight: self.weight,
+            maxconn: self.maxconn,
+            minconn: self.minconn,
+            maxqueue: self.maxqueue,
+            disabled: self.disabled,
+            backup: self.backup,
+            slowstart: self.slowstart,
+            resolved: !matches!(self.address, ServerAddress::Unresolved { .. }),
+            follows: self.tracking.leader.is_some(),
+            check: self.check.as_ref().map(|own| check(own.rise, own.fall, own.initial)),
+            has_agent: self.agent.is_some(),
+            unchecked_level: self.unchecked_level,
+        }
+    }
+}
