@@ -155,8 +155,9 @@ fn a_hello_may_come_in_any_pieces() {
 /// Pipelined requests in one record, and one request in many records.
 #[test]
 fn records_have_no_meaning_for_requests() {
-    config(&format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request return status 200 hdr path %[path]\n")).run(
-        |world| async move {
+    config(&format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request return status 200 hdr path %[path]\n"))
+        .links(whole)
+        .run(|world| async move {
             let mut own = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await.unwrap();
             let requests: String = (0..20).map(|at| format!("GET /{at} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
             for most in [1, 17, 16_384] {
@@ -168,8 +169,7 @@ fn records_have_no_meaning_for_requests() {
             own.say_goodbye().await;
             own.expect_end().await;
             world.forget_log();
-        },
-    );
+        });
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn a_client_that_says_nothing_is_left_in_time() {
 #[test]
 fn clients_show_certificates_where_they_have_to() {
     let options = "ca-file ca.pem verify required";
-    let outer = format!("verify none crt client.pem no-sni-auto");
-    between(&outer, options).workers(&[1]).run(|world| async move {
+    let outer = "verify none crt client.pem no-sni-auto";
+    between(outer, options).workers(&[1]).run(|world| async move {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
