@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod condition;
+pub mod crt_list;
 pub mod diagnostic;
 pub mod document;
 pub mod environment;

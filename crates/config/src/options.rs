@@ -37,7 +37,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("NETFILTER", true),
     ("NS", true),
     ("OBSOLETE_LINKER", false),
-    ("OPENSSL", false),
+    ("OPENSSL", true),
     ("OPENSSL_AWSLC", false),
     ("OPENSSL_WOLFSSL", false),
     ("PCRE", false),

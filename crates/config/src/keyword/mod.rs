@@ -30,7 +30,7 @@ mod server;
 mod source;
 mod stick_table;
 mod table;
-mod tls;
+pub(crate) mod tls;
 mod upgrade;
 mod verify;
 

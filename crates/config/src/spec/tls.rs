@@ -81,6 +81,8 @@ pub struct BindTlsSpec {
     pub common: TlsSpec,
     /// `crt`.
     pub certificates: Vec<Spanned<String>>,
+    /// `crt-list`.
+    pub lists: Vec<Spanned<String>>,
     /// `default-crt`.
     pub defaults: Vec<Spanned<String>>,
     /// `strict-sni`, `no-strict-sni`.

@@ -13,8 +13,9 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
         ssl, strict_sni, no_ca_names, prefer_client_ciphers,
-    } but { common, certificates, defaults, verify });
+    } but { common, certificates, lists, defaults, verify });
     field(out, "crt", &values(&tls.certificates), &Vec::new());
+    field(out, "crt_list", &values(&tls.lists), &Vec::new());
     field(out, "default_crt", &values(&tls.defaults), &Vec::new());
     field(out, "verify", &tls.verify.as_ref().map(|verify| verify.value), &None);
     common(&tls.common, out);

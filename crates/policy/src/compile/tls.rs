@@ -4,6 +4,7 @@
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::ServerTls;
+use config::crt_list;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -38,6 +39,7 @@ pub(super) struct Store {
 }
 
 /// How the messages about a line begin and end.
+#[derive(Clone)]
 struct Line {
     /// In front of what is wrong with a file: `'bind :443' in section 'frontend' : `.
     head: String,
@@ -89,6 +91,12 @@ impl Compiler<'_> {
                 None => failed = true,
             }
         }
+        for path in &written.lists {
+            match self.list(path, written, is_http, global, &line) {
+                Some(found) => entries.extend(found),
+                None => failed = true,
+            }
+        }
         if failed {
             return None;
         }
@@ -111,6 +119,71 @@ impl Compiler<'_> {
                 None
             }
         }
+    }
+
+    /// The certificates of a `crt-list`.
+    fn list(
+        &mut self,
+        path: &Spanned<String>,
+        written: &BindTlsSpec,
+        is_http: bool,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Vec<Entry>> {
+        let name = located(&path.value, None, written.common.folder.as_deref());
+        let head = format!("{}'crt-list' : ", line.head);
+        let text = match (self.resolver.file_reader())(&name) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("{head}cannot open file '{name}' : {}", reason(&error));
+                self.alert(path.span, line.form, message);
+                return None;
+            }
+        };
+        let lines = match crt_list::read(&String::from_utf8_lossy(&text), &name, written, path.span) {
+            Ok(lines) => lines,
+            Err(why) => {
+                self.alert(path.span, line.form, format!("{head}{why}"));
+                return None;
+            }
+        };
+        let line = Line { head, ..line.clone() };
+        let mut entries = Vec::new();
+        let mut failed = false;
+        // Lines with the same options share what is made of them.
+        let mut known: Vec<(BindTlsSpec, Arc<Settings>)> = Vec::new();
+        for one in lines {
+            let settings = match known.iter().find(|(options, _)| *options == one.options) {
+                Some((_, settings)) => Some(Arc::clone(settings)),
+                None => self.bind_settings(&one.options, is_http, global, &line).map(Arc::new),
+            };
+            let file = Spanned::new(one.file.clone(), path.span);
+            let base = global.crt_base.as_deref();
+            let found = self.certificates(&file, base, written.common.folder.as_deref(), &line);
+            let (Some(settings), Some(found)) = (settings, found) else {
+                failed = true;
+                continue;
+            };
+            if !known.iter().any(|(options, _)| *options == one.options) {
+                known.push((one.options.clone(), Arc::clone(&settings)));
+            }
+            let is_wild = one.names.iter().any(|name| name.starts_with('*'));
+            if !one.excluded.is_empty() && !is_wild {
+                let message = format!(
+                    "crt-list: negative filters on crt-list line \"{}\" without a positive wildcard filter won't do anything!",
+                    one.file
+                );
+                self.out.push(Diagnostic::warning(path.span, message).with_form(Form::ParsingTight));
+            }
+            let own = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>();
+            let has_filters = !one.names.is_empty() || !one.excluded.is_empty();
+            for certificate in found {
+                let names = if has_filters { own(&one.names) } else { certificate.names.clone() };
+                let row = Row { kind: certificate.kind, names, excluded: own(&one.excluded), is_default: false };
+                entries.push(Entry { certificate, row, settings: Arc::clone(&settings) });
+            }
+        }
+        if failed { None } else { Some(entries) }
     }
 
     fn bind_settings(
@@ -498,7 +571,9 @@ fn lacks<T>(named: Option<&Named<T>>) -> bool {
 
 /// The first certificate is a default beside those that are written.
 fn mark_default(entries: &mut [Entry]) {
-    if !entries.iter().any(|entry| entry.row.is_default)
+    let is_default = |entry: &Entry| entry.row.is_default || entry.row.names.iter().any(|name| &**name == "*");
+    // Where defaults are written first, none is added.
+    if !entries.first().is_some_and(is_default)
         && let Some(first) = entries.first_mut()
     {
         first.row.is_default = true;

@@ -23,7 +23,7 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::One, "crl-file", "<file>", "Revocation list for clients' certificates.", common),
     supported(Arity::One, "crt", "<certificate>", "Certificate, or a folder of them.", crt),
     not_yet(Arity::One, "crt-ignore-err", "{ all | <error>[,...] }", "Errors to ignore in clients' certificates."),
-    not_yet(Arity::One, "crt-list", "<file>", "List of certificates with options and names."),
+    supported(Arity::One, "crt-list", "<file>", "List of certificates with options and names.", crt_list),
     supported(Arity::One, "curves", "<curves>", "Key exchange groups.", common),
     supported(
         Arity::One,
@@ -82,6 +82,14 @@ fn crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     name_folder(context, keyword);
     match tls::text(keyword, value, "certificate location") {
         Ok(path) => context.draft.tls.certificates.push(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn crt_list(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "certificate location") {
+        Ok(path) => context.draft.tls.lists.push(path),
         Err((span, message)) => context.error(span, message),
     }
 }

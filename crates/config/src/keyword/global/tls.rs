@@ -48,7 +48,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("ssl-default-server-curves", "<curves>", "Key exchange groups towards servers.", servers),
     supported("ssl-default-server-options", "[<option>]...", "TLS options towards servers.", server_options),
     not_yet("ssl-default-server-sigalgs", "<algorithms>", "Signature algorithms accepted from servers."),
-    not_yet("ssl-dh-param-file", "<file>", "Diffie-Hellman parameters of all listeners."),
+    tuning(
+        "ssl-dh-param-file",
+        "<file>",
+        "Diffie-Hellman parameters of all listeners; Weir exchanges keys over elliptic curves only.",
+    ),
     not_yet("ssl-engine", "<name> [algo <list>]", "OpenSSL engine to load."),
     not_yet("ssl-load-extra-del-ext", "", "Look for extra files under the certificate's name without its extension."),
     not_yet(
@@ -69,7 +73,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         server_verify,
     ),
     not_yet("ssl-skip-self-issued-ca", "", "Leave self-issued CA certificates out of the chain that is sent."),
-    not_yet("tune.ssl.cachesize", "<number>", "TLS sessions to remember."),
+    tuning(
+        "tune.ssl.cachesize",
+        "<number>",
+        "TLS sessions to remember; Weir gives them to clients as tickets, and remembers none.",
+    ),
     not_yet("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for inspection."),
     not_yet("tune.ssl.capture-cipherlist-size", "<number>", "Older name of tune.ssl.capture-buffer-size."),
     not_yet("tune.ssl.certificate-compression", "{ auto | off }", "Whether certificates are compressed."),
@@ -77,7 +85,11 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures."),
     not_yet("tune.ssl.keyupdate-rate-limit", "<number>", "Key updates a second that a peer may ask for."),
     not_yet("tune.ssl.lifetime", "<time>", "How long a TLS session may be resumed, in seconds."),
-    not_yet("tune.ssl.maxrecord", "<number>", "Largest TLS record at the start of a stream."),
+    tuning(
+        "tune.ssl.maxrecord",
+        "<number>",
+        "Largest TLS record at the start of a stream; Weir makes records as large as what there is to send.",
+    ),
     not_yet("tune.ssl.ocsp-update.maxdelay", "<number>", "Older name of ocsp-update.maxdelay."),
     not_yet("tune.ssl.ocsp-update.mindelay", "<number>", "Older name of ocsp-update.mindelay."),
     not_yet("tune.ssl.ssl-ctx-cache-size", "<number>", "Number of generated certificates to remember."),
