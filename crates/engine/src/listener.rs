@@ -222,7 +222,7 @@ async fn enter<'a>(
         }
         let entered = loop {
             let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
-            match live.admit(place.frontend, rt::now(), key, cx.waker()) {
+            match live.admit((place.frontend, place.bind), rt::now(), key, cx.waker()) {
                 Ok(admission) => break Some((entry, admission)),
                 // Nobody holds a place while it waits for time to pass.
                 Err(next) => {

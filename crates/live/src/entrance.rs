@@ -44,7 +44,7 @@ impl Live {
     /// bounded: the usual way in. `None`: the others have to tell, [`Live::enter_or_park`] and [`Live::admit`].
     pub fn enter_freely(&self, frontend: usize, bind: usize) -> Option<Entry> {
         let state = self.proxies.get(frontend)?;
-        if self.throttles(state).iter().any(|throttle| throttle.limit() > 0) {
+        if self.throttles(state, bind).any(|throttle| throttle.limit() > 0) {
             return None;
         }
         let at_address = match state.bind_gate(bind) {

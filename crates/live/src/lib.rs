@@ -157,6 +157,7 @@ pub struct ProxyState {
     sessions_a_second: Throttle,
     /// By bind index; `None` where a line has no `maxconn` of its own.
     binds: Vec<Option<Gate>>,
+    secure_binds: Vec<bool>,
     backend: backend::Backend,
     /// How often somebody has begun to see to servers that warm up (`slowstart`).
     attendants: AtomicU32,
@@ -179,6 +180,7 @@ impl ProxyState {
             frontend: Gate::new(front.maxconn),
             sessions_a_second: Throttle::new(front.sessions_a_second),
             binds: front.binds.iter().map(|maxconn| maxconn.map(Gate::new)).collect(),
+            secure_binds: front.secure_binds.clone(),
             backend: backend::Backend::new(back),
             attendants: AtomicU32::new(0),
             symptoms: back.iter().flat_map(|back| &back.servers).map(|_| AtomicU32::new(0)).collect(),

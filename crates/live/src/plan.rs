@@ -61,6 +61,8 @@ pub struct FrontendPlan {
     pub sessions_a_second: Option<u32>,
     /// The `maxconn` of each `bind` line, where it has one of its own.
     pub binds: Vec<Option<u32>>,
+    /// Whether each `bind` line speaks TLS (`maxsslrate`).
+    pub secure_binds: Vec<bool>,
 }
 
 /// A proxy's server side.

@@ -146,7 +146,7 @@ impl Throttle {
 #[derive(Debug)]
 #[must_use]
 pub struct Admission<'a> {
-    throttles: [Option<&'a Throttle>; 3],
+    throttles: [Option<&'a Throttle>; 4],
 }
 
 impl Admission<'_> {
@@ -179,7 +179,7 @@ impl ProcessState {
         &self.sessions_a_second
     }
 
-    /// `maxsslrate`. Nothing is encrypted yet, so it is never asked.
+    /// `maxsslrate`: sessions of clients that speak TLS.
     pub fn tls_session_throttle(&self) -> &Throttle {
         &self.tls_sessions_a_second
     }
@@ -193,27 +193,33 @@ impl ProxyState {
 }
 
 impl Live {
-    /// What bounds the rate of connections of a frontend: its own bound and those of the process.
+    /// What bounds the rate of connections at an address of a frontend: its own bound and those of the process.
     #[inline]
-    pub(super) fn throttles<'a>(&'a self, frontend: &'a ProxyState) -> [&'a Throttle; 3] {
-        [&frontend.sessions_a_second, &self.process.connections_a_second, &self.process.sessions_a_second]
+    pub(super) fn throttles<'a>(
+        &'a self,
+        frontend: &'a ProxyState,
+        bind: usize,
+    ) -> impl Iterator<Item = &'a Throttle> + use<'a> {
+        let own = [&frontend.sessions_a_second, &self.process.connections_a_second, &self.process.sessions_a_second];
+        let is_secure = frontend.secure_binds.get(bind).is_some_and(|is_secure| *is_secure);
+        own.into_iter().chain(is_secure.then_some(&self.process.tls_sessions_a_second))
     }
 
-    /// Asks whether the rates let proxy `frontend` accept a connection now. A connection is a session as soon as it is
+    /// Asks whether the rates let proxy `frontend` accept a connection at address `bind` now. A connection is a session as soon as it is
     /// accepted, so both bounds of the process count alike.
     ///
     /// # Errors
     /// When to ask again: at that moment; without one when woken. `key` names the one who asks, in the whole process.
     pub fn admit(
         &self,
-        frontend: usize,
+        (frontend, bind): (usize, usize),
         now: Moment,
         key: u64,
         waker: &Waker,
     ) -> Result<Admission<'_>, Option<Moment>> {
-        let mut admission = Admission { throttles: [None; 3] };
-        let throttles = self.proxies.get(frontend).map(|state| self.throttles(state));
-        for (place, throttle) in admission.throttles.iter_mut().zip(throttles.into_iter().flatten()) {
+        let mut admission = Admission { throttles: [None; 4] };
+        let throttles = self.proxies.get(frontend).into_iter().flat_map(|state| self.throttles(state, bind));
+        for (place, throttle) in admission.throttles.iter_mut().zip(throttles) {
             let limit = throttle.limit();
             if limit > 0 {
                 throttle.reserve(limit, now, key, waker)?;

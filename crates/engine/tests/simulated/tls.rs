@@ -304,3 +304,29 @@ fn the_runtime_api_and_checks_go_by_tls() {
         },
     );
 }
+
+/// `maxsslrate` lets so many clients in for each second, and those that speak plainly whenever they come.
+#[test]
+fn the_rate_of_handshakes_is_bounded() {
+    config(&format!("listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n http-request return status 204\n"))
+        .global("maxsslrate 2")
+        .workers(&[1])
+        .seeds(0..2)
+        .run(|world| async move {
+            let begun = rt::now();
+            for number in 0..6 {
+                let mut plain = Peer::connect(WEIR).await;
+                plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                plain.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+                let mut own = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await.unwrap();
+                own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                own.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+                if number == 0 {
+                    assert!(rt::now().saturating_since(begun) < Duration::from_millis(100));
+                }
+            }
+            let took = rt::now().saturating_since(begun);
+            assert!((1_500..4_000).contains(&took.as_millis()), "{took:?} of the simulated clock");
+            world.forget_log();
+        });
+}

@@ -91,7 +91,12 @@ fn frontends_and_addresses_have_gates_of_their_own() {
 
 /// A process for `maxconn` connections with one frontend for `front`, whose first address takes one.
 fn live(maxconn: u32, front: u32) -> Live {
-    let frontend = FrontendPlan { maxconn: front, sessions_a_second: None, binds: vec![Some(1), None] };
+    let frontend = FrontendPlan {
+        maxconn: front,
+        sessions_a_second: None,
+        binds: vec![Some(1), None],
+        secure_binds: vec![false; 2],
+    };
     live_of(ProxyPlan { frontend, ..ProxyPlan::default() }, maxconn)
 }
 

@@ -45,6 +45,7 @@ impl Proxy {
             maxconn: frontend.maxconn,
             sessions_a_second: frontend.limits.sessions_a_second,
             binds: frontend.binds.iter().map(|bind| bind.maxconn).collect(),
+            secure_binds: frontend.binds.iter().map(|bind| bind.tls.is_some()).collect(),
         });
         ProxyPlan {
             index: self.index,
