@@ -2,11 +2,10 @@
 //! (by scripts, for example). Must never evaluate or perform anything.
 
 use crate::rule::{self, ReadAction, RegisteredAction};
-use crate::running::TABLES;
 use crate::services::Services;
 use config::keyword::rule::RuleSets;
 use expression::rows::{Registered, Row, Unregistered};
-use expression::vocabulary::Vocabulary;
+use expression::vocabulary::{Tables, Vocabulary};
 
 /// The registered rows and services. A clone shares the rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,16 +17,10 @@ pub struct Registry {
     actions: Registered<RegisteredAction>,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self::none()
-    }
-}
-
 impl Registry {
-    /// Nothing beside the built-in tables.
-    pub const fn none() -> Self {
-        Self { services: Services::none(), vocabulary: Vocabulary::new(&TABLES), actions: Registered::none() }
+    /// Nothing beside these tables.
+    pub(crate) const fn new(tables: &'static Tables) -> Self {
+        Self { services: Services::none(), vocabulary: Vocabulary::new(tables), actions: Registered::none() }
     }
 
     /// Registers an action. Its name contains a dot: the others are the configuration language's own.

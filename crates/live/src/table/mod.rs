@@ -6,6 +6,7 @@
 //! `integer`, 16 for `ipv6`, 16 and the text for the others) and 4 to 8 bytes of index.
 
 mod bell;
+mod datum;
 mod entry;
 mod feed;
 mod key;
@@ -18,6 +19,7 @@ mod shard;
 mod tests;
 mod tracked;
 
+pub use datum::Datum;
 pub use entry::{EntryMut, EntryView};
 pub use feed::{Told, Update};
 pub use key::{TableKey, sample_of, sample_type};

@@ -15,9 +15,9 @@ pub(crate) mod tests;
 mod tracked;
 mod trial;
 
-pub(crate) use stick::Datum;
 pub use trial::{Trial, trials};
 
+use crate::registry::Registry;
 use expression::convert::{self, Converter};
 use expression::fetch::{self, Fetch};
 use expression::rows::Rows;
@@ -48,3 +48,16 @@ pub static CONVERTERS: Rows<Converter> = Rows::new(&[convert::FAMILIES, OWN_CONV
 
 /// Everything that is built in.
 pub static TABLES: Tables = Tables { fetches: &FETCHES, converters: &CONVERTERS };
+
+impl Registry {
+    /// Nothing beside what is built in.
+    pub const fn none() -> Self {
+        Self::new(&TABLES)
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::none()
+    }
+}

@@ -1,13 +1,13 @@
 //! Converters that look a sample up in a stick table (section 7.3.1). Must never track anything; those that count make
 //! entries where there are none.
 
-use super::stick::{self, Datum};
+use super::stick;
 use base::moment::Moment;
 use config::spec::DataKind;
 use expression::convert::{Convert, Converter};
 use expression::sample::{Context, Type, Value};
 use expression::{Kind, Signature};
-use live::table::{EntryMut, Table};
+use live::table::{Datum, EntryMut, Table};
 
 const TABLE_NAME: Signature = Signature::new(1, &[Kind::Table]);
 const INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Table]);

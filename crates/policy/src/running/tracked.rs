@@ -1,13 +1,13 @@
 //! Fetches of what a session or a stream tracks in stick tables (`sc_…`, `sc0_…` to `sc2_…`), and of the entry of the
 //! client's address (`src_…`; section 7.3.3). Must never track anything.
 
-use super::stick::{self, Datum};
+use super::stick;
 use crate::program::Lent;
 use config::spec::DataKind;
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Arguments, Checking, Kind, Signature};
-use live::table::{EntryMut, Table, TableKey, Tracked, sample_of};
+use live::table::{Datum, EntryMut, Table, TableKey, Tracked, sample_of};
 
 const TRACKED: Places = Places::RUNNING;
 const CLIENT: Places = Places::CLIENT;

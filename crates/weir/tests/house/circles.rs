@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// How many top-level modules of a crate are members of circles. Crates that are not listed have none; a number only
 /// gets smaller, and the test that finds a smaller one asks for it to be written here.
-const MEMBERS: &[(&str, usize)] = &[("engine", 10), ("expression", 8), ("policy", 5), ("rt", 8)];
+const MEMBERS: &[(&str, usize)] = &[("engine", 10), ("expression", 8), ("policy", 4), ("rt", 8)];
 
 type Arrows = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 

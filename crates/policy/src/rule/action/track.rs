@@ -2,11 +2,10 @@
 
 use super::{Action, Number, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
-use crate::running::Datum;
 use config::spec::DataKind;
 use expression::Expression;
 use expression::sample::{Context, cast};
-use live::table::{Tracked, sample_type};
+use live::table::{Datum, Tracked, sample_type};
 
 /// Every action of the family. The number of `track-sc` belongs to its name.
 pub(super) const TABLE: &[Row] = &[
