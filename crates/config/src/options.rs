@@ -38,7 +38,7 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("NS", true),
     ("OBSOLETE_LINKER", false),
     ("OPENSSL", true),
-    ("OPENSSL_AWSLC", false),
+    ("OPENSSL_AWSLC", true),
     ("OPENSSL_WOLFSSL", false),
     ("PCRE", false),
     ("PCRE2", false),
@@ -95,6 +95,13 @@ pub struct SslLibrary {
     pub fips_mode: bool,
 }
 
+impl SslLibrary {
+    /// The one whose algorithms Weir uses. It offers the interface of OpenSSL 1.1.1.
+    fn own() -> Self {
+        Self { name: "AWS-LC".to_owned(), openssl_version: "1.1.1".to_owned(), awslc_api: Some(37), fips_mode: false }
+    }
+}
+
 /// What the reader has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguageOptions {
@@ -116,7 +123,7 @@ impl Default for LanguageOptions {
             version: LANGUAGE_LEVEL,
             features: FEATURES.to_vec(),
             run_time_options: RUN_TIME_OPTIONS.to_vec(),
-            ssl: None,
+            ssl: Some(SslLibrary::own()),
             local_peer_is_fixed: false,
         }
     }

@@ -139,6 +139,7 @@ fn log(session: &Session) {
         client,
         destination: session.known_destination().map_or(Endpoint::Absent, Endpoint::Inet),
         frontend: &session.proxy().name,
+        tls_frontend: session.is_secure(),
         bind_name: bind.map_or("", |bind| &bind.name),
         backend: &session.proxy().name,
         server: "<NOSRV>",

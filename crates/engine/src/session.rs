@@ -218,6 +218,11 @@ impl Session {
         let _ = self.rare.get_or_init(Box::default).tls.set(facts);
     }
 
+    /// Whether clients speak TLS at its address.
+    pub fn is_secure(&self) -> bool {
+        self.bind().is_some_and(|bind| bind.tls.is_some())
+    }
+
     /// What its TLS handshake has found; `None`: it speaks plainly.
     pub fn tls(&self) -> Option<&Facts> {
         self.rare.get()?.tls.get().map(|facts| &**facts)

@@ -146,7 +146,7 @@ fn answers() {
 #[test]
 fn the_library_can_be_missing_or_aws_lc() {
     let environment = Environment::new();
-    let mut options = LanguageOptions::default();
+    let mut options = LanguageOptions { ssl: None, ..LanguageOptions::default() };
     let ask = |text, options: &LanguageOptions| {
         eval(text, &ConditionContext { environment: &environment, options }).map_err(|error| error.message)
     };

@@ -301,7 +301,8 @@ impl Probes for StreamProbes<'_, '_> {
         let session = self.0.session;
         let bind = session.bind_index();
         let (accept_date, header) = (session.accept_date(), session.proxy_header());
-        Some(SessionFacts { bind, accept_date, header, error: session.error.get(), tls: session.tls() })
+        let (error, tls, is_secure) = (session.error.get(), session.tls(), session.is_secure());
+        Some(SessionFacts { bind, accept_date, header, error, tls, is_secure })
     }
 
     fn server_tls(&self) -> Option<Arc<tls::Facts>> {

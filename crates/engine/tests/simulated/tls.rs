@@ -330,3 +330,18 @@ fn the_rate_of_handshakes_is_bounded() {
             world.forget_log();
         });
 }
+
+/// `%ft` ends in a tilde, and `option httpslog` tells what the handshake has found.
+#[test]
+fn lines_tell_of_tls() {
+    let lines = format!("listen l\n bind {SECURE} ssl crt a.pem\n option httpslog\n http-request return status 204\n");
+    config(&lines).workers(&[1]).seeds(0..1).run(|world| async move {
+        let mut own = Secure::connect(SECURE, &client(VERSIONS[0]), 1_000).await.unwrap();
+        own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        own.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+        let suite = "ECDHE-ECDSA-AES256-GCM-SHA384";
+        let behind = format!("0/0000000000000000/0/0/0 a.example/TLSv1.2/{suite}");
+        let line = format!(r#"l~ l/<NOSRV> 0/-1/-1/-1/0 204 # - - LR-- 1/1/0/0/0 0/0 "GET / HTTP/1.1" {behind}"#);
+        world.expect_log(&[&line]).await;
+    });
+}

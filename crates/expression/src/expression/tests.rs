@@ -181,6 +181,7 @@ impl Probes for FixedProbes {
             header: self.header.as_ref(),
             error: ConnectionError::PROXY_TIMEOUT,
             tls: None,
+            is_secure: false,
         })
     }
 

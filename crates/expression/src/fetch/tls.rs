@@ -26,6 +26,9 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Str(c.copy(fc(c)?.own.as_ref()?.name.as_bytes())?))
     }),
     plain("ssl_fc_curve", Type::Str, CLIENT, "The group that keys were exchanged over.", |c, _| curve(fc(c)?)),
+    plain("ssl_fc_err", INT, CLIENT, "Whether the handshake failed: 1, else 0.", |c, _| {
+        fc(c).map(|_| 0).or_else(|| c.probes.session().filter(|session| session.is_secure).map(|_| 1)).map(Value::Int)
+    }),
     plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
         Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty() && !facts.resumed)))
     }),

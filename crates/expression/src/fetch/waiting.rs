@@ -23,7 +23,7 @@ pub const NAMES: &[&str] = &[
     "ssl_fc_cipherlist_bin", "ssl_fc_cipherlist_hex", "ssl_fc_cipherlist_str", "ssl_fc_cipherlist_xxh",
     "ssl_fc_client_early_traffic_secret", "ssl_fc_client_handshake_traffic_secret", "ssl_fc_client_random",
     "ssl_fc_client_traffic_secret_0", "ssl_fc_early_exporter_secret",
-    "ssl_fc_early_rcvd", "ssl_fc_ecformats_bin", "ssl_fc_eclist_bin", "ssl_fc_err", "ssl_fc_err_str",
+    "ssl_fc_early_rcvd", "ssl_fc_ecformats_bin", "ssl_fc_eclist_bin", "ssl_fc_err_str",
     "ssl_fc_exporter_secret", "ssl_fc_extlist_bin", 
     "ssl_fc_protocol_hello_id",
     "ssl_fc_server_handshake_traffic_secret", "ssl_fc_server_random", "ssl_fc_server_traffic_secret_0",

@@ -63,8 +63,12 @@ impl LogFormat {
     /// `option tcplog clf` (section 8.2.2, with the quotes that HAProxy really prints).
     pub const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U \
                                %ts-- %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
-    /// `option httpslog` (section 8.2.4): with the values that its expressions have where no TLS is spoken.
+    /// `option httpslog` (section 8.2.4) with its expressions, for frontends that speak TLS.
     pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
+                             %sq/%bq %hr %hs %{+Q}r %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/\
+                             %[ssl_fc_is_resumed] %[ssl_fc_sni]/%sslv/%sslc";
+    /// The same with the values that its expressions have where no TLS is spoken.
+    pub const HTTPS_PLAIN: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
                              %sq/%bq %hr %hs %{+Q}r 0/-/-/-/0 -/%sslv/%sslc";
     /// `option httplog` (section 8.2.3).
     pub const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
@@ -183,7 +187,7 @@ impl LogFormat {
             LogFormatSpec::HttpClf if mode == Mode::Tcp => Shape::One(known(Self::TCP_CLF)),
             LogFormatSpec::Http => Shape::One(known(Self::HTTP)),
             LogFormatSpec::HttpClf => Shape::One(known(Self::HTTP_CLF)),
-            LogFormatSpec::Https => Shape::One(known(Self::HTTPS)),
+            LogFormatSpec::Https => Shape::One(known(Self::HTTPS_PLAIN)),
         };
         Self::shaped(shape, Purpose::Log, Flags::NONE)
     }

@@ -167,6 +167,8 @@ pub struct SessionFacts<'a> {
     pub error: ConnectionError,
     /// What its TLS handshake has found; `None`: it speaks plainly.
     pub tls: Option<&'a Facts>,
+    /// Whether clients speak TLS at its address.
+    pub is_secure: bool,
 }
 
 /// What is known of a stream by now.

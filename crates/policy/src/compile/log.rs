@@ -235,6 +235,9 @@ impl Compiler<'_> {
         let names = &self.names(spec, Some(index));
         let format = match &written.log_format {
             LogFormatSpec::Custom(text) => self.format("log-format", text, names),
+            LogFormatSpec::Https if written.mode == Mode::Http && speaks_tls(written) => {
+                LogFormat::for_log(LogFormat::HTTPS, names).ok()
+            }
             _ => None,
         };
         LogLines {
@@ -327,6 +330,11 @@ impl Compiler<'_> {
         }
         None
     }
+}
+
+/// Whether clients may come by TLS.
+fn speaks_tls(written: &ProxySpec) -> bool {
+    written.binds.iter().any(|bind| bind.tls.as_ref().is_some_and(|tls| tls.ssl))
 }
 
 /// Errors of one format that are told.
