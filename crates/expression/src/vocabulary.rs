@@ -1,8 +1,8 @@
 //! The fetches and converters that expressions may name: tables that are built in, and rows that are registered beside
 //! them. Must never evaluate anything.
 
-use crate::convert::{self, Converter};
-use crate::fetch::{self, Fetch};
+use crate::convert::Converter;
+use crate::fetch::Fetch;
 use crate::rows::{Registered, RowRef, Rows, Unregistered};
 
 /// Rows that are built in.
@@ -12,9 +12,6 @@ pub struct Tables {
     /// Converters.
     pub converters: &'static Rows<Converter>,
 }
-
-/// The rows that need no more than an evaluation is lent.
-pub static TABLES: Tables = Tables { fetches: &fetch::ROWS, converters: &convert::ROWS };
 
 /// What expressions may name. Lookups ask the tables first, and no registered row has a name of theirs. A clone shares
 /// the rows.

@@ -15,7 +15,7 @@ use crate::pattern::{self, Content, ListName, Lookup, Method, Use};
 use crate::rows::RowRef;
 use crate::sample::{Cast, Context, Meter, Place, Sink, Type, Value, cast};
 use crate::variable::Variable;
-use crate::vocabulary::{TABLES, Vocabulary};
+use crate::vocabulary::Vocabulary;
 use config::suggest::nearest;
 use std::any::Any;
 use std::cell::RefCell;
@@ -42,10 +42,7 @@ pub trait Names {
         None
     }
     /// The fetches and converters that there are.
-    fn vocabulary(&self) -> &Vocabulary {
-        const PLAIN: &Vocabulary = &Vocabulary::new(&TABLES);
-        PLAIN
-    }
+    fn vocabulary(&self) -> &Vocabulary;
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
     /// A stick table's index.

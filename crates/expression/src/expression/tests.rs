@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::capture::CapturePlan;
-use crate::fetch;
 use crate::key::TokenLimits;
 use crate::record::Timings;
 use crate::sample::{
@@ -11,6 +10,8 @@ use crate::sample::{
 use crate::sample::{ConnectionError, LinkFacts, OwnLimits, RulePlace, Unread};
 use crate::sample::{Meter, UsageOf};
 use crate::variable::{SessionStore, Store, Variables};
+use crate::vocabulary::Tables;
+use crate::{convert, fetch};
 use base::moment::{Moment, WallTime, ZoneName};
 use bumpalo::Bump;
 use std::cell::{Cell, RefCell};
@@ -34,6 +35,12 @@ impl Names for FewNames {
 
     fn server(&self, name: &str) -> Result<(usize, usize), String> {
         if name == "be/srv" { Ok((1, 0)) } else { Err(format!("unable to find server '{name}'")) }
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        static TABLES: Tables = Tables { fetches: &fetch::ROWS, converters: &convert::ROWS };
+        const PLAIN: &Vocabulary = &Vocabulary::new(&TABLES);
+        PLAIN
     }
 
     fn userlist(&self, _: &str) -> Option<usize> {
