@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
-use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerSessionMemoryCache,
+    StoresServerSessions, WebPkiClientVerifier,
+};
 use rustls::sign::CertifiedKey;
 use wire::client_hello::{self, extension};
 
@@ -14,6 +17,9 @@ use crate::certificate::{Certificate, Kind};
 use crate::names::{Names, Row};
 use crate::provider::Algorithms;
 use crate::verify::{Authorities, OfClients};
+
+/// Sessions of clients without tickets that are remembered, for each address: HAProxy's default for the process.
+const SESSIONS: usize = 20_000;
 
 /// What a line says about its connections.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -107,6 +113,11 @@ impl Server {
             true => Some(Ticketer::new().map_err(|error| error.to_string())?),
             false => None,
         };
+        // Clients without tickets resume what is remembered here, whichever thread it was.
+        let sessions: Arc<dyn StoresServerSessions> = match has_tickets {
+            true => Arc::new(NoServerSessionStorage {}),
+            false => ServerSessionMemoryCache::new(SESSIONS),
+        };
         // Lists with thousands of names mostly have the same settings for all.
         let mut made: HashMap<*const Settings, Arc<rustls::crypto::CryptoProvider>> = HashMap::new();
         let entries: Result<Vec<_>, String> = entries
@@ -114,7 +125,7 @@ impl Server {
             .map(|entry| {
                 let provider =
                     made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| entry.settings.algorithms.provider());
-                let config = config(&entry, provider, ticketer.as_ref())?;
+                let config = config(&entry, provider, ticketer.as_ref(), &sessions)?;
                 Ok((entry, Arc::new(config)))
             })
             .collect();
@@ -152,6 +163,7 @@ fn config(
     entry: &Entry,
     provider: &Arc<rustls::crypto::CryptoProvider>,
     ticketer: Option<&Arc<dyn ProducesTickets>>,
+    sessions: &Arc<dyn StoresServerSessions>,
 ) -> Result<ServerConfig, String> {
     let settings = &entry.settings;
     let versions = settings.algorithms.protocol_versions();
@@ -169,12 +181,9 @@ fn config(
     config.alpn_protocols = settings.alpn.clone();
     config.ignore_client_order = !settings.prefers_clients_order;
     config.enable_secret_extraction = true;
-    match ticketer {
-        Some(ticketer) => config.ticketer = Arc::clone(ticketer),
-        None => {
-            config.send_tls13_tickets = 0;
-        }
+    if let Some(ticketer) = ticketer {
+        config.ticketer = Arc::clone(ticketer);
     }
-    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.session_storage = Arc::clone(sessions);
     Ok(config)
 }

@@ -40,6 +40,10 @@ impl Authority {
 }
 
 fn server(certificates: &[Arc<Certificate>], settings: Settings, strict: bool) -> Arc<Server> {
+    server_with(certificates, settings, strict, true)
+}
+
+fn server_with(certificates: &[Arc<Certificate>], settings: Settings, strict: bool, has_tickets: bool) -> Arc<Server> {
     let settings = Arc::new(settings);
     let entries = certificates.iter().enumerate().map(|(place, certificate)| Entry {
         row: Row {
@@ -51,7 +55,7 @@ fn server(certificates: &[Arc<Certificate>], settings: Settings, strict: bool) -
         certificate: Arc::clone(certificate),
         settings: Arc::clone(&settings),
     });
-    Arc::new(Server::new(entries.collect(), strict, true).unwrap())
+    Arc::new(Server::new(entries.collect(), strict, has_tickets).unwrap())
 }
 
 fn name(name: &str) -> ServerName<'static> {
@@ -162,8 +166,10 @@ fn every_cipher_carries_bytes_both_ways() {
 #[test]
 fn a_session_is_resumed() {
     let authority = Authority::new();
-    for version in [Version::Tls12, Version::Tls13] {
-        let server = server(&[authority.certificate(&["a.example"])], Settings::default(), false);
+    for (version, has_tickets) in
+        [(Version::Tls12, true), (Version::Tls13, true), (Version::Tls12, false), (Version::Tls13, false)]
+    {
+        let server = server_with(&[authority.certificate(&["a.example"])], Settings::default(), false, has_tickets);
         let client = anybody(Algorithms { versions: (version, version), ..Algorithms::default() });
         let mut resumed = Vec::new();
         for _ in 0..3 {
@@ -172,7 +178,7 @@ fn a_session_is_resumed() {
             assert_eq!(near.receive().unwrap(), (Vec::new(), false));
             resumed.push((near.connection.take_facts().unwrap().resumed, far.connection.take_facts().unwrap().resumed));
         }
-        assert_eq!(resumed, [(false, false), (true, true), (true, true)], "{version:?}");
+        assert_eq!(resumed, [(false, false), (true, true), (true, true)], "{version:?} {has_tickets}");
     }
 }
 

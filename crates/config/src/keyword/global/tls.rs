@@ -76,7 +76,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning(
         "tune.ssl.cachesize",
         "<number>",
-        "TLS sessions to remember; Weir gives them to clients as tickets, and remembers none.",
+        "TLS sessions to remember; Weir gives them to clients as tickets, or remembers 20,000 for each address.",
     ),
     not_yet("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for inspection."),
     not_yet("tune.ssl.capture-cipherlist-size", "<number>", "Older name of tune.ssl.capture-buffer-size."),
