@@ -17,6 +17,7 @@ use wire::{client_ip, proxy_protocol};
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream::metrics::{self, Handshake};
 
 /// What a `bind` line says about headers, as the reader of them takes it.
 fn expected(header: ExpectedHeader) -> Expected {
@@ -94,13 +95,16 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     });
     match shaken.await {
         Ok(()) => {
-            if let Some(facts) = stream.tls_facts() {
+            let facts = stream.tls_facts();
+            metrics::client_handshake(session, Handshake::Made { resumed: facts.is_some_and(|facts| facts.resumed) });
+            if let Some(facts) = facts {
                 session.keep_tls(Arc::clone(facts));
             }
             session.complete_handshake(rt::now());
             true
         }
         Err((error, is_told)) => {
+            metrics::client_handshake(session, Handshake::Failed);
             session.error.set(error);
             if is_told || !session.proxy().options.dontlognull {
                 log(session);

@@ -28,6 +28,7 @@ use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::handshake::{self, Greeting};
+use crate::stream::metrics::{self, Handshake};
 
 /// How an attempt ended.
 pub enum Attempt {
@@ -286,7 +287,7 @@ impl Request<'_> {
         }
         match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic) {
             None => Attempt::Connected(link),
-            Some(tls) => rt::boxed(self.secure(link, tls, sni, &destination, deadline)).await,
+            Some(tls) => rt::boxed(self.secure(link, (server, tls), sni, &destination, deadline)).await,
         }
     }
 
@@ -294,7 +295,7 @@ impl Request<'_> {
     async fn secure(
         &mut self,
         link: Link,
-        tls: &ServerTls,
+        (server, tls): (&Server, &ServerTls),
         sni: Option<Box<str>>,
         destination: &Address,
         deadline: Option<Moment>,
@@ -310,7 +311,13 @@ impl Request<'_> {
         let Link { stream, answers, private, first, generation, place, pool_key } = link;
         let mut stream = stream.with_tls(client);
         stream.begin_tls(&[]);
-        match self.wait(deadline, |cx| stream.poll_handshake(cx)).await {
+        let shaken = self.wait(deadline, |cx| stream.poll_handshake(cx)).await;
+        let handshake = match &shaken {
+            Waited::Done(Ok(())) => Handshake::Made { resumed: stream.tls_facts().is_some_and(|facts| facts.resumed) },
+            _ => Handshake::Failed,
+        };
+        metrics::server_handshake(&self.session.worker, self.proxy, server, handshake);
+        match shaken {
             Waited::Done(Ok(())) => {
                 Attempt::Connected(Link { stream, answers, private, first, generation, place, pool_key })
             }

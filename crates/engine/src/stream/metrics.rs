@@ -153,6 +153,56 @@ pub fn queued(
     }
 }
 
+/// How a TLS handshake went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// There is a session.
+    Made {
+        /// It goes on with one that was there before.
+        resumed: bool,
+    },
+    /// There is none.
+    Failed,
+}
+
+impl Handshake {
+    fn count(self, tally: &Tally) {
+        match self {
+            Self::Made { resumed: false } => &tally.tls_sessions,
+            Self::Made { resumed: true } => &tally.tls_resumed,
+            Self::Failed => &tally.tls_failed,
+        }
+        .increment();
+    }
+}
+
+/// A client has shaken hands, or not.
+pub fn client_handshake(session: &Session, handshake: Handshake) {
+    let (worker, tallies, now) = (&session.worker, session.tallies(), rt::now());
+    handshake.count(&tallies.front);
+    if let Some(bind) = tallies.binds.get(session.bind_index()) {
+        handshake.count(bind);
+    }
+    let process = &worker.tallies().process;
+    process.tls_connections.increment();
+    process.tls_rate.add(now, 1, || worker.all().map(|worker| &worker.process.tls_rate));
+    if handshake == (Handshake::Made { resumed: false }) {
+        process.front_key_rate.add(now, 1, || worker.all().map(|worker| &worker.process.front_key_rate));
+    }
+}
+
+/// The same with a server.
+pub fn server_handshake(worker: &Worker, proxy: &Proxy, server: &Server, handshake: Handshake) {
+    let tallies = worker.tallies();
+    handshake.count(&tallies.proxies[proxy.index].back);
+    handshake.count(&tallies.servers[server.serial]);
+    let process = &tallies.process;
+    process.tls_connections.increment();
+    if handshake == (Handshake::Made { resumed: false }) {
+        process.back_key_rate.add(rt::now(), 1, || worker.all().map(|worker| &worker.process.back_key_rate));
+    }
+}
+
 /// What happens on the way to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {

@@ -7,6 +7,7 @@ use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
 use tls::provider::Version;
 
+use crate::api::{SOCKET, ask};
 use crate::secure::{Secure, client};
 use crate::world::*;
 
@@ -344,4 +345,35 @@ fn lines_tell_of_tls() {
         let line = format!(r#"l~ l/<NOSRV> 0/-1/-1/-1/0 204 # - - LR-- 1/1/0/0/0 0/0 "GET / HTTP/1.1" {behind}"#);
         world.expect_log(&[&line]).await;
     });
+}
+
+/// New sessions, those that are resumed and handshakes that fail are counted apart, of the process and of each object.
+#[test]
+fn handshakes_are_counted() {
+    config(&format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request return status 204\n"))
+        .global(SOCKET)
+        .workers(&[1])
+        .seeds(0..1)
+        .run(|world| async move {
+            let client = client(VERSIONS[0]);
+            for _ in 0..3 {
+                Secure::connect(SECURE, &client, 1_000).await.unwrap();
+                sleep(10).await;
+            }
+            let mut plain = Peer::connect(SECURE).await;
+            plain.send("GET / HTTP/1.1\r\n\r\n").await;
+            plain.expect_end().await;
+            let info = ask("show info").await;
+            for line in ["CumSslConns: 4", "SslRate: 4", "SslFrontendKeyRate: 1", "SslFrontendSessionReuse_pct: 75"] {
+                assert!(info.lines().any(|found| found == line), "{line}: {info}");
+            }
+            let statistics = ask("show stat").await;
+            let mut rows = statistics.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let names = rows.next().unwrap();
+            let front = rows.find(|row| row[1] == "FRONTEND").unwrap();
+            let counted = ["ssl_sess", "ssl_reused_sess", "ssl_failed_handshake"]
+                .map(|wanted| front[names.iter().position(|name| *name == wanted).unwrap()]);
+            assert_eq!(counted, ["1", "2", "1"]);
+            world.forget_log();
+        });
 }

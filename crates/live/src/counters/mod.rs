@@ -34,6 +34,10 @@ pub struct Tally {
     pub bytes_out: Count,
     /// What the protocol's counters show beyond the requests and responses above.
     pub protocol: ProtocolCounts,
+    /// TLS: sessions that are new, those that go on with one that was there before, and handshakes that failed.
+    pub tls_sessions: Count,
+    pub tls_resumed: Count,
+    pub tls_failed: Count,
     /// Bytes that the kernel moved, from the peer and to it.
     pub spliced_in: Count,
     pub spliced_out: Count,
@@ -165,6 +169,9 @@ impl Tally {
             &self.balanced,
             &self.connects,
             &self.reuses,
+            &self.tls_sessions,
+            &self.tls_resumed,
+            &self.tls_failed,
         ];
         counts.into_iter().chain(&self.answers)
     }
@@ -208,6 +215,12 @@ pub struct ProcessTally {
     pub spliced_out: Count,
     pub connection_rate: Rate,
     pub session_rate: Rate,
+    /// Connections by TLS, of clients and to servers.
+    pub tls_connections: Count,
+    /// Handshakes with clients; those of them, and with servers, that made a new session.
+    pub tls_rate: Rate,
+    pub front_key_rate: Rate,
+    pub back_key_rate: Rate,
     /// In units of 32 bytes.
     pub bytes_out_rate: Rate,
 }
@@ -245,8 +258,10 @@ impl WorkerTallies {
             proxy.back.clear(all, false);
         }
         self.servers.iter().for_each(|tally| tally.clear(all, false));
-        self.process.connection_rate.reset_most();
-        self.process.session_rate.reset_most();
+        let process = &self.process;
+        let of_tls = [&process.tls_rate, &process.front_key_rate, &process.back_key_rate];
+        let rates = [&process.connection_rate, &process.session_rate].into_iter().chain(of_tls);
+        rates.for_each(Rate::reset_most);
     }
 
     /// Forgets everything about one server. By the worker itself.

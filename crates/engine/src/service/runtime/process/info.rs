@@ -54,6 +54,13 @@ struct Totals {
     connection_rate_max: u64,
     session_rate: f64,
     session_rate_max: u64,
+    tls_connections: u64,
+    tls_rate: f64,
+    tls_rate_max: u64,
+    front_key_rate: f64,
+    front_key_rate_max: u64,
+    back_key_rate: f64,
+    back_key_rate_max: u64,
     requests: u64,
     bytes_out: u64,
     spliced_bytes_out: u64,
@@ -65,7 +72,17 @@ impl Totals {
         let now = rt::now();
         let (connection_rate, connection_rate_max) = counters.process_rate(now, |process| &process.connection_rate);
         let (session_rate, session_rate_max) = counters.process_rate(now, |process| &process.session_rate);
+        let (tls_rate, tls_rate_max) = counters.process_rate(now, |process| &process.tls_rate);
+        let (front_key_rate, front_key_rate_max) = counters.process_rate(now, |process| &process.front_key_rate);
+        let (back_key_rate, back_key_rate_max) = counters.process_rate(now, |process| &process.back_key_rate);
         Self {
+            tls_connections: counters.process(|process| &process.tls_connections),
+            tls_rate,
+            tls_rate_max,
+            front_key_rate,
+            front_key_rate_max,
+            back_key_rate,
+            back_key_rate_max,
             connections: counters.process(|process| &process.connections),
             commands: counters
                 .process(|process| &process.commands_begun)
@@ -80,6 +97,14 @@ impl Totals {
             // LocalRc in units of 32 bytes.
             bytes_out_rate: counters.process_rate(now, |process| &process.bytes_out_rate).0 as u64 * 32,
         }
+    }
+}
+
+impl Totals {
+    /// Of the handshakes with clients in the last second, how many in percent made no new session.
+    fn reused_percent(&self) -> f64 {
+        let reused = (self.tls_rate - self.front_key_rate).max(0.0);
+        if self.tls_rate > 0.0 { 100.0 * reused / self.tls_rate } else { 0.0 }
     }
 }
 
@@ -257,7 +282,7 @@ const ROWS: &[Row] = &[
         "CumSslConns",
         "MCPV",
         "Total number of SSL endpoints on this worker process since started (front+back)",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.totals.tls_connections),
     ),
     row("Maxpipes", "CLPV", "Hard limit on the number of pipes for splicing, 0=unlimited", |_| Value::U32(0)),
     row("PipesUsed", "MGPV", "Current number of pipes in use in this worker process", |_| Value::U32(0)),
@@ -292,7 +317,7 @@ const ROWS: &[Row] = &[
         |facts| Value::count(facts.totals.session_rate_max),
     ),
     row("SslRate", "MRPV", "Number of SSL connections created on this worker process over the last second", |facts| {
-        facts.rate(0.0)
+        facts.rate(facts.totals.tls_rate)
     }),
     row("SslRateLimit", "CLPV", "Hard limit for SslRate (global.maxsslrate)", |facts| {
         Value::U32(facts.process.tls_session_throttle().limit())
@@ -301,37 +326,37 @@ const ROWS: &[Row] = &[
         "MaxSslRate",
         "MMPV",
         "Highest SslRate reached on this worker process since started (in connections per second)",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.totals.tls_rate_max),
     ),
     row(
         "SslFrontendKeyRate",
         "MGPV",
         "Number of SSL keys created on frontends in this worker process over the last second",
-        |facts| facts.rate(0.0),
+        |facts| facts.rate(facts.totals.front_key_rate),
     ),
     row(
         "SslFrontendMaxKeyRate",
         "MMPV",
         "Highest SslFrontendKeyRate reached on this worker process since started (in SSL keys per second)",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.totals.front_key_rate_max),
     ),
     row(
         "SslFrontendSessionReuse_pct",
         "MGPV",
         "Percent of frontend SSL connections which did not require a new key",
-        |facts| facts.rate(0.0),
+        |facts| facts.rate(facts.totals.reused_percent()),
     ),
     row(
         "SslBackendKeyRate",
         "MRPV",
         "Number of SSL keys created on backends in this worker process over the last second",
-        |facts| facts.rate(0.0),
+        |facts| facts.rate(facts.totals.back_key_rate),
     ),
     row(
         "SslBackendMaxKeyRate",
         "MMPV",
         "Highest SslBackendKeyRate reached on this worker process since started (in SSL keys per second)",
-        |_| Value::U32(0),
+        |facts| Value::count(facts.totals.back_key_rate_max),
     ),
     row(
         "SslCacheLookups",

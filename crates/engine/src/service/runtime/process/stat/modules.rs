@@ -45,14 +45,14 @@ pub(super) const COLUMNS: &[Column] = &[
     column("h2_backend_open_streams", "MGPV", "Count of currently open streams", Where::both(F | B), |_| Value::U64(0)),
     column("h2_total_connections", "MCPV", "Total number of connections", Where::both(F | B), |_| Value::U64(0)),
     column("h2_backend_total_streams", "MCPV", "Total number of streams", Where::both(F | B), |_| Value::U64(0)),
-    column("ssl_sess", "MCPV", "Total number of ssl sessions established", Where::both(F | L | S | B), |_| {
-        Value::U64(0)
+    column("ssl_sess", "MCPV", "Total number of ssl sessions established", Where::both(F | L | S | B), |o| {
+        o.count(|t| &t.tls_sessions)
     }),
-    column("ssl_reused_sess", "MCPV", "Total number of ssl sessions reused", Where::both(F | L | S | B), |_| {
-        Value::U64(0)
+    column("ssl_reused_sess", "MCPV", "Total number of ssl sessions reused", Where::both(F | L | S | B), |o| {
+        o.count(|t| &t.tls_resumed)
     }),
-    column("ssl_failed_handshake", "MCPV", "Total number of failed handshake", Where::both(F | L | S | B), |_| {
-        Value::U64(0)
+    column("ssl_failed_handshake", "MCPV", "Total number of failed handshake", Where::both(F | L | S | B), |o| {
+        o.count(|t| &t.tls_failed)
     }),
     column("ssl_ocsp_staple", "MCPV", "Total number of stapled OCSP responses", Where::both(F | L | S | B), |_| {
         Value::U64(0)
