@@ -21,7 +21,7 @@ use rt::net::{
     SocketQuery, Stream,
 };
 
-pub use tls::Insecure;
+pub use tls::{Insecure, open_connections as open_tls_connections};
 
 /// A connection of the current worker.
 ///

@@ -4,6 +4,7 @@
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use base::BufferPool;
@@ -61,6 +62,31 @@ impl DerefMut for Under {
     }
 }
 
+/// Connections by TLS that are open in the process, idle ones included.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+
+/// One of them.
+#[derive(Debug)]
+struct Counted(());
+
+impl Counted {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many connections by TLS are open in the process, on both sides.
+pub fn open_connections() -> u64 {
+    OPEN.load(Ordering::Relaxed)
+}
+
 /// A stream with TLS over it, once that has begun. Dropping it says to the peer that nothing more is sent.
 #[derive(Debug)]
 pub struct Tls {
@@ -87,6 +113,7 @@ pub struct Tls {
     ended: bool,
     /// It failed: nothing is said to the peer any more.
     failed: bool,
+    _counted: Counted,
 }
 
 /// An idle one.
@@ -94,6 +121,7 @@ pub struct ParkedTls {
     parked: ParkedStream,
     connection: Option<Connection>,
     facts: Option<Arc<Facts>>,
+    _counted: Counted,
     /// Something was received that nobody has read, or is not out: it cannot be used again.
     spoilt: bool,
 }
@@ -158,6 +186,7 @@ impl Tls {
             closing: false,
             ended: false,
             failed: false,
+            _counted: Counted::new(),
         }
     }
 
@@ -514,7 +543,7 @@ impl Tls {
         let spoilt = self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed;
         let connection = self.connection.take();
         let facts = self.facts.take();
-        Box::new(ParkedTls { parked: self.stream.take().park(), connection, facts, spoilt })
+        Box::new(ParkedTls { parked: self.stream.take().park(), connection, facts, _counted: Counted::new(), spoilt })
     }
 
     /// The stream, without a word to the peer.
@@ -529,7 +558,7 @@ impl ParkedTls {
     }
 
     pub(super) fn resume(self) -> Option<Tls> {
-        let Self { parked, connection, facts, spoilt } = self;
+        let Self { parked, connection, facts, _counted, spoilt } = self;
         if spoilt {
             return None;
         }
@@ -537,7 +566,7 @@ impl ParkedTls {
     }
 
     pub(super) fn adopt(self) -> Option<Tls> {
-        let Self { parked, connection, facts, spoilt } = self;
+        let Self { parked, connection, facts, _counted, spoilt } = self;
         if spoilt {
             return None;
         }

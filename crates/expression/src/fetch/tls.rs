@@ -3,7 +3,7 @@
 
 use super::{Fetch, SampleOf, plain};
 use crate::sample::{Context, Places, Type, Value};
-use crate::{Arguments, Kind, Signature};
+use crate::{Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 use tls::Facts;
 use tls::provider::{group_name, suite_bits, suite_name};
@@ -113,7 +113,14 @@ pub const TABLE: &[Fetch] = &[
 ];
 
 const fn entry(name: &'static str, places: Places, doc: &'static str, eval: SampleOf) -> Fetch {
-    Fetch::new(name, ENTRY, Type::Str, places, doc, eval)
+    Fetch::new(name, ENTRY, Type::Str, places, doc, eval).checked(check_entry)
+}
+
+fn check_entry(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
+    match arguments.utf8(2).unwrap_or_default() {
+        "" | "rfc2253" => Ok(()),
+        _ => Err("only rfc2253 or a blank value are currently supported as the format argument.".to_owned()),
+    }
 }
 
 /// The client's connection; `None`: it speaks plainly.
@@ -201,4 +208,31 @@ fn dn<'a>(context: &Context<'a>, der: &[u8], of: Part, arguments: &Arguments) ->
         _ => found.len().checked_sub(usize::try_from(wanted.unsigned_abs()).ok()?)?,
     };
     context.copy(found.get(place)?).map(Value::Str)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expression::tests::{Scene, check_rows};
+
+    /// Over a connection that is plain on both sides; those that speak TLS are shown by the engine.
+    #[test]
+    fn nothing_is_known_of_plain_connections() {
+        let refused = "!invalid args in fetch method 'ssl_c_s_dn' : only rfc2253 or a blank value are currently supported \
+                       as the format argument.";
+        let rows = [
+            ("ssl_fc", "0"),
+            ("ssl_bc", "0"),
+            ("ssl_fc_has_sni", "0"),
+            ("ssl_fc_is_resumed", "0"),
+            ("ssl_c_used", "0"),
+            ("ssl_fc_err", "<none>"),
+            ("ssl_fc_cipher", "<none>"),
+            ("ssl_c_verify", "<none>"),
+            ("ssl_c_s_dn(CN)", "<none>"),
+            ("ssl_c_s_dn(,0,rfc2253)", "<none>"),
+            ("ssl_c_s_dn(CN,1,x)", refused),
+            ("ssl_s_sha1", "<none>"),
+        ];
+        check_rows(&Scene::default(), &rows);
+    }
 }

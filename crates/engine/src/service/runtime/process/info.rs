@@ -276,7 +276,7 @@ const ROWS: &[Row] = &[
         |_| Value::U32(0),
     ),
     row("CurrSslConns", "MGPV", "Current number of SSL endpoints on this worker process (front+back)", |_| {
-        Value::U32(0)
+        Value::count(conn::transport::open_tls_connections())
     }),
     row(
         "CumSslConns",
