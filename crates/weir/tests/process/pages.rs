@@ -48,6 +48,10 @@ const MACHINE: &[&str] = &[
 
 /// Files that examples read: name and content.
 const FILES: &[(&str, &str)] = &[
+    // A certificate that nobody trusts, with its key.
+    ("site.pem", include_str!("site.pem")),
+    ("other.pem", include_str!("site.pem")),
+    ("internal-ca.pem", include_str!("site.pem")),
     ("blocked.lst", "192.0.2.1\n"),
     ("slow.lst", "192.0.2.2\n"),
     ("origins.lst", "https://example.com\n"),
