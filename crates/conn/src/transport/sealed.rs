@@ -28,6 +28,10 @@ impl Output {
         self.sent == self.bytes.len()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
     pub(super) fn vec(&mut self) -> &mut Vec<u8> {
         if self.bytes.capacity() == 0
             && let Some(kept) = OUTPUTS.with_borrow_mut(Vec::pop)

@@ -19,6 +19,8 @@ use super::sealed::{Output, SEAL_SIZE};
 const READ_SIZE: usize = 2 * LARGEST_RECORD;
 /// What a worker keeps of buffers for the next connections.
 const KEPT: usize = 64;
+/// Bytes that are not out beyond which nothing more is read: those of a write, and of answers to what came meanwhile.
+const MOST_UNSAID: usize = 2 * SEAL_SIZE;
 
 thread_local! {
     static INPUTS: BufferPool = BufferPool::new(READ_SIZE, KEPT);
@@ -302,9 +304,13 @@ impl Tls {
             if self.open()? {
                 return Poll::Ready(Ok(()));
             }
-            // What this side has to say is said before it waits.
+            // What this side has to say is said before it waits. Whoever makes it say more and more, and does not listen, is
+            // not heard either.
             if let Poll::Ready(Err(error)) = self.poll_say(cx) {
                 return Poll::Ready(Err(error));
+            }
+            if self.output.len() > MOST_UNSAID {
+                return Poll::Pending;
             }
             if self.input.capacity() == 0 {
                 ready!(self.stream.poll_readable(cx));
@@ -332,6 +338,9 @@ impl Tls {
             }
             if self.covered == 0 && !self.output.is_empty() {
                 self.output.try_flush(&mut self.stream, false)?;
+            }
+            if self.output.len() > MOST_UNSAID {
+                return Ok(false);
             }
             if self.input.capacity() == 0 {
                 self.input = INPUTS.with(BufferPool::get);
