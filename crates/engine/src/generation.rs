@@ -48,7 +48,7 @@ impl Generation {
     }
 
     /// What the program was made of.
-    pub(crate) fn written(&self) -> MutexGuard<'_, Option<Spec>> {
+    pub fn written(&self) -> MutexGuard<'_, Option<Spec>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

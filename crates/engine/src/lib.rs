@@ -7,10 +7,12 @@ pub mod facts;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
+pub mod host;
 pub mod listener;
 pub mod orders;
 pub mod outgoing;
-pub(crate) mod probes;
+pub mod peering;
+pub mod probes;
 pub mod resolve;
 pub mod service;
 pub mod session;
@@ -34,7 +36,7 @@ use worker::{Process, Worker};
 
 /// Runs `job` on the worker of this thread. Mail may come before the worker has begun to serve, since the workers start
 /// one after the other: it then waits for the next turn, or a connection that was handed over would be lost.
-pub(crate) fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
+pub fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
     match rt::local::<Worker>() {
         Some(worker) => job(&worker),
         None => rt::post(rt::worker(), Box::new(|| on_worker(job))),
@@ -88,7 +90,7 @@ impl<T> Drop for Part<T> {
 }
 
 /// Runs `job` on one worker and waits for its answer; none from a worker that has ended.
-pub(crate) async fn on_one_worker<T: Send + 'static>(
+pub async fn on_one_worker<T: Send + 'static>(
     number: usize,
     job: impl FnOnce(&Rc<Worker>) -> T + Send + 'static,
 ) -> Option<T> {
@@ -96,7 +98,7 @@ pub(crate) async fn on_one_worker<T: Send + 'static>(
 }
 
 /// Runs `job` on every worker and waits for what they answer, in their order.
-pub(crate) async fn on_every_worker<T: Send + 'static>(
+pub async fn on_every_worker<T: Send + 'static>(
     shared: &Process,
     job: impl Fn(&Rc<Worker>) -> T + Clone + Send + 'static,
 ) -> Vec<T> {

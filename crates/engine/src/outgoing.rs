@@ -76,7 +76,7 @@ impl Outgoing {
     }
 
     /// Another server, which the runtime API adds: its serial number is the next one. False: it is not.
-    pub(crate) fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
+    pub fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
         self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() }) == Ok(server.serial)
     }
 
@@ -110,7 +110,7 @@ impl Outgoing {
 }
 
 /// What is connected to where no client has a say in it. `None`: there is no address, or not yet.
-pub(crate) fn fixed_address(address: &ServerAddress) -> Option<Address> {
+pub fn fixed_address(address: &ServerAddress) -> Option<Address> {
     Some(match address {
         ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
         ServerAddress::Unix(path) => Address::Unix(path.clone()),

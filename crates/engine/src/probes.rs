@@ -10,7 +10,7 @@ use crate::worker::Worker;
 
 /// What aliases of formats tell where there is no stream.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Names<'a> {
+pub struct Names<'a> {
     /// `%f`.
     pub frontend: &'a str,
     /// `%b`.
@@ -32,7 +32,7 @@ pub(crate) fn usage(of: UsageOf) -> u32 {
 }
 
 /// The process alone.
-pub(crate) struct ProcessProbes<'a> {
+pub struct ProcessProbes<'a> {
     /// Who evaluates.
     pub worker: &'a Worker,
     /// What it is about.

@@ -26,12 +26,12 @@ use rt::LocalRc;
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
 use crate::generation::{Generation, Generations, WorkerGeneration};
+use crate::host::Host;
 use crate::outgoing::Outgoing;
 use crate::resolve::{Resolving, Section};
 use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::registry::Services;
-use crate::service::runtime::Host;
 use crate::sockets::Sockets;
 use crate::stream::task::StreamTask;
 
@@ -62,7 +62,7 @@ pub struct Process {
     /// Mails that wait.
     pub outbox: crate::service::mail::Outbox,
     /// What is shared with other instances.
-    pub exchange: crate::service::peers::Exchange,
+    pub exchange: crate::peering::Exchange,
     /// What answers inside the process, by the number that the program refers to.
     pub services: Services,
     /// What the program that runs the engine knows of itself, for the runtime API.
@@ -90,7 +90,7 @@ pub struct Process {
 }
 
 /// What a server's idle links are allowed.
-pub(crate) fn idle_limits(server: &Server) -> Limits {
+pub fn idle_limits(server: &Server) -> Limits {
     // A delay of nothing keeps no idle connection.
     let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
     Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
@@ -126,7 +126,7 @@ impl Process {
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(program),
             outbox: crate::service::mail::Outbox::default(),
-            exchange: crate::service::peers::Exchange::new(program, &live),
+            exchange: crate::peering::Exchange::new(program, &live),
             newest: RwLock::new(Arc::new(generation)),
             adopting: AtomicUsize::new(0),
             counters,
@@ -543,12 +543,12 @@ impl Worker {
     }
 
     /// Somebody else on this worker may have to do with connections: a soft stop has not ended before that is over.
-    pub(crate) fn begin_accepting(&self) {
+    pub fn begin_accepting(&self) {
         self.process.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
     /// This worker accepts nobody any more.
-    pub(crate) fn end_accepting(&self) {
+    pub fn end_accepting(&self) {
         self.process.accepting.fetch_sub(1, Ordering::AcqRel);
         self.tell_if_drained();
     }

@@ -2,7 +2,7 @@
 //! ends at the same place however much of it is there.
 
 
-use engine::service::runtime::line::{MAX_WORDS, announces_payload, commands, payload_end, words};
+use control::runtime::line::{MAX_WORDS, announces_payload, commands, payload_end, words};
 
 /// Runs on one input; panics where a promise is broken.
 pub fn run(data: &[u8]) {

@@ -4,8 +4,8 @@ use crate::messages::Messages;
 use crate::{identity, version};
 use config::environment::Environment;
 use config::spec::GlobalSpec;
-use engine::service::runtime::Host;
-use engine::service::runtime::process::address;
+use control::runtime::process::address;
+use engine::host::Host;
 use policy::program::Program;
 use std::io::Write as _;
 

@@ -3,7 +3,7 @@
 
 use crate::messages::Messages;
 use config::spec::Spec;
-use engine::service::saved_state::Owners;
+use control::saved_state::Owners;
 use live::counters::{Kept, KeptCounts};
 use policy::program::Program;
 use std::io::Read;

@@ -18,7 +18,7 @@ use config::keyword::SpecOptions;
 use config::load::in_order;
 use config::spec::Spec;
 use config::{InputFile, LanguageOptions, LoadOptions, Loaded};
-use engine::service::saved_state::SavedServer;
+use control::saved_state::SavedServer;
 use live::Live;
 use live::counters::Kept;
 use policy::Limits;

@@ -6,7 +6,7 @@ use crate::messages::Messages;
 use base::moment::Moment;
 use config::diagnostic::Severity;
 use config::spec::{ProxyKind, ProxySpec, Spec, StateSource};
-use engine::service::saved_state::{SavedServer, resume};
+use control::saved_state::{SavedServer, resume};
 use live::Live;
 use live::saved_state::{Entry, Flaw, entries};
 use policy::program::Program;
@@ -150,7 +150,7 @@ impl SavedStates {
     }
 
     /// Servers go on where they were, as far as the live state knows them; the rest is for
-    /// [`engine::service::saved_state::direct`].
+    /// [`control::saved_state::direct`].
     pub fn take_over(
         mut self,
         program: &Program,

@@ -7,12 +7,13 @@ use crate::messages::{Messages, Refused};
 use crate::voice;
 use crate::worker::Master;
 use config::spec::Spec;
+use control::peers::{PeerSocket, worker_of};
+use control::runtime::Opened;
+use control::saved_state::SavedServer;
 use engine::generation::Generation;
+use engine::host::Host;
 use engine::listener::Listening;
 use engine::service::log::{Problem, RelaySocket, Targets};
-use engine::service::peers::{PeerSocket, worker_of};
-use engine::service::runtime::{Host, Opened};
-use engine::service::saved_state::SavedServer;
 use engine::sockets::Sockets;
 use engine::worker::Process;
 use live::Live;
@@ -93,8 +94,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);
-    service.saved.iter().for_each(|saved| engine::service::saved_state::direct(&shared, saved));
-    engine::service::saved_state::preset(&shared, &service.counts, rt::clock::moment());
+    service.saved.iter().for_each(|saved| control::saved_state::direct(&shared, saved));
+    control::saved_state::preset(&shared, &service.counts, rt::clock::moment());
     let shared = Arc::new(shared);
     shared.know_sockets(Sockets::of(
         sockets.iter().map(|one| (one.frontend, &one.socket)),
@@ -128,8 +129,8 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         Box::pin(async move {
             engine::serve(shared, sockets).await;
             engine::service::log::start_relays(relays);
-            engine::service::peers::start(peers);
-            engine::service::runtime::process::start(runtime);
+            control::peers::start(peers);
+            control::runtime::process::start(runtime);
             if worker == 0 {
                 life.live(starter, master).await;
             }

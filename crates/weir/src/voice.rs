@@ -3,7 +3,7 @@
 
 use crate::messages::line;
 use config::diagnostic::Severity;
-use engine::service::runtime::Host;
+use engine::host::Host;
 use rt::Output;
 use std::sync::OnceLock;
 

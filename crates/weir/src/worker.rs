@@ -40,7 +40,7 @@ impl Master {
             if place.first() == CONNECTION.first()
                 && let Some(socket) = connection.and_then(|fd| OwnedSocket::try_from(fd).ok())
             {
-                engine::service::runtime::process::serve(socket);
+                control::runtime::process::serve(socket);
             }
         }
         true

@@ -61,7 +61,7 @@ pub fn start(worker: &Rc<Worker>) {
 }
 
 /// Has a server that was added checked by the worker whose turn it is, once somebody enables that.
-pub(crate) fn add(shared: &Process, proxy: usize, server: &Server) {
+pub fn add(shared: &Process, proxy: usize, server: &Server) {
     let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
     if !has_check && !has_agent {
         return;

@@ -65,7 +65,7 @@ impl Resolving {
     }
 
     /// What a server was called in the process before this one, be it that an order had said so.
-    pub(crate) fn resume(&self, server: &Server, name: &str, was_given: bool) {
+    pub fn resume(&self, server: &Server, name: &str, was_given: bool) {
         if Name::parse(name).is_some() {
             self.rename(server.serial, Some(name.to_owned()), was_given);
         }
@@ -108,7 +108,7 @@ pub fn start(worker: &Rc<Worker>) {
 }
 
 /// The name of a server is another one from now on. For the worker that serves its section. False: it was that already.
-pub(crate) fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
+pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
     let generation = worker.generation();
     let program = &generation.program;
     let Some(server) = program.proxies[proxy].backend.as_ref().and_then(|backend| backend.servers.get(server)) else {

@@ -7,20 +7,20 @@ use std::cell::{Cell, RefCell};
 #[derive(Debug, Default)]
 pub struct WorkerActivity {
     /// Connections that it accepted, for whichever worker.
-    pub(crate) accepted: Cell<u64>,
+    pub accepted: Cell<u64>,
     /// Connections that another worker accepted for it.
-    pub(crate) received: Cell<u64>,
+    pub received: Cell<u64>,
     /// Checks of servers and questions to agents that it began.
-    pub(crate) checks: Cell<u64>,
+    pub checks: Cell<u64>,
     /// Those of them that run.
-    pub(crate) running_checks: Cell<u64>,
+    pub running_checks: Cell<u64>,
     /// The lines of `show activity` when they were cleared last; empty: never.
-    pub(crate) cleared: RefCell<Vec<u64>>,
+    pub cleared: RefCell<Vec<u64>>,
 }
 
 /// Counts one more.
 #[inline]
-pub(crate) fn count(cell: &Cell<u64>) {
+pub fn count(cell: &Cell<u64>) {
     cell.set(cell.get() + 1);
 }
 

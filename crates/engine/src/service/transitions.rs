@@ -120,7 +120,7 @@ fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option
 }
 
 /// What is said of a server that goes on where it was in the process before this one, or whose leader does.
-pub(super) fn resumed(
+pub fn resumed(
     (program, live): (&Program, &Live),
     proxy: &Proxy,
     server: &Server,

@@ -13,14 +13,14 @@ use std::time::Duration;
 use config::environment::Environment;
 use config::spec::Spec;
 use config::{InputFile, LoadOptions};
+use control::peers::{PeerSocket, worker_of};
+use control::runtime::Opened;
+use control::saved_state::SavedServer;
 use engine::Refusal;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
-use engine::service::peers::{PeerSocket, worker_of};
 use engine::service::registry::{Factory, Services};
-use engine::service::runtime::Opened;
-use engine::service::saved_state::SavedServer;
 use engine::session::Session;
 use engine::worker::Process;
 use live::Live;
@@ -248,8 +248,8 @@ impl Worlds {
             let served = Arc::clone(&served);
             Box::pin(async move {
                 engine::serve(served, sockets).await;
-                engine::service::runtime::process::start(runtime);
-                engine::service::peers::start(peers);
+                control::runtime::process::start(runtime);
+                control::peers::start(peers);
             })
         });
         let scope = Rc::new(Scope::new());
@@ -275,7 +275,7 @@ fn resume(program: &Program, live: &Live, states: &str) {
         let proxy = program.proxies.iter().find(|proxy| &*proxy.name == entry.backend()).unwrap();
         let server = proxy.servers().find(|server| &*server.name == entry.server()).unwrap();
         let saved = SavedServer::new(program, (proxy.index, server.index), entry.state().unwrap()).unwrap();
-        engine::service::saved_state::resume(program, live, &saved, rt::now());
+        control::saved_state::resume(program, live, &saved, rt::now());
     }
 }
 

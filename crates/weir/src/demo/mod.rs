@@ -11,7 +11,7 @@ use crate::messages::{Messages, Refused};
 use crate::serve::{Companion, Service};
 use crate::{listeners, serve};
 use config::InputFile;
-use engine::service::runtime::Host;
+use engine::host::Host;
 use rt::net::{Address, BindOptions, ListeningSocket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

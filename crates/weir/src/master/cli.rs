@@ -4,10 +4,10 @@
 use super::life::{Farewell, Office};
 use crate::version;
 use config::spec::RuntimeLevel;
-use engine::handshake::entrance;
-use engine::service::runtime::{
+use control::runtime::{
     Answer, Call, Command, CommandSet, Conversation, Crowd, Gone, Opened, Pending, Run, Served, Typed, accept,
 };
+use engine::handshake::entrance;
 use policy::program::Bind;
 use rt::net::{OwnedSocket, Stream};
 use std::io::IoSlice;

@@ -308,7 +308,7 @@ impl Targets {
     }
 
     /// Rings that have a name.
-    pub(crate) fn named_rings(&self) -> impl Iterator<Item = &Ring> {
+    pub fn named_rings(&self) -> impl Iterator<Item = &Ring> {
         self.rings.iter().filter(|ring| !ring.name().is_empty())
     }
 

@@ -1,0 +1,198 @@
+//! Calls peers when their time has come, wakes their connections when there is something to tell, and teaches a newer
+//! process at the end. Must never call a peer that there is a connection with.
+
+use conn::transport::{self, Transport};
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base::buffer::Buffer;
+use live::peers::Ticket;
+use policy::program::ServerAddress;
+use rt::net::ConnectOptions;
+use wire::peers::{Hello, Status, read_line};
+
+use super::circle::Circle;
+use super::conversation::{converse, send};
+use engine::outgoing::{fixed_address, plain};
+
+/// How long a peer may take to be reached, and to answer a greeting.
+const ANSWER: Duration = Duration::from_secs(4);
+/// Between two looks for what was refreshed, so that what happens at once is told at once.
+const GATHERING: Duration = Duration::from_millis(1);
+/// How often a newer process is called, and how long is waited in between.
+const ATTEMPTS: (u32, Duration) = (5, Duration::from_millis(200));
+
+/// Keeps a section going until the process stops.
+pub(super) async fn keep(circle: Rc<Circle>) {
+    circle.worker.watch_stop().await;
+    let mut keeper = Keeper {
+        known: vec![0; circle.party().plan.tables.len()],
+        timer: rt::Timer::new(),
+        gathered: rt::now(),
+        circle,
+    };
+    poll_fn(|cx| keeper.poll_stopped(cx)).await;
+}
+
+struct Keeper {
+    circle: Rc<Circle>,
+    /// By table, the update that connections were woken for.
+    known: Vec<u32>,
+    timer: rt::Timer,
+    /// Before that nobody is woken for what was refreshed.
+    gathered: base::Moment,
+}
+
+impl Keeper {
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.circle.worker.process.is_stopping() {
+            return Poll::Ready(());
+        }
+        self.circle.keep(cx);
+        let now = rt::now();
+        let asked = self.circle.with(|section| section.tick(now, rt::random()));
+        let refreshed = self.has_refreshments(cx, now);
+        if refreshed || asked == Some(true) {
+            self.circle.wake_connections();
+        }
+        let next = self.call(now);
+        self.timer.arm(next.into_iter().chain((self.gathered > now).then_some(self.gathered)).min());
+        if self.timer.poll_expired(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Whether there is something to tell. What comes next wakes this task.
+    fn has_refreshments(&mut self, cx: &Context<'_>, now: base::Moment) -> bool {
+        if now < self.gathered {
+            return false;
+        }
+        let mut found = false;
+        for (table, known) in self.circle.party().plan.tables.iter().zip(&mut self.known) {
+            if table.table.wait_for_update(*known, cx.waker()) {
+                *known = table.table.last_update();
+                found = true;
+            }
+        }
+        if found {
+            self.gathered = now + GATHERING;
+        }
+        found
+    }
+
+    /// Calls those whose time has come; when this one has something to do again.
+    fn call(&self, now: base::Moment) -> Option<base::Moment> {
+        let remotes = &self.circle.party().plan.section.remotes;
+        let mut next = self.circle.with(|section| section.deadline()).flatten();
+        for (peer, remote) in remotes.iter().enumerate() {
+            let Some(at) = self.circle.with(|section| section.call_at(peer)).flatten() else { continue };
+            if at > now {
+                next = Some(next.map_or(at, |next| next.min(at)));
+                continue;
+            }
+            let Some(Some((ticket, hello))) = self.circle.with(|section| section.call(peer, now, rt::random())) else {
+                continue;
+            };
+            let way = (remote.address.clone(), plain(&remote.connecting));
+            let call = call(Rc::clone(&self.circle), way, ticket, hello);
+            rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+                call.await;
+            });
+        }
+        next
+    }
+}
+
+/// Calls a peer, and speaks with it until that ends. True: it was a newer process, which knows everything now.
+async fn call(circle: Rc<Circle>, way: (ServerAddress, ConnectOptions), ticket: Ticket, hello: Hello) -> bool {
+    let greeted = greet(&circle, &way, ticket, &hello).await;
+    let mut taught = false;
+    if let Some((stream, input)) = greeted {
+        circle.wake_keeper();
+        taught = converse(&circle, stream, input, ticket).await;
+    }
+    circle.with(|section| section.ended(ticket, rt::now(), rt::random()));
+    circle.wake_keeper();
+    taught
+}
+
+/// Connects, says who asks for whom, and hears the answer. `None`: they do not speak with each other.
+async fn greet(
+    circle: &Rc<Circle>,
+    (address, options): &(ServerAddress, ConnectOptions),
+    ticket: Ticket,
+    hello: &Hello,
+) -> Option<(Transport, Buffer)> {
+    let mut timer = rt::Timer::new();
+    timer.arm(Some(rt::now() + ANSWER));
+    let mut connecting = transport::connect(&fixed_address(address)?, options).ok()?;
+    let connected = while_wanted(circle, ticket, &mut timer, |cx| Pin::new(&mut connecting).poll(cx)).await?;
+    let mut stream = connected.ok()?;
+    circle.with(|section| section.reached(ticket));
+    let mut text = Vec::new();
+    hello.encode(&mut text);
+    let mut sent = 0;
+    while_wanted(circle, ticket, &mut timer, |cx| send(&mut stream, cx, &text, &mut sent)).await?.ok()?;
+    let mut input = Buffer::with_capacity(rt::buffer_size());
+    loop {
+        let line = read_line(input.data()).ok()?.map(|(line, length)| (Status::of_line(line), length));
+        if let Some((status, length)) = line {
+            let stands = circle.with(|section| section.answered(ticket, status?, rt::now()).then_some(()));
+            input.consume(length);
+            return stands.flatten().map(|()| (stream, input));
+        }
+        let read = while_wanted(circle, ticket, &mut timer, |cx| stream.poll_read(cx, &mut input)).await?;
+        if !matches!(read, Ok(count) if count > 0) {
+            return None;
+        }
+    }
+}
+
+/// Waits for a step of a greeting. `None`: it took too long, or nobody wants it any more.
+async fn while_wanted<T>(
+    circle: &Rc<Circle>,
+    ticket: Ticket,
+    timer: &mut rt::Timer,
+    mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Option<T> {
+    poll_fn(|cx| {
+        circle.wait(ticket.peer, cx);
+        if circle.with(|section| section.stands(ticket)) != Some(true) {
+            return Poll::Ready(None);
+        }
+        match step(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => timer.poll_expired(cx).map(|()| None),
+        }
+    })
+    .await
+}
+
+/// The process stops, and its own sockets are closed: if a newer one listens in their place, it is taught everything.
+pub(super) async fn teach_successor(circle: &Rc<Circle>) {
+    circle.with(|section| section.leave(rt::now()));
+    circle.wake_connections();
+    let Some(address) = circle.party().plan.section.own_address.clone() else { return };
+    for attempt in 0..ATTEMPTS.0 {
+        if attempt > 0 {
+            rt::sleep(ATTEMPTS.1).await;
+        }
+        let called = circle.with(|section| section.call(section.local(), rt::now(), rt::random()));
+        let Some(Some((ticket, hello))) = called else { return };
+        let way = (address.clone(), ConnectOptions::default());
+        if call(Rc::clone(circle), way, ticket, hello).await || !has_answered(circle) {
+            return;
+        }
+    }
+}
+
+/// Whether somebody was there at all.
+fn has_answered(circle: &Circle) -> bool {
+    use live::peers::LastStatus;
+    let status = circle.with(|section| section.status().peers.pop().map(|local| local.last_status)).flatten();
+    !matches!(status, None | Some(LastStatus::None | LastStatus::Handshake))
+}

@@ -1,0 +1,56 @@
+//! Speaks with other instances about stick tables (configuration manual, section 11.2): one worker serves a section, with
+//! a task for each connection. Must never decide what is said: `live::peers` does.
+
+mod calling;
+mod circle;
+mod conversation;
+mod listening;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::worker::Worker;
+use live::peers::Section;
+use rt::net::ListeningSocket;
+
+use circle::Circle;
+
+/// Bytes of a message's class, type and length at most, and some more.
+const FRAME: usize = 16;
+
+/// A socket that peers come in at.
+#[derive(Debug)]
+pub struct PeerSocket {
+    /// The section: its place in [`policy::program::Program::peers`].
+    pub section: usize,
+    /// It.
+    pub socket: Arc<ListeningSocket>,
+}
+
+/// Which worker serves a section: its place in [`policy::program::Program::peers`].
+pub fn worker_of(section: usize, workers: usize) -> usize {
+    section % workers.max(1)
+}
+
+/// Serves the sections that are the calling worker's, with the sockets of those.
+pub fn start(mut sockets: Vec<PeerSocket>) {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let shared = &worker.process;
+    for (place, party) in shared.exchange.parties().iter().enumerate() {
+        let index = party.plan.section.index;
+        if worker_of(index, shared.workers()) != worker.id {
+            continue;
+        }
+        let succeeds = shared.exchange.expects_predecessor();
+        let (limit, pid) = (worker.generation().program.global.bufsize.saturating_sub(FRAME), std::process::id());
+        let Some(setting) = party.plan.setting(limit, pid) else { continue };
+        *party.lock() = Some(Section::new(setting, rt::now(), succeeds));
+        let own;
+        (own, sockets) = sockets.into_iter().partition(|socket| socket.section == index);
+        let circle = Rc::new(Circle::new(Rc::clone(&worker), place));
+        // The end of the process waits until a successor was taught.
+        worker.begin_accepting();
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, listening::listen(Rc::clone(&circle), own));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, calling::keep(circle));
+    }
+}

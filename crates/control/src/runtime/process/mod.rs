@@ -1,0 +1,199 @@
+//! The runtime API of the process that serves: its opened sockets, what its host tells it, and the tables of its
+//! commands. Must never open anything.
+
+mod activity;
+mod backends;
+mod cookies;
+mod debug;
+mod environment;
+mod evaluation;
+mod events;
+mod field;
+mod frontends;
+mod handover;
+mod info;
+mod limits;
+mod lists;
+mod peers;
+mod resolvers;
+mod servers;
+mod sessions;
+mod sockets;
+mod stat;
+mod tables;
+mod variables;
+
+use conn::handshake::{self, Entrance};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use config::spec::RuntimeLevel;
+use live::counters::Count;
+use policy::program::RuntimeSocket;
+use rt::net::{ListeningSocket, OwnedSocket};
+
+use super::call::Conversation;
+use super::command::{Command, CommandSet, Condition, Mode, Served};
+use super::listener::{Crowd, accept};
+use engine::generation::WorkerGeneration;
+use engine::handshake::entrance;
+use engine::service::activity::count;
+use engine::worker::Worker;
+
+/// Every command of the process, by family.
+const TABLES: &[&[Command<Worker>]] = &[
+    info::TABLE,
+    environment::TABLE,
+    events::TABLE,
+    sockets::TABLE,
+    activity::TABLE,
+    handover::TABLE,
+    debug::TABLE,
+    stat::TABLE,
+    servers::TABLE,
+    backends::TABLE,
+    cookies::TABLE,
+    limits::TABLE,
+    lists::TABLE,
+    peers::TABLE,
+    resolvers::TABLE,
+    frontends::TABLE,
+    sessions::TABLE,
+    tables::TABLE,
+    variables::TABLE,
+];
+
+/// The commands that help shows, as rows of the manual's table: usage, level, what it does.
+pub fn reference() -> String {
+    let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
+    let mut rows: Vec<&Command<Worker>> = set.filter(|row| !row.usage.is_empty()).collect();
+    rows.sort_by_key(|row| row.name);
+    let mut text = "| Command | Level | What it does |\n|---|---|---|\n".to_owned();
+    for row in rows {
+        let usage = row.usage.replace('|', "\\|");
+        let mode = match row.mode {
+            Mode::Normal => "",
+            Mode::Expert => ", expert mode",
+            Mode::Experimental => ", experimental mode",
+        };
+        text.push_str(&format!("| `{usage}` | {}{mode} | {} |\n", row.level.name(), row.doc.replace('|', "\\|")));
+    }
+    text
+}
+
+impl Served for Worker {
+    type Generation = Rc<WorkerGeneration>;
+
+    fn generation(&self) -> Rc<WorkerGeneration> {
+        Worker::generation(self)
+    }
+
+    fn version(&self) -> &str {
+        &self.process.host.version
+    }
+
+    fn max_payload(&self) -> usize {
+        Worker::generation(self).program.runtime.max_payload
+    }
+
+    fn uptime(&self) -> u64 {
+        self.process.host.uptime().as_secs()
+    }
+
+    fn begun(&self) {
+        let process = &self.tallies().process;
+        [&process.connections, &process.requests, &process.commands_begun].into_iter().for_each(Count::increment);
+        count(&self.activity.accepted);
+    }
+
+    fn ended(&self) {
+        self.tallies().process.commands_ended.increment();
+    }
+
+    fn sent(&self, bytes: u64) {
+        let process = &self.tallies().process;
+        process.bytes_out.add(bytes);
+        let all = || self.process.counters.workers.iter().map(|worker| &worker.process.bytes_out_rate);
+        process.bytes_out_rate.add(rt::now(), (bytes + 16) / 32, all);
+    }
+
+    fn conditions(&self) -> &'static [(&'static str, &'static str)] {
+        &[("srv-removable <px>/<sv>", "wait for this server to become removable.")]
+    }
+
+    fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
+        match name {
+            "srv-removable" => Some(servers::removed::wait((&self.process, &Worker::generation(self)), argument)),
+            "be-removable" => Some(backends::wait((&self.process, &Worker::generation(self)), argument)),
+            _ => None,
+        }
+    }
+}
+
+/// One opened `stats socket`.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Its index in [`policy::program::Runtime::sockets`].
+    pub index: usize,
+    /// The socket.
+    pub socket: Arc<ListeningSocket>,
+}
+
+/// Serves the runtime API on the calling worker. A socket closes when the process begins to stop.
+pub fn start(sockets: Vec<Opened>) {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let worker = &worker;
+    worker.process.host.started();
+    let generation = worker.generation();
+    let runtime = &generation.program.runtime;
+    let crowd = Crowd::new(runtime.maxconn);
+    for opened in sockets {
+        let Some(configured) = runtime.sockets.get(opened.index) else { continue };
+        let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
+        let first = conversation(configured, runtime.timeout);
+        let entrance = (opened.socket, entrance(&configured.bind));
+        let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+            worker.watch_stop().await;
+            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
+        });
+    }
+}
+
+/// Serves one connection that came by other means than a socket of its own, with every right.
+pub fn serve(connection: OwnedSocket) {
+    let Some(worker) = rt::local::<Worker>() else { return };
+    let generation = worker.generation();
+    let runtime = &generation.program.runtime;
+    let first = Conversation { expose_listeners: true, ..Conversation::begin(RuntimeLevel::Admin, runtime.timeout) };
+    let set = CommandSet { state: worker, tables: TABLES };
+    rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
+        if let Some(accepted) = handshake::accept(connection, Entrance::default(), None).await {
+            super::serve(set, accepted, first).await;
+        }
+    });
+}
+
+/// What a connection to a socket may do at first.
+fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Conversation {
+    Conversation {
+        expose_listeners: socket.expose_listeners,
+        severity_output: socket.severity_output,
+        ..Conversation::begin(socket.level, timeout)
+    }
+}
+
+/// An address as the runtime API prints it.
+pub fn address(address: &policy::program::BindAddress) -> String {
+    use policy::program::BindAddress;
+    match address {
+        BindAddress::Inet(address) if address.is_ipv4() => format!("ipv4@{address}"),
+        BindAddress::Inet(address) => format!("ipv6@{address}"),
+        BindAddress::Unix(path) => format!("unix@{}", path.display()),
+        BindAddress::Abstract(name) => {
+            let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            format!("abns@{}", name[..end].escape_ascii())
+        }
+        BindAddress::Descriptor { fd, .. } => format!("sockpair@{fd}"),
+    }
+}

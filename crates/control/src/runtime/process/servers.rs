@@ -1,0 +1,358 @@
+//! Commands about backends and servers: what they are doing, and changes that last until the process ends (management
+//! manual, section 9.3). Must never choose a server.
+
+mod added;
+mod address;
+mod checks;
+mod fqdn;
+mod name;
+pub(super) mod removed;
+mod state;
+
+use std::fmt::Write as _;
+
+use config::spec::RuntimeLevel;
+use live::{Admin, Checker, HedgeCounts, ProxyState};
+use policy::program::{Program, Proxy, Server, ServerAddress, ServerPort};
+
+use super::super::{Answer, Call, Command, Pending, Run};
+use engine::service::transitions::set_admin;
+use engine::service::weight;
+use engine::worker::Worker;
+
+pub(super) const TABLE: &[Command<Worker>] = &[
+    Command::new("show backend", "show backend", "list backends in the current running config", Run::Now(show_backend)),
+    Command::new(
+        "show servers state",
+        "show servers state [<backend>]",
+        "dump volatile server information (all or for a single backend)",
+        Run::Gradual(show_servers_state),
+    ),
+    Command::new(
+        "show servers conn",
+        "show servers conn [<backend>]",
+        "dump server connections status (all or for a single backend)",
+        Run::Gradual(show_servers_conn),
+    ),
+    Command::new(
+        "show hedges",
+        "show hedges [<backend>]",
+        "count requests that went to a second server as well (all or for a single backend)",
+        Run::Now(show_hedges),
+    ),
+    Command::new("get weight", "get weight <bk>/<srv>", "report a server's current weight", Run::Now(get_weight)),
+    Command::new(
+        "set weight",
+        "set weight <bk>/<srv>  (DEPRECATED)",
+        "change a server's weight (use 'set server' instead)",
+        Run::Now(set_weight),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "set server",
+        "set server <bk>/<srv> [opts]",
+        "change a server's state, weight, address, name or ssl",
+        Run::Gradual(set_server_or_name),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "set maxconn server",
+        "set maxconn server <bk>/<srv>",
+        "change a server's maxconn setting",
+        Run::Now(set_maxconn),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "disable server",
+        "disable server (DEPRECATED)",
+        "disable a server for maintenance (use 'set server' instead)",
+        Run::Now(disable),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "disable agent",
+        "disable agent",
+        "disable agent checks",
+        Run::Now(|call| enable_check(call, Checker::Agent, false)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "disable health",
+        "disable health",
+        "disable health checks",
+        Run::Now(|call| enable_check(call, Checker::Health, false)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable agent",
+        "enable agent",
+        "enable agent checks",
+        Run::Now(|call| enable_check(call, Checker::Agent, true)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable health",
+        "enable health",
+        "enable health checks",
+        Run::Now(|call| enable_check(call, Checker::Health, true)),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new(
+        "enable server",
+        "enable server  (DEPRECATED)",
+        "enable a disabled server (use 'set server' instead)",
+        Run::Now(enable),
+    )
+    .at(RuntimeLevel::Admin),
+    Command::new("add server", "add server <bk>/<srv>", "create a new server", Run::Now(added::add))
+        .at(RuntimeLevel::Admin),
+    Command::new("del server", "del server <bk>/<srv>", "remove a dynamically added server", Run::Now(removed::delete))
+        .at(RuntimeLevel::Admin),
+];
+
+const STATE_HEADER: &str = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight \
+                            srv_iweight srv_time_since_last_change srv_check_status srv_check_result srv_check_health \
+                            srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn srv_port srvrecord \
+                            srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
+
+/// A backend and one of its servers.
+type Found<'a> = (&'a Proxy, &'a Server);
+
+/// Finds `<backend>/<server>`.
+pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'static str> {
+    let (backend, server) = split(name)?;
+    let proxy = find_backend(program, backend)?;
+    let mut servers = proxy.backend.iter().flat_map(|backend| &backend.servers);
+    let found = servers.find(|one| is_called(server, &one.name, one.id));
+    found.map(|server| (proxy, server)).ok_or("No such server.")
+}
+
+/// Whether a word names something: by its name, or behind a sharp by its number.
+fn is_called(word: &str, name: &str, id: u32) -> bool {
+    *name == *word || word.strip_prefix('#').is_some_and(|number| number.parse() == Ok(id))
+}
+
+/// The two names of `<backend>/<server>`.
+fn split(name: &str) -> Result<(&str, &str), &'static str> {
+    let names = name.split_once('/').filter(|(_, server)| !server.is_empty());
+    names.ok_or("Require 'backend/server'.")
+}
+
+/// Finds a backend.
+pub(super) fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
+    let mut proxies = program.proxies.iter().filter(|proxy| is_called(name, &proxy.name, proxy.id));
+    proxies.find(|proxy| proxy.backend.is_some()).map(|proxy| &**proxy).ok_or("No such backend.")
+}
+
+/// The backends that a word asks for: one, or all where there is none.
+fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'static str> {
+    let backends = program.proxies.iter().map(|proxy| &**proxy).filter(|proxy| proxy.backend.is_some());
+    let found: Vec<&Proxy> =
+        backends.filter(|proxy| name.is_empty() || is_called(name, &proxy.name, proxy.id)).collect();
+    if found.is_empty() && !name.is_empty() { Err("Can't find backend.") } else { Ok(found) }
+}
+
+fn live<'a>(worker: &'a Worker, proxy: &Proxy) -> &'a ProxyState {
+    &worker.process.live.proxies[proxy.index]
+}
+
+fn show_backend(call: &mut Call<'_, Worker>) {
+    call.answer.push("# name\n");
+    for proxy in call.generation.program.proxies.iter().filter(|proxy| proxy.backend.is_some()) {
+        let _ = writeln!(call.answer, "{}", proxy.name);
+    }
+}
+
+/// Writes a line for each server of the backends that the third word asks for.
+async fn each_server(
+    call: &mut Call<'_, Worker>,
+    header: &str,
+    write: fn(&mut Answer, &Worker, Found<'_>),
+) -> Result<(), super::super::Gone> {
+    let found = match backends(&call.generation.program, call.word(3)) {
+        Ok(found) => found,
+        Err(sentence) => {
+            call.refuse(sentence);
+            return Ok(());
+        }
+    };
+    call.answer.push(header);
+    for proxy in found {
+        for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
+            write(call.answer, call.state, (proxy, server));
+            call.answer.relieve().await?;
+        }
+    }
+    Ok(())
+}
+
+fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let header = format!("1\n{STATE_HEADER}");
+        each_server(call, &header, state::write_state).await
+    })
+}
+
+/// The host and the port of a server, as these dumps show them.
+fn place(worker: &Worker, server: &Server) -> (String, u16) {
+    match &*worker.process.outgoing.address(server) {
+        ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
+        ServerAddress::Inet { ip, port: ServerPort::Offset(offset) } => (ip.to_string(), *offset as u16),
+        ServerAddress::Unresolved { port: ServerPort::Exact(port) } => ("-".to_owned(), *port),
+        ServerAddress::Unix(_)
+        | ServerAddress::Abstract(_)
+        | ServerAddress::Descriptor(_)
+        | ServerAddress::Unresolved { .. } => ("-".to_owned(), 0),
+    }
+}
+
+fn show_servers_conn<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    Box::pin(async move {
+        let workers = call.state.process.workers();
+        let header = format!(
+            "# bkname/svname bkid/svid addr port - purge_delay served used_cur used_max need_est idle_sess unsafe_nb \
+             safe_nb idle_lim idle_cur idle_per_thr[{workers}]\n"
+        );
+        each_server(call, &header, write_connections).await
+    })
+}
+
+fn write_connections(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+    let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
+    let most = worker.process.counters.of(|tallies| &tallies.servers[server.serial]).peak(|tally| &tally.most_sessions);
+    let pool = &worker.process.pool;
+    let idle = pool.idle(server.serial);
+    let limit = server.pool_max_conn.map_or_else(|| "-1".to_owned(), |most| most.to_string());
+    let (address, port) = place(worker, server);
+    let _ = write!(
+        answer,
+        "{}/{} {}/{} {address} {port} - {} {served} {served} {most} {served} 0 0 {idle} {limit} {idle}",
+        proxy.name,
+        server.name,
+        proxy.id,
+        server.id,
+        server.pool_purge_delay.as_millis(),
+    );
+    for number in 0..worker.process.workers() {
+        let _ = write!(answer, " {}", pool.idle_of(server.serial, number));
+    }
+    answer.push("\n");
+}
+
+/// What `hedge-requests` came to, a line for each backend that has it.
+fn show_hedges(call: &mut Call<'_, Worker>) {
+    let found = match backends(&call.generation.program, call.word(2)) {
+        Ok(found) => found,
+        Err(sentence) => return call.refuse(sentence),
+    };
+    call.answer.push("# name begun won failed over_budget without_server delay_us\n");
+    for proxy in found {
+        let state = live(call.state, proxy);
+        let Some(counts) = state.hedge_counts() else { continue };
+        let delay = state.hedge_delay().map_or_else(|| "-".to_owned(), |delay| delay.as_micros().to_string());
+        let HedgeCounts { begun, won, failed, over_budget, without_server } = counts;
+        let _ = writeln!(call.answer, "{} {begun} {won} {failed} {over_budget} {without_server} {delay}", proxy.name);
+    }
+}
+
+/// Runs `action` with the server that a word names, or says why there is none.
+fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mut Call<'_, Worker>, Found<'_>)) {
+    match find(&call.generation.program, call.word(word)) {
+        Ok(found) => action(call, found),
+        Err(sentence) => call.refuse(sentence),
+    }
+}
+
+fn get_weight(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| {
+        let weight = live(call.state, proxy).setting(server.index).map_or(0, |setting| setting.weight);
+        let _ = writeln!(call.answer, "{weight} (initial {})", server.weight);
+    });
+}
+
+fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): Found<'_>, word: usize) {
+    match weight::parse(call.word(word), server.weight) {
+        Ok(weight) if weight != 0 && weight != server.weight && !live(call.state, proxy).heeds_weights() => {
+            call.refuse("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
+        }
+        Ok(weight) => weight::set(call.state, proxy, server, weight),
+        Err(sentence) => call.refuse(sentence),
+    }
+}
+
+fn set_weight(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, found| change_weight(call, found, 3));
+}
+
+/// A name is another worker's business.
+fn set_server_or_name<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
+    if call.word(3) == "fqdn" {
+        return fqdn::change(call);
+    }
+    Box::pin(async move {
+        set_server(call);
+        Ok(())
+    })
+}
+
+fn set_server(call: &mut Call<'_, Worker>) {
+    const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
+                         check-addr | check-port | fqdn | health | name | ssl | state | weight";
+    // No server is spoken to through TLS yet, so there are no settings to switch on.
+    const NO_SSL: &str = "'set server <srv> ssl' cannot be set.  default-server should define ssl settings";
+    with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
+        ("weight", _) => change_weight(call, (proxy, server), 4),
+        ("addr", _) => address::change(call, (proxy, server)),
+        ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
+        ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
+        ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
+        ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
+        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
+        ("name", _) => name::change(call, (proxy, server)),
+        ("ssl", _) => call.refuse(NO_SSL),
+        _ => call.refuse(USAGE),
+    });
+}
+
+fn set_maxconn(call: &mut Call<'_, Worker>) {
+    with_server(call, 3, |call, (proxy, server)| {
+        let state = live(call.state, proxy);
+        match limit(call.word(4)) {
+            Ok(most) => state.set_maxconn(server.index, (most > 0).then_some(most)),
+            Err(sentence) => call.refuse(sentence),
+        }
+    });
+}
+
+/// A number of connections, 0 for no limit. What is beyond all numbers is no limit either, and so is less than nothing.
+fn limit(written: &str) -> Result<u32, &'static str> {
+    if written.is_empty() {
+        return Err("Require <maxconn>.");
+    }
+    let unsigned = written.strip_prefix(['-', '+']).unwrap_or(written);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    match (digits, digits == unsigned.len()) {
+        (0, _) => Err("maxconn string empty or preceded by garbage"),
+        (_, false) => Err("Trailing garbage in maxconn string"),
+        (_, true) if written.starts_with('-') => Ok(0),
+        (_, true) => Ok(unsigned.parse().unwrap_or(0)),
+    }
+}
+
+/// Pauses or resumes one of a server's checks.
+fn enable_check(call: &mut Call<'_, Worker>, checker: Checker, enabled: bool) {
+    with_server(call, 2, |call, (proxy, server)| {
+        if !live(call.state, proxy).enable_check(server.index, checker, enabled) && enabled {
+            let what = if checker == Checker::Agent { "Agent" } else { "Health check" };
+            call.refuse(&format!("{what} was not configured on this server, cannot enable."));
+        }
+    });
+}
+
+fn disable(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Maintenance));
+}
+
+fn enable(call: &mut Call<'_, Worker>) {
+    with_server(call, 2, |call, (proxy, server)| set_admin(call.state, proxy, server, Admin::Ready));
+}

@@ -1,0 +1,138 @@
+//! `add server` (management manual, section 9.3). Must never send anything there: a server that is added begins in
+//! maintenance.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use config::keyword::{added_server_keywords, read_added_server};
+use config::spec::{ServerSpec, Spec};
+use live::CookieChange;
+use live::ServerPlace;
+use policy::compile;
+use policy::program::{Backend, Proxy, Server};
+
+use super::super::super::Call;
+use engine::generation::Generation;
+use engine::stream::persistence::change_cookies;
+use engine::worker::{Process, Worker, idle_limits};
+
+/// How long a removed server's place stays empty at least.
+const REST: Duration = Duration::from_secs(60);
+
+/// What is said where no place is left.
+const FULL: &str = "Too many servers were added to this process: reload it.";
+
+/// `add server help`, or another server.
+pub(super) fn add(call: &mut Call<'_, Worker>) {
+    if call.word(2) == "help" {
+        let mut text = "List of keywords supported for dynamic server:\n".to_owned();
+        added_server_keywords().for_each(|name| {
+            text.push_str(name);
+            text.push('\n');
+        });
+        call.inform(&text);
+        return;
+    }
+    match register((&call.state.process, call.generation), call.word(2), call.words.get(3..).unwrap_or_default()) {
+        Ok(()) => call.inform("New server registered."),
+        Err(sentence) => call.refuse(&sentence),
+    }
+}
+
+fn register((shared, generation): (&Process, &Generation), name: &str, words: &[String]) -> Result<(), String> {
+    let (backend, server) = super::split(name)?;
+    let proxy = super::find_backend(&generation.program, backend)?;
+    if let Some(sentence) = compile::refuses_servers(&generation.program, proxy.index) {
+        return Err(sentence);
+    }
+    let mut written = generation.written();
+    let written = written.as_mut().ok_or("Servers cannot be added to this process.")?;
+    let defaults = written.proxies.get(proxy.index).into_iter().flat_map(|own| &own.default_servers);
+    let mut defaults = defaults.filter(|known| !server.is_empty() && known.name.value == server);
+    if proxy.servers().any(|known| *known.name == *server) || defaults.next().is_some() {
+        return Err("Already exists a server with the same name in backend.".to_owned());
+    }
+    let read = read_added_server(written, &proxy.name, server, words)?;
+    enter((shared, generation), (written, proxy), read.clone())?;
+    if let Some(own) = written.proxies.get_mut(proxy.index) {
+        own.added.push(read);
+    }
+    Ok(())
+}
+
+/// Lets a server begin, at the place of one that is gone or at a new one.
+fn enter(
+    (shared, generation): (&Process, &Generation),
+    (written, proxy): (&Spec, &Proxy),
+    read: ServerSpec,
+) -> Result<(), String> {
+    let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
+    // What is wrong is found with any number.
+    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0)?;
+    if take_over(shared, (proxy, backend), &server) {
+        return Ok(());
+    }
+    server.serial = shared.pool.add(idle_limits(&server)).ok_or(FULL)?;
+    if !shared.counters.add_server(server.serial) || !shared.outgoing.add(proxy, &server, &generation.program.global) {
+        return Err(FULL.to_owned());
+    }
+    let place = backend.servers.push(|_| server).map_err(|_| FULL)?;
+    let state = &shared.live.proxies[proxy.index];
+    let server = backend.servers.get(place).filter(|server| state.add_server(&server.plan(), rt::now())).ok_or(FULL)?;
+    if let Some(leader) = server.tracking.leader {
+        follow((shared, generation), leader, (proxy.index, place))?;
+    }
+    begin(shared, proxy, server);
+    Ok(())
+}
+
+fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
+    change_cookies(shared, proxy, CookieChange::Servers);
+    engine::check::add(shared, proxy.index, server);
+}
+
+/// A server is never freed, since nobody counts who looks at it; what differs from one that was removed long ago in its
+/// name and its address alone becomes that one instead, with its place and its number. False: there is no such one.
+fn take_over(shared: &Process, (proxy, backend): (&Proxy, &Backend), fresh: &Server) -> bool {
+    let (now, state) = (rt::now(), &shared.live.proxies[proxy.index]);
+    let has_rested =
+        |old: &&Server| state.removed(old.index).is_some_and(|since| now.saturating_since(since) >= rest(old));
+    let Some(server) = compile::predecessors(backend, fresh).find(has_rested) else { return false };
+    if server.name.change(&fresh.name).is_err() {
+        return false;
+    }
+    shared.outgoing.set_address(server, fresh.address.clone());
+    shared.pool.forget(server.serial);
+    shared.probing.forget(server.serial);
+    let serial = server.serial;
+    for worker in 0..shared.workers() {
+        let clear = move |worker: &Rc<Worker>| worker.tallies().clear_server(serial);
+        rt::post(worker as rt::WorkerId, Box::new(move || engine::on_worker(clear)));
+    }
+    if !state.replace_server(&server.plan(), now) {
+        return false;
+    }
+    backend.servers.restore(server.index);
+    begin(shared, proxy, server);
+    true
+}
+
+/// How long a removed server's place stays empty: until the last line about it is written, and the tasks that checked it
+/// have noticed.
+fn rest(server: &Server) -> Duration {
+    let paces = server.check.iter().flat_map(|check| [check.pace.steady, check.pace.fast, check.pace.down]);
+    let longest = paces.chain(server.agent.iter().map(|agent| agent.interval)).max().unwrap_or_default();
+    REST.saturating_add(longest.saturating_mul(4))
+}
+
+/// It shares the state of another one from now on.
+fn follow(
+    (shared, generation): (&Process, &Generation),
+    leader: ServerPlace,
+    follower: ServerPlace,
+) -> Result<(), String> {
+    let known = generation.program.server_at(leader).ok_or(FULL)?;
+    known.tracking.added.push(|_| follower).map_err(|_| FULL)?;
+    let _ = shared.live.follow(leader, follower, rt::now());
+    Ok(())
+}

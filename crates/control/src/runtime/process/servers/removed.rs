@@ -1,0 +1,97 @@
+//! `del server`, and `wait` for what it needs (management manual, section 9.3). Must never remove a server that has
+//! something to do.
+
+use live::{CookieChange, Removal};
+use policy::program::Program;
+
+use super::super::super::Call;
+use super::super::super::command::Condition;
+use engine::generation::Generation;
+use engine::stream::persistence::change_cookies;
+use engine::worker::{Process, Worker};
+
+/// Why a server cannot be removed.
+enum Obstacle {
+    /// It will not become possible by itself.
+    Lasting(&'static str),
+    /// It is still in use.
+    Passing,
+}
+
+const IN_USE: &str = "Server still has connections attached to it, cannot remove it.";
+const REFERENCED: &str = "This server cannot be removed at runtime due to other configuration elements pointing to it.";
+const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.";
+
+/// The index of the backend and of a server in it that may be removed now.
+fn removable((shared, generation): (&Process, &Generation), name: &str) -> Result<(usize, usize), Obstacle> {
+    let found = super::find(&generation.program, name);
+    let (proxy, server) = found.map_err(Obstacle::Lasting)?;
+    if server.fixed || server.tracking.has_followers() {
+        return Err(Obstacle::Lasting(REFERENCED));
+    }
+    match shared.live.proxies[proxy.index].removal(server.index) {
+        Removal::Unknown => Err(Obstacle::Lasting("No such server.")),
+        Removal::InService => Err(Obstacle::Lasting(IN_SERVICE)),
+        Removal::Busy => Err(Obstacle::Passing),
+        Removal::Possible => {
+            // What was connected while the server went into maintenance may lie here still; nobody is to use it.
+            if shared.pool.idle(server.serial) > 0 {
+                shared.pool.forget(server.serial);
+            }
+            Ok((proxy.index, server.index))
+        }
+    }
+}
+
+/// `del server <backend>/<server>`.
+pub(super) fn delete(call: &mut Call<'_, Worker>) {
+    let (shared, generation) = (&call.state.process, call.generation);
+    let (proxy, server) = match removable((shared, call.generation), call.word(2)) {
+        Ok(found) => found,
+        Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
+        Err(Obstacle::Passing) => return call.refuse(IN_USE),
+    };
+    // Somebody may have come between: the lock of the backend decides.
+    if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
+        return call.refuse(IN_USE);
+    }
+    strike(&generation.program, proxy, server);
+    forget(generation, (proxy, server));
+    change_cookies(shared, &generation.program.proxies[proxy], CookieChange::Servers);
+    let place = (proxy, server);
+    if let Some(server) = generation.program.server_at(place) {
+        shared.pool.forget(server.serial);
+        let leader = server.tracking.leader.and_then(|leader| generation.program.server_at(leader));
+        leader.into_iter().for_each(|leader| leader.tracking.lose(place));
+    }
+    call.inform("Server deleted.");
+}
+
+/// No server starts from it any more.
+fn forget(generation: &Generation, place: (usize, usize)) {
+    let Some(server) = generation.program.server_at(place) else { return };
+    if let Some(written) = generation.written().as_mut().and_then(|written| written.proxies.get_mut(place.0)) {
+        written.added.retain(|added| *added.name.value != *server.name);
+    }
+}
+
+fn strike(program: &Program, proxy: usize, server: usize) {
+    if let Some(backend) = &program.proxies[proxy].backend {
+        backend.servers.strike(server);
+    }
+}
+
+/// How things stand with `wait <delay> srv-removable <backend>/<server>`.
+pub(in super::super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
+    if name.is_empty() {
+        return Condition::Refused("Missing server name (<backend>/<server>).".to_owned());
+    }
+    if let Err(sentence) = super::split(name) {
+        return Condition::Refused(sentence.to_owned());
+    }
+    match removable((shared, generation), name) {
+        Ok(_) => Condition::Met,
+        Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
+        Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),
+    }
+}

@@ -1,0 +1,121 @@
+//! A line of `show servers state` (management manual, section 9.3). Must never change a server.
+
+use std::fmt::Write as _;
+
+use live::health::{CheckStatus, Health, Verdict};
+use live::{Admin, Checker};
+use policy::program::Server;
+
+use super::super::super::Answer;
+use super::{Found, live, place};
+use engine::worker::Worker;
+
+/// Bits of `srv_admin_state`: set by hand, and by the configuration.
+const MAINTENANCE: u32 = 0x01;
+const CONFIGURED_MAINTENANCE: u32 = 0x04;
+const DRAIN: u32 = 0x08;
+/// Of the server that it tracks.
+const INHERITED_MAINTENANCE: u32 = 0x02;
+const INHERITED_DRAIN: u32 = 0x10;
+/// It has no address.
+const UNRESOLVED: u32 = 0x20;
+/// Its name was given while the process served.
+const RENAMED: u32 = 0x40;
+
+/// Values of `srv_op_state`.
+const STOPPED: u32 = 0;
+const STARTING: u32 = 1;
+const RUNNING: u32 = 2;
+const STOPPING: u32 = 3;
+
+/// The bit of `srv_check_state` of a server that the configuration disables.
+const CHECKS_PAUSED: u32 = 0x08;
+/// Configured, and not switched off.
+const CHECKS_CONFIGURED: u32 = 0x02;
+const CHECKS_ENABLED: u32 = 0x04;
+/// It is an agent.
+const CHECKS_AGENT: u32 = 0x10;
+/// `srv_check_result`.
+const UNKNOWN: u32 = 0;
+const FAILED: u32 = 2;
+const PASSED: u32 = 3;
+const CONDITIONAL: u32 = 4;
+
+pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>) {
+    let Some(status) = live(worker, proxy).status(server.index) else { return };
+    let by_hand = match status.forced {
+        Admin::Ready => 0,
+        Admin::Drain => DRAIN,
+        Admin::Maintenance => MAINTENANCE,
+    };
+    let inherited = u32::from(status.inherited.maintenance) * INHERITED_MAINTENANCE
+        + u32::from(status.inherited.drain) * INHERITED_DRAIN;
+    // How it began is told for good.
+    let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
+    let named = worker.process.resolving.named(server.serial);
+    let of_name = (u32::from(!status.resolved) * UNRESOLVED) | (u32::from(named.was_given) * RENAMED);
+    let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
+    let health = live(worker, proxy).health(server.index, Checker::Health);
+    let last = health.as_ref().map_or(CheckStatus::Initializing, |health| health.last().status);
+    let untouched = status.changed.at.is_none() && !server.disabled && status.admin != Admin::Maintenance;
+    let unchecked = if untouched { server.unchecked_level } else { status.former_level };
+    // Maintenance lets go of it.
+    let counted = health.as_ref().map_or(unchecked, Health::level);
+    let level = if status.admin == Admin::Maintenance { 0 } else { counted };
+    let result = match last.verdict() {
+        None => UNKNOWN,
+        Some(Verdict::Failed) => FAILED,
+        Some(Verdict::Passed) => PASSED,
+        Some(Verdict::Conditional) => CONDITIONAL,
+    };
+    let paused = u32::from(status.admin == Admin::Maintenance) * CHECKS_PAUSED;
+    let checks = match &health {
+        None => checks,
+        Some(health) => check_state(health) | paused,
+    };
+    let agent = live(worker, proxy).health(server.index, Checker::Agent);
+    let agent = agent.map_or(0, |agent| CHECKS_AGENT | check_state(&agent));
+    let targets = targets(worker, server);
+    let (address, port) = place(worker, server);
+    let since = status.changed.at.unwrap_or_else(|| worker.process.host.started().0);
+    let since = rt::now().saturating_since(since).as_secs();
+    let _ = writeln!(
+        answer,
+        "{} {} {} {} {address} {} {admin} {weight} {} {since} {} {result} {level} {checks} {agent} {} {} {} {port} {} 0 \
+         {targets}",
+        proxy.id,
+        proxy.name,
+        server.id,
+        server.name,
+        match status.admin {
+            Admin::Maintenance => STOPPED,
+            _ if !status.up || status.ejected => STOPPED,
+            _ if status.stopping => STOPPING,
+            _ if status.throttle < 100 => STARTING,
+            _ => RUNNING,
+        },
+        server.weight,
+        last.number(),
+        u8::from(proxy.id_is_written),
+        u8::from(server.id_is_written),
+        named.host.as_deref().unwrap_or("-"),
+        engine::resolve::service(server).unwrap_or("-"),
+    );
+}
+
+/// Where checks and the agent are: port and address of the one, address and port of the other.
+fn targets(worker: &Worker, server: &Server) -> String {
+    let orders = (worker.process.probing.check(server.serial), worker.process.probing.agent(server.serial));
+    let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
+    let (check, agent) = policy::program::saved_state::configured_targets(server);
+    let check_port = orders.0.port.or(check.port).unwrap_or(0);
+    let check_address = shown(orders.0.address.or(check.address));
+    let agent_address = shown(orders.1.address.or(agent.address));
+    let agent_port = orders.1.port.or(agent.port).unwrap_or(0);
+    format!("{check_port} {check_address} {agent_address} {agent_port}")
+}
+
+fn check_state(health: &Health) -> u32 {
+    let enabled = if health.is_enabled() { CHECKS_ENABLED } else { 0 };
+    CHECKS_CONFIGURED | enabled | u32::from(health.is_running())
+}

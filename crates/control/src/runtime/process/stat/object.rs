@@ -1,0 +1,600 @@
+//! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
+//! columns take from it. Must never change anything.
+
+use std::time::Duration;
+
+use base::Moment;
+use config::spec::{BalanceSpec, Mode};
+use live::counters::{Count, Peak, ProtocolCounter, Rate, Sum, Tally};
+use live::health::{Health, Operation};
+use live::{Admin, Checker, ServerStatus};
+use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
+
+use super::super::super::Call;
+use super::super::field::{Field, Value};
+use engine::frontends::Opening;
+use engine::worker::Worker;
+
+/// Frontends, in a set of kinds.
+pub(super) const F: u8 = 1;
+/// Backends.
+pub(super) const B: u8 = 2;
+/// Servers.
+pub(super) const S: u8 = 4;
+/// Listening addresses.
+pub(super) const L: u8 = 8;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind<'a> {
+    Frontend,
+    Listener(&'a Bind),
+    Server(&'a Server),
+    Backend,
+}
+
+impl Kind<'_> {
+    /// The set that holds this kind alone.
+    pub(super) const fn bit(self) -> u8 {
+        match self {
+            Self::Frontend => F,
+            Self::Listener(_) => L,
+            Self::Server(_) => S,
+            Self::Backend => B,
+        }
+    }
+
+    /// `type` in the statistics.
+    pub(super) const fn number(self) -> u32 {
+        match self {
+            Self::Frontend => 0,
+            Self::Backend => 1,
+            Self::Server(_) => 2,
+            Self::Listener(_) => 3,
+        }
+    }
+
+    /// As the typed form abbreviates it, and as JSON names it.
+    pub(super) const fn names(self) -> (char, &'static str) {
+        match self {
+            Self::Frontend => ('F', "Frontend"),
+            Self::Listener(_) => ('L', "Listener"),
+            Self::Server(_) => ('S', "Server"),
+            Self::Backend => ('B', "Backend"),
+        }
+    }
+}
+
+/// Which objects have a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Where {
+    pub(super) http: u8,
+    pub(super) tcp: u8,
+}
+
+impl Where {
+    pub(super) const fn both(kinds: u8) -> Self {
+        Self { http: kinds, tcp: kinds }
+    }
+
+    pub(super) const fn http(kinds: u8) -> Self {
+        Self { http: kinds, tcp: 0 }
+    }
+
+    /// In any mode.
+    pub(super) const fn any(self) -> u8 {
+        self.http | self.tcp
+    }
+}
+
+/// One column.
+pub(super) struct Column {
+    pub(super) field: Field,
+    pub(super) at: Where,
+    pub(super) value: fn(&Object<'_>) -> Value,
+}
+
+pub(super) const fn column(
+    name: &'static str,
+    tags: &'static str,
+    doc: &'static str,
+    at: Where,
+    value: fn(&Object<'_>) -> Value,
+) -> Column {
+    Column { field: Field { name, tags, doc }, at, value }
+}
+
+impl Column {
+    /// Name and kind as an object shows them: a backend's sums are metrics where a server's are states.
+    pub(super) fn field_of(&self, object: &Object<'_>) -> Field {
+        let sums = matches!(object.kind, Kind::Backend) && matches!(self.field.name, "act" | "bck" | "rate_max");
+        if sums { Field { tags: "MGPV", ..self.field } } else { self.field }
+    }
+
+    /// Its value for an object; none where the object has no such column.
+    pub(super) fn of(&self, object: &Object<'_>) -> Value {
+        let kinds = if object.is_http() { self.at.http } else { self.at.tcp };
+        if kinds & object.kind.bit() == 0 { Value::None } else { (self.value)(object) }
+    }
+}
+
+/// One line.
+pub(super) struct Object<'a> {
+    pub(super) worker: &'a Worker,
+    program: &'a Program,
+    pub(super) proxy: &'a Proxy,
+    pub(super) kind: Kind<'a>,
+    pub(super) now: Moment,
+    /// `up` and `no-maint` have a backend tell how many of its servers work.
+    pub(super) counts_servers: bool,
+    pub(super) sum: Sum<'a>,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn new(call: &Call<'a, Worker>, proxy: &'a Proxy, kind: Kind<'a>, counts_servers: bool) -> Self {
+        let (worker, program, index) = (call.state, &*call.generation.program, proxy.index);
+        let sum = worker.process.counters.of(|tallies| match kind {
+            Kind::Frontend => &tallies.proxies[index].front,
+            Kind::Backend => &tallies.proxies[index].back,
+            Kind::Listener(bind) => &tallies.proxies[index].binds[bind.index],
+            Kind::Server(server) => &tallies.servers[server.serial],
+        });
+        Self { worker, program, proxy, kind, now: rt::now(), counts_servers, sum }
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        self.proxy.mode == Mode::Http
+    }
+
+    pub(super) fn mode(&self) -> &'static str {
+        match self.proxy.mode {
+            Mode::Http => "http",
+            Mode::Tcp => "tcp",
+            Mode::Log => "syslog",
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self.kind {
+            Kind::Frontend => "FRONTEND".to_owned(),
+            Kind::Backend => "BACKEND".to_owned(),
+            Kind::Server(server) => server.name.to_string(),
+            // An address without a name has its number for one.
+            Kind::Listener(bind) if *bind.name == *bind.id.to_string() => format!("sock-{}", bind.id),
+            Kind::Listener(bind) => bind.name.to_string(),
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        match self.kind {
+            Kind::Frontend | Kind::Backend => 0,
+            Kind::Server(server) => server.id,
+            Kind::Listener(bind) => bind.id,
+        }
+    }
+
+    pub(super) fn number(&self, value: u32) -> Value {
+        Value::U32(value)
+    }
+
+    pub(super) fn count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(self.sum.count(of))
+    }
+
+    /// A count of what HTTP does, 0 in TCP mode.
+    pub(super) fn http_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(if self.is_http() { self.sum.count(of) } else { 0 })
+    }
+
+    pub(super) fn tcp_count(&self, of: impl Fn(&Tally) -> &Count) -> Value {
+        Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
+    }
+
+    /// A counter of HTTP/1, 0 in TCP mode.
+    pub(super) fn protocol_count(&self, which: ProtocolCounter) -> Value {
+        let front = matches!(self.kind, Kind::Frontend | Kind::Listener(_));
+        Value::U64(if self.is_http() { self.sum.protocol(which, front) } else { 0 })
+    }
+
+    /// HTTP/1 connections that are open: a backend's to its servers, idle ones included; 0 in TCP mode.
+    pub(super) fn open_links(&self) -> Value {
+        let open = match self.kind {
+            _ if !self.is_http() => 0,
+            Kind::Backend => self.servers().map(|server| self.links(server)).sum(),
+            _ => u64::from(self.current()),
+        };
+        Value::U64(open)
+    }
+
+    /// Connections to a server, those in use and idle ones.
+    fn links(&self, server: &Server) -> u64 {
+        let used = self.state().counts(Some(server.index)).srv_conn;
+        u64::from(used) + self.worker.process.pool.idle(server.serial) as u64
+    }
+
+    /// What a frontend calls a request, a backend a session.
+    pub(super) fn streams<'t>(&self, tally: &'t Tally) -> &'t Count {
+        if matches!(self.kind, Kind::Frontend) { &tally.requests } else { &tally.sessions }
+    }
+
+    /// Requests of a backend are its sessions, those of a server its answers.
+    pub(super) fn requests(&self) -> Value {
+        match self.kind {
+            Kind::Server(_) => Value::U64((0..6).map(|class| self.sum.count(|tally| &tally.answers[class])).sum()),
+            _ => self.count(|tally| self.streams(tally)),
+        }
+    }
+
+    pub(super) fn peak(&self, of: impl Fn(&Tally) -> &Peak) -> Value {
+        Value::count(if self.counts_maxima() { self.sum.peak(of) } else { 0 })
+    }
+
+    pub(super) fn rate(&self, of: impl Fn(&Tally) -> &Rate) -> Value {
+        Value::count(self.sum.rate(self.now, of) as u64)
+    }
+
+    pub(super) fn most(&self, of: impl Fn(&Tally) -> &Rate + Clone) -> Value {
+        Value::count(if self.counts_maxima() { self.sum.most(self.now, of) } else { 0 })
+    }
+
+    /// `stats calculate-max-counters`.
+    fn counts_maxima(&self) -> bool {
+        self.program.runtime.counts_maxima
+    }
+
+    pub(super) fn average(&self, which: usize) -> Value {
+        Value::count(self.sum.average(which))
+    }
+
+    pub(super) fn last_session(&self) -> Value {
+        match self.sum.idle_seconds(self.now) {
+            Some(seconds) => Value::S32(i32::try_from(seconds).unwrap_or(i32::MAX)),
+            None => Value::S32(-1),
+        }
+    }
+
+    fn state(&self) -> &'a live::ProxyState {
+        &self.worker.process.live.proxies[self.proxy.index]
+    }
+
+    /// Sessions or requests that run.
+    pub(super) fn current(&self) -> u32 {
+        match self.kind {
+            Kind::Frontend => self.state().feconn(),
+            Kind::Backend => self.state().counts(None).beconn,
+            Kind::Server(server) => self.state().counts(Some(server.index)).srv_conn,
+            Kind::Listener(_) => u32::try_from(self.sum.running()).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub(super) fn queued(&self) -> u32 {
+        match self.kind {
+            Kind::Server(server) => self.state().queued(Some(server.index)).1,
+            _ => self.state().queued(None).0,
+        }
+    }
+
+    pub(super) fn limit(&self) -> Value {
+        match self.kind {
+            Kind::Frontend => Value::U32(self.state().frontend_gate().bound()),
+            Kind::Backend => self.proxy.backend.as_ref().map_or(Value::None, |back| Value::U32(back.fullconn)),
+            Kind::Listener(bind) => Value::U32(bind.maxconn.unwrap_or(0)),
+            // With `minconn` the limit follows the load; what is shown is where that leads.
+            Kind::Server(server) if server.minconn.is_some() => server.maxconn.map_or(Value::None, Value::U32),
+            Kind::Server(server) => {
+                let limit = self.state().status(server.index).map(|status| status.full_limit);
+                limit.filter(|limit| *limit != u32::MAX).map_or(Value::None, Value::U32)
+            }
+        }
+    }
+
+    pub(super) fn queue_limit(&self) -> Value {
+        self.of_server(|server| server.maxqueue.map_or(Value::None, Value::U32))
+    }
+
+    /// Seconds that a server, or all servers of a backend at once, could not be used. That of a backend is not measured
+    /// before a server of it is checked.
+    pub(super) fn downtime(&self) -> Value {
+        let seconds = |time: Duration| Value::U32(u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
+        match self.kind {
+            Kind::Server(server) if server.check.is_some() => seconds(self.state().downtime(server.index, self.now)),
+            Kind::Server(_) => Value::None,
+            _ if self.servers().next().is_none() => Value::None,
+            _ => seconds(self.state().outages(self.now).total),
+        }
+    }
+
+    /// Something of a server alone.
+    fn of_server(&self, value: impl FnOnce(&'a Server) -> Value) -> Value {
+        if let Kind::Server(server) = self.kind { value(server) } else { Value::None }
+    }
+
+    /// What a server's checks say; nothing while they are paused.
+    fn health(&self) -> Option<Health> {
+        match self.kind {
+            Kind::Server(server) => self.enabled(server, Checker::Health),
+            _ => None,
+        }
+    }
+
+    fn enabled(&self, server: &Server, checker: Checker) -> Option<Health> {
+        let state = &self.worker.process.live.proxies[server.tracking.proxy];
+        state.health(server.index, checker).filter(|health| health.is_enabled())
+    }
+
+    /// Something of what a server's checks add up to; nothing where there are none.
+    pub(super) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        self.health().as_ref().map_or(Value::None, value)
+    }
+
+    /// Something of a server's last check; nothing in maintenance either.
+    pub(super) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        if self.is_in_maintenance() { Value::None } else { self.of_health(value) }
+    }
+
+    /// Something of what a server's agent says.
+    pub(super) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
+        self.of_server(|server| self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value))
+    }
+
+    /// How often a server's traffic has shown too many errors, where it is observed. One that tracks such a server has the
+    /// column, and no traffic that is observed.
+    pub(super) fn analyzed(&self) -> Value {
+        let Kind::Server(server) = self.kind else { return Value::None };
+        let checked = self.checked(server);
+        if checked.check.as_ref().is_none_or(|check| check.observed.is_none()) {
+            return Value::None;
+        }
+        if std::ptr::eq(checked, server) {
+            self.of_health(|health| Value::U64(health.analyzed()))
+        } else {
+            Value::U64(0)
+        }
+    }
+
+    /// The server whose checks tell the state of a server: the one at the end of what it tracks, or itself.
+    fn checked(&self, server: &'a Server) -> &'a Server {
+        let mut checked = server;
+        while let Some(leader) = checked.tracking.leader.and_then(|at| self.program.server_at(at)) {
+            checked = leader;
+        }
+        checked
+    }
+
+    /// The server that a server tracks.
+    pub(super) fn tracked(&self) -> Value {
+        self.of_server(|server| self.leader(server).map_or(Value::None, Value::Text))
+    }
+
+    fn leader(&self, server: &Server) -> Option<String> {
+        let (program, leader) = (self.program, server.tracking.leader?);
+        Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
+    }
+
+    /// How often a server, or all servers of a backend, went down.
+    pub(super) fn downs(&self) -> Value {
+        match self.kind {
+            Kind::Server(server) => {
+                let downs = self.state().status(server.index).map_or(0, |status| status.downs);
+                self.of_health(|_| Value::U64(downs))
+            }
+            _ => Value::U64(self.state().outages(self.now).count),
+        }
+    }
+
+    pub(super) fn idle_limit(&self) -> Value {
+        self.of_server(|server| server.pool_max_conn.map_or(Value::None, Value::U32))
+    }
+
+    pub(super) fn rate_limit(&self) -> Value {
+        Value::U32(self.proxy.frontend.as_ref().and_then(|front| front.limits.sessions_a_second).unwrap_or(0))
+    }
+
+    pub(super) fn idle(&self) -> u32 {
+        match self.kind {
+            Kind::Server(server) => u32::try_from(self.worker.process.pool.idle(server.serial)).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+
+    fn servers(&self) -> impl Iterator<Item = &'a Server> + use<'a> {
+        self.proxy.servers()
+    }
+
+    /// Servers that can be given requests, of one class.
+    fn usable_servers(&self, backup: bool) -> impl Iterator<Item = ServerStatus> {
+        let state = self.state();
+        let servers = self.servers().filter(move |server| server.backup == backup);
+        let statuses = servers.filter_map(|server| state.status(server.index));
+        statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping)
+    }
+
+    /// Servers of the class that are up and have a weight; a server tells its own class.
+    pub(super) fn usable(&self, backup: bool) -> u32 {
+        match self.kind {
+            Kind::Server(server) => u32::from(server.backup == backup),
+            _ => self.usable_servers(backup).filter(|one| one.weight > 0).count() as u32,
+        }
+    }
+
+    /// A weight of a server, the one that was set or the one that counts; of a backend those of its servers together.
+    pub(super) fn weight(&self, of: fn(&ServerStatus) -> u32) -> u32 {
+        match self.kind {
+            Kind::Server(server) => self.state().status(server.index).as_ref().map_or(0, of),
+            _ => match self.usable_servers(false).map(|one| of(&one)).sum() {
+                0 => self.usable_servers(true).map(|one| of(&one)).find(|weight| *weight > 0).unwrap_or(0),
+                active => active,
+            },
+        }
+    }
+
+    /// How much of its share a server has by now, per cent, while `slowstart` leaves it less than all.
+    pub(super) fn throttle(&self) -> Value {
+        let Kind::Server(server) = self.kind else { return Value::None };
+        let status = self.state().status(server.index);
+        let is_warming = |one: &ServerStatus| one.throttle < 100 && one.up && one.admin != Admin::Maintenance;
+        status.filter(is_warming).map_or(Value::None, |one| Value::U32(one.throttle))
+    }
+
+    /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others. 0 from
+    /// `clear counters all` to the next change, as in HAProxy.
+    pub(super) fn since_change(&self) -> u32 {
+        let changed = match self.kind {
+            Kind::Server(server) => self.state().status(server.index).map(|status| status.changed),
+            Kind::Backend => Some(self.state().outages(self.now).changed),
+            _ => None,
+        };
+        let elapsed = changed.unwrap_or_default().elapsed(self.worker.process.host.started().0, self.now);
+        u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn status(&self) -> String {
+        match self.kind {
+            Kind::Frontend | Kind::Listener(_) => self.opening().to_owned(),
+            Kind::Server(server) => self.server_status(server),
+            Kind::Backend => {
+                let up = self.servers().next().is_none() || self.weight(|one| one.weight) > 0;
+                let word = if up { "UP" } else { "DOWN" };
+                if !self.state().is_published() {
+                    return format!("{word} (UNPUB)");
+                }
+                if !self.counts_servers {
+                    return word.to_owned();
+                }
+                let statuses = self.servers().filter_map(|server| self.state().status(server.index));
+                let running = statuses.filter(|one| one.admin != Admin::Maintenance && one.up && one.resolved).count();
+                format!("{word} ({running}/{})", self.servers().count())
+            }
+        }
+    }
+
+    /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
+    fn server_status(&self, server: &'a Server) -> String {
+        let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
+        if !status.resolved {
+            return "MAINT (resolution)".to_owned();
+        }
+        if status.admin == Admin::Maintenance {
+            let leader = self.leader(server).filter(|_| status.inherited.maintenance);
+            return leader.map_or_else(|| "MAINT".to_owned(), |leader| format!("MAINT (via {leader})"));
+        }
+        if status.ejected {
+            return "EJECTED".to_owned();
+        }
+        let checked = self.checked(server);
+        let (health, agent) = (self.enabled(checked, Checker::Health), self.enabled(checked, Checker::Agent));
+        let word = match status.operation() {
+            Operation::Up if status.admin == Admin::Drain => match agent {
+                Some(_) => return "DRAIN (agent)".to_owned(),
+                None => "DRAIN",
+            },
+            Operation::Up if health.is_none() => return "no check".to_owned(),
+            Operation::Up => "UP",
+            Operation::Stopping => "NOLB",
+            Operation::Down if agent.is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
+            Operation::Down => "DOWN",
+        };
+        let serves = status.operation() != Operation::Down;
+        health.map_or_else(|| word.to_owned(), |health| health.standing(word, serves))
+    }
+
+    fn opening(&self) -> &'static str {
+        match self.worker.process.opening(self.proxy.index) {
+            _ if self.proxy.disabled => return "STOP",
+            Opening::Shut => return "STOP",
+            Opening::Paused => return "PAUSED",
+            Opening::Open => {}
+        }
+        match self.kind {
+            Kind::Listener(bind) if bind.maxconn.is_some_and(|most| self.current() >= most) => "FULL",
+            Kind::Listener(_) if self.state().feconn() >= self.state().frontend_gate().bound() => "WAITING",
+            _ => "OPEN",
+        }
+    }
+
+    /// Whether a server is in maintenance.
+    pub(super) fn is_in_maintenance(&self) -> bool {
+        match self.kind {
+            Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
+            _ => false,
+        }
+    }
+
+    /// Whether a server is down.
+    pub(super) fn is_down(&self) -> bool {
+        match self.kind {
+            Kind::Server(server) => !self.state().status(server.index).is_some_and(|status| status.up),
+            _ => false,
+        }
+    }
+
+    pub(super) fn address(&self) -> Value {
+        use policy::program::BindAddress;
+        match self.kind {
+            Kind::Listener(bind) => Value::Text(match &bind.address {
+                BindAddress::Inet(address) => address.to_string(),
+                BindAddress::Unix(_) | BindAddress::Abstract(_) => "unix".to_owned(),
+                BindAddress::Descriptor { .. } => bind.text.to_string(),
+            }),
+            Kind::Server(server) => Value::Text(match &*self.worker.process.outgoing.address(server) {
+                ServerAddress::Inet { ip, port } => {
+                    let port = match port {
+                        ServerPort::Exact(port) => *port,
+                        ServerPort::Offset(offset) => *offset as u16,
+                    };
+                    std::net::SocketAddr::new(*ip, port).to_string()
+                }
+                ServerAddress::Unix(_) | ServerAddress::Abstract(_) => "unix".to_owned(),
+                ServerAddress::Descriptor(number) => format!("sockpair@{number}"),
+                ServerAddress::Unresolved { .. } => return Value::None,
+            }),
+            Kind::Frontend | Kind::Backend => Value::None,
+        }
+    }
+
+    pub(super) fn protocol(&self) -> Value {
+        use policy::program::BindAddress;
+        match self.kind {
+            Kind::Listener(bind) => Value::text(match &bind.address {
+                BindAddress::Inet(address) if address.is_ipv6() => "tcpv6",
+                BindAddress::Inet(_) | BindAddress::Descriptor { .. } => "tcpv4",
+                BindAddress::Unix(_) => "unix_stream",
+                BindAddress::Abstract(_) => "abns_stream",
+            }),
+            _ => Value::None,
+        }
+    }
+
+    pub(super) fn cookie(&self) -> Value {
+        let Some(plan) = self.proxy.backend.as_ref().map(|backend| &backend.persistence) else { return Value::None };
+        let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into_owned());
+        match self.kind {
+            Kind::Backend => plan.cookie.as_ref().map_or(Value::None, |cookie| text(&cookie.name)),
+            Kind::Server(server) => {
+                let state = &self.worker.process.live.proxies[self.proxy.index];
+                state.cookies.with_values(plan, |values| values.of(server.index).map_or(Value::None, text))
+            }
+            _ => Value::None,
+        }
+    }
+
+    pub(super) fn algorithm(&self) -> Value {
+        let Some(backend) = &self.proxy.backend else { return Value::None };
+        Value::text(match &backend.balance {
+            BalanceSpec::RoundRobin => "roundrobin",
+            BalanceSpec::StaticRr => "static-rr",
+            BalanceSpec::LeastConn => "leastconn",
+            BalanceSpec::First => "first",
+            BalanceSpec::Source => "source",
+            BalanceSpec::Uri(_) => "uri",
+            BalanceSpec::UrlParam { .. } => "url_param",
+            BalanceSpec::Header { .. } => "hdr",
+            BalanceSpec::RdpCookie { .. } => "rdp-cookie",
+            BalanceSpec::Hash(_) => "hash",
+            BalanceSpec::Random { .. } => "random",
+            BalanceSpec::Ewma { .. } => "ewma",
+            // HAProxy has no name for them here.
+            BalanceSpec::Sticky | BalanceSpec::LogHash(_) => "unknown",
+        })
+    }
+}

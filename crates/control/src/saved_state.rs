@@ -1,0 +1,174 @@
+//! Servers go on where they were in the process before this one ("load-server-state-from-file"), and counts where they
+//! were ("stats-file"). Before the first worker runs. Must never read a file.
+
+use std::collections::BTreeMap;
+
+use base::moment::Moment;
+use live::ServerPlace;
+use live::counters::{Kept, Side};
+use live::saved_state::SavedState;
+use live::{Live, Transition};
+use policy::program::saved_state::{Changes, with_port};
+use policy::program::{Program, Proxy, Server};
+
+use engine::service::transitions;
+use engine::worker::Process;
+
+/// What a server was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedServer {
+    /// Which one.
+    pub place: ServerPlace,
+    /// What it was.
+    pub state: SavedState,
+    /// What that changes beside its state.
+    pub changes: Changes,
+}
+
+impl SavedServer {
+    /// Of that server.
+    pub fn new(program: &Program, place: ServerPlace, state: SavedState) -> Option<Self> {
+        let changes = Changes::of(program.server_at(place)?, &state);
+        Some(Self { place, state, changes })
+    }
+}
+
+/// Servers are as they were. What is to be said of it, each a warning.
+pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
+    let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
+    let mut said = Vec::new();
+    if let Some(transition) = live.proxies[proxy.index].resume(&server.plan(), &saved.state, now) {
+        said.extend(transitions::resumed((program, live), proxy, server, transition, None));
+        program.followers(server, |leader, follower| {
+            let Some(transition) = live.follow(leader, follower, now) else { return false };
+            said.extend(told_of_follower((program, live), leader, follower, transition));
+            transition.before != transition.after
+        });
+    }
+    if let Some(why) = &saved.changes.left_out {
+        said.push(format!("server-state partially applied for server '{}/{}', {why}", proxy.name, server.name));
+    }
+    said
+}
+
+fn told_of_follower(
+    (program, live): (&Program, &Live),
+    leader: ServerPlace,
+    follower: ServerPlace,
+    transition: Transition,
+) -> Option<String> {
+    let (proxy, server) = found(program, leader)?;
+    let leader = format!("{}/{}", proxy.name, server.name);
+    let (proxy, server) = found(program, follower)?;
+    transitions::resumed((program, live), proxy, server, transition, Some(&leader))
+}
+
+fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
+    Some((program.proxies.get(place.0)?, program.server_at(place)?))
+}
+
+/// Names, ports and checks lead where they led.
+pub fn direct(shared: &Process, saved: &SavedServer) {
+    let generation = shared.generation();
+    let Some((_, server)) = found(&generation.program, saved.place) else { return };
+    let changes = &saved.changes;
+    if let Some(port) = changes.port {
+        let now = shared.outgoing.address(server).into_owned();
+        let moved = with_port(&now, port);
+        if moved != now {
+            shared.outgoing.set_address(server, moved);
+        }
+    }
+    let (check, agent) = (changes.check, changes.agent);
+    if check != Default::default() {
+        shared
+            .probing
+            .change_check(server.serial, |orders| (orders.address, orders.port) = (check.address, check.port));
+    }
+    if agent != Default::default() {
+        shared
+            .probing
+            .change_agent(server.serial, |orders| (orders.address, orders.port) = (agent.address, agent.port));
+    }
+    match (&changes.renamed, &changes.host) {
+        (Some(name), _) => shared.resolving.resume(server, name, true),
+        (None, Some(host)) => shared.resolving.resume(server, host, false),
+        (None, None) => {}
+    }
+}
+
+/// Whose counts a `guid` names.
+#[derive(Clone, Copy)]
+enum Owner<'p> {
+    Frontend(&'p Proxy),
+    Listener(&'p Proxy, usize),
+    Backend(&'p Proxy),
+    Server(&'p Proxy, &'p Server),
+}
+
+/// Everybody who has a `guid`, by its side.
+pub struct Owners<'p> {
+    front: BTreeMap<&'p str, Owner<'p>>,
+    back: BTreeMap<&'p str, Owner<'p>>,
+}
+
+impl<'p> Owners<'p> {
+    /// Those of a program.
+    pub fn of(program: &'p Program) -> Self {
+        let mut owners = Self { front: BTreeMap::new(), back: BTreeMap::new() };
+        for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
+            let guid = proxy.guid.as_deref();
+            if let Some(frontend) = &proxy.frontend {
+                // Listening addresses are counted where somebody asks for it.
+                let binds = frontend.binds.iter().filter(|_| frontend.reception.socket_stats);
+                let listeners = binds.filter_map(|bind| {
+                    let guid = bind.listening.guid.as_deref()?;
+                    Some((guid, Owner::Listener(proxy, bind.index)))
+                });
+                owners.front.extend(listeners.chain(guid.map(|guid| (guid, Owner::Frontend(proxy)))));
+            }
+            if let Some(backend) = &proxy.backend {
+                let servers = backend.servers.iter();
+                let servers =
+                    servers.filter_map(|server| Some((server.guid.as_deref()?, Owner::Server(proxy, server))));
+                owners.back.extend(servers.chain(guid.map(|guid| (guid, Owner::Backend(proxy)))));
+            }
+        }
+        owners
+    }
+
+    fn find(&self, side: Side, guid: &str) -> Option<Owner<'p>> {
+        let owners = match side {
+            Side::Front => &self.front,
+            Side::Back => &self.back,
+        };
+        owners.get(guid).copied()
+    }
+
+    /// Whether somebody of that side has that `guid`.
+    pub fn is_known(&self, side: Side, guid: &str) -> bool {
+        self.find(side, guid).is_some()
+    }
+}
+
+/// Counts begin where they were. The first worker's cells take them, which nobody writes to yet.
+pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
+    let generation = shared.generation();
+    let owners = Owners::of(&generation.program);
+    let Some(first) = shared.counters.workers.first() else { return };
+    for kept in kept {
+        let Some(owner) = owners.find(kept.side, &kept.guid) else { continue };
+        let (tally, live) = match owner {
+            Owner::Frontend(proxy) => (&first.proxies[proxy.index].front, None),
+            Owner::Listener(proxy, bind) => (&first.proxies[proxy.index].binds[bind], None),
+            Owner::Backend(proxy) => (&first.proxies[proxy.index].back, Some((proxy, None))),
+            Owner::Server(proxy, server) => (&first.servers[server.serial], Some((proxy, Some(server.index)))),
+        };
+        for (column, value) in &kept.values {
+            tally.preset(column, *value, now);
+            if let Some((proxy, server)) = live {
+                shared.live.proxies[proxy.index].preset(server, column, *value, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the program that runs the engine knows of itself, for those who tell it: statistics, the runtime API, messages.
+//! Must never decide anything.
+
+use std::sync::OnceLock;
+
+use base::{Moment, WallTime};
+use config::diagnostic::Severity;
+
+/// What the program that runs the engine knows of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// `Name` of `show info`: what clients look for to know whom they speak with.
+    pub product: String,
+    /// `Implementation` of `show info`: the program and its own version.
+    pub implementation: String,
+    /// The version that `show version` and `show info` tell.
+    pub version: String,
+    /// `Release_date` of `show info`.
+    pub release_date: String,
+    /// The name of the node: `node`, else the host's.
+    pub node: String,
+    /// `description`.
+    pub description: Option<String>,
+    /// The environment of the configuration, as it was when it had been read: `NAME=value`.
+    pub environment: Vec<String>,
+    /// The process number.
+    pub pid: u32,
+    /// Megabytes that the process may have (`-m`); 0: as many as there are.
+    pub memory: u64,
+    /// Warnings that were given at the start.
+    pub warnings: u64,
+    /// When the start began; `None`: nobody knows.
+    pub began: Option<Moment>,
+    /// When the process began to serve; set by whoever asks first.
+    pub started: OnceLock<(Moment, WallTime)>,
+    /// What was said at the start.
+    pub startup_logs: String,
+    /// Where `filter trace` tells what it sees; `None`: nowhere.
+    pub tell: Option<fn(&[u8])>,
+    /// How it says on standard error what becomes of proxies and servers; set once it serves, unless it is to be quiet.
+    pub say: OnceLock<fn(Severity, &str)>,
+}
+
+impl Host {
+    /// When the process began to serve.
+    pub fn started(&self) -> (Moment, WallTime) {
+        *self.started.get_or_init(|| (rt::now(), rt::wall()))
+    }
+
+    /// How long it took until the process served.
+    pub fn boot_time(&self) -> std::time::Duration {
+        self.began.map_or(std::time::Duration::ZERO, |began| self.started().0.saturating_since(began))
+    }
+
+    /// Says something on standard error, unless nothing is to be said.
+    pub fn say(&self, severity: Severity, text: &str) {
+        if let Some(say) = self.say.get() {
+            say(severity, text);
+        }
+    }
+
+    /// A variable of the environment.
+    pub fn variable(&self, name: &[u8]) -> Option<&[u8]> {
+        self.environment.iter().find_map(|line| line.as_bytes().strip_prefix(name)?.strip_prefix(b"="))
+    }
+
+    /// How long ago the process began.
+    pub fn uptime(&self) -> std::time::Duration {
+        rt::now().saturating_since(self.started().0)
+    }
+}
