@@ -6,6 +6,7 @@ mod bulk;
 mod chunks;
 mod ends;
 mod passage;
+mod recode;
 mod splice;
 
 use std::io;

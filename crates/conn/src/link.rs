@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use base::AppendOnlyVec;
 use rt::net::ParkedId;
 
+use crate::carrier::Carrier;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::quota::{Place, Quota};
 use crate::transport::{Parked, Transport, Verdict};
@@ -16,10 +17,10 @@ use crate::transport::{Parked, Transport, Verdict};
 /// A server's number in the pool: servers of all backends counted through.
 pub type ServerId = usize;
 
-/// A connection to a server that serves one request at a time.
+/// A connection to a server, or a share of one, that serves one request at a time.
 pub struct Link {
-    /// The connection.
-    pub stream: Transport,
+    /// What carries the request.
+    pub carrier: Carrier,
     /// Answers that were received whole over it; above zero it has proved that it can be reused.
     pub answers: u32,
     /// It belongs to one client's session, and never lies in the pool.
@@ -37,7 +38,15 @@ pub struct Link {
 impl Link {
     /// A fresh connection like all others to its server.
     pub fn new(stream: Transport) -> Self {
-        Self { stream, answers: 0, private: false, first: false, generation: 0, place: None, pool_key: None }
+        Self {
+            carrier: Carrier::Own(stream),
+            answers: 0,
+            private: false,
+            first: false,
+            generation: 0,
+            place: None,
+            pool_key: None,
+        }
     }
 
     /// Whether a request that needs such a connection may use this one.
@@ -127,11 +136,11 @@ impl List {
 
 /// Which idle links will do.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// Only those that were reused before.
-    proven: bool,
+    pub(crate) proven: bool,
     /// Only those of this kind; `None`: any.
-    wanted_key: Option<PoolKey<'a>>,
+    pub(crate) wanted_key: Option<PoolKey<'a>>,
 }
 
 impl Wanted<'_> {
@@ -211,8 +220,20 @@ impl Pool {
         })
     }
 
+    /// Counts an idle connection that lies with its worker alone. False: there are enough.
+    pub(crate) fn enter(&self, server: ServerId) -> bool {
+        self.servers.get(server).is_some_and(Server::enter)
+    }
+
+    /// The opposite of [`Pool::enter`].
+    pub(crate) fn leave(&self, server: ServerId, connections: usize) {
+        if let Some(server) = self.servers.get(server) {
+            server.leave(connections);
+        }
+    }
+
     /// A link, and whether another worker had it.
-    fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<(Link, bool)> {
+    pub(crate) fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<(Link, bool)> {
         let server = self.servers.get(id)?;
         while let Some(idle) = server.lists.get(worker)?.take(wanted, true) {
             if let Some(link) = server.revive(idle) {
@@ -242,12 +263,14 @@ impl Pool {
     }
 
     /// Lays an idle link down; closes it where the server's limit is reached.
-    fn put(&self, server: ServerId, worker: usize, link: Link) -> Option<ParkedId> {
+    pub(crate) fn put(&self, server: ServerId, worker: usize, link: Link) -> Option<ParkedId> {
         let server = self.servers.get(server)?;
+        // A share of a connection is given back by letting go of it.
+        let transport = link.carrier.into_transport()?;
         if !server.enter() {
             return None;
         }
-        let parked = link.stream.park();
+        let parked = transport.park();
         let id = parked.id();
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
@@ -264,7 +287,7 @@ impl Pool {
 
     /// Does what an event on an idle link means, if it still lies here: mostly the link is closed. A link that its
     /// transport has read from, and that may be idle again, is given back.
-    fn heed(&self, server: ServerId, worker: usize, id: ParkedId) -> Option<Link> {
+    pub(crate) fn heed(&self, server: ServerId, worker: usize, id: ParkedId) -> Option<Link> {
         let server = self.servers.get(server)?;
         let list = server.lists.get(worker)?;
         let (idle, verdict) = {
@@ -381,7 +404,7 @@ impl Server {
         self.leave(1);
         let stream = idle.parked.adopt()?;
         Some(Link {
-            stream,
+            carrier: Carrier::Own(stream),
             answers: idle.answers,
             private: false,
             first: false,
@@ -389,66 +412,5 @@ impl Server {
             place: idle.place,
             pool_key: idle.pool_key,
         })
-    }
-}
-
-/// One worker's side of the pool: remembers which server each of its parked links belongs to, so that an event on one
-/// finds its list at once.
-pub struct WorkerLinks {
-    worker: usize,
-    owners: std::cell::RefCell<Vec<ServerId>>,
-    takeovers: std::cell::Cell<u64>,
-}
-
-impl WorkerLinks {
-    /// For the worker with this number.
-    pub fn new(worker: usize) -> Self {
-        Self { worker, owners: std::cell::RefCell::default(), takeovers: std::cell::Cell::new(0) }
-    }
-
-    /// Takes an idle link, see [`Pool::take`].
-    pub fn take(&self, pool: &Pool, server: ServerId, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
-        let (link, foreign) = pool.find(server, self.worker, Wanted { proven, wanted_key: Some(wanted_key) })?;
-        if foreign {
-            self.takeovers.set(self.takeovers.get() + 1);
-        }
-        Some(link)
-    }
-
-    /// Links that were taken from the lists of other workers.
-    pub fn takeovers(&self) -> u64 {
-        self.takeovers.get()
-    }
-
-    /// Closes an idle link, see [`Pool::evict`].
-    pub fn evict(&self, pool: &Pool, server: ServerId) -> bool {
-        pool.evict(server, self.worker)
-    }
-
-    /// Closes an idle link to any server, see [`Pool::evict_any`].
-    pub fn evict_any(&self, pool: &Pool) -> bool {
-        pool.evict_any(self.worker)
-    }
-
-    /// Lays an idle link down, or closes it where there is no room.
-    pub fn put(&self, pool: &Pool, server: ServerId, link: Link) {
-        if let Some(id) = pool.put(server, self.worker, link) {
-            let mut owners = self.owners.borrow_mut();
-            let slot = id.slot();
-            if owners.len() <= slot {
-                owners.resize(slot + 1, usize::MAX);
-            }
-            owners[slot] = server;
-        }
-    }
-
-    /// Something happened on an idle link: its transport says what that means ([`Verdict`]).
-    pub fn heed(&self, pool: &Pool, id: ParkedId) {
-        let owner = self.owners.borrow().get(id.slot()).copied();
-        if let Some(server) = owner
-            && let Some(link) = pool.heed(server, self.worker, id)
-        {
-            self.put(pool, server, link);
-        }
     }
 }

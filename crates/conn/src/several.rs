@@ -1,10 +1,13 @@
-//! Connections that carry several streams at a time. Owns the choice between their protocols; must never serve a stream.
+//! Connections that carry several streams at a time, to clients and to servers. Owns the choice between their protocols; must
+//! never serve a stream.
 
 use std::task::{Context, Poll};
 
+use crate::carrier::Carrier;
 use crate::downstream::Downstream;
 #[cfg(feature = "fakes")]
 use crate::pairs;
+use crate::transport::Transport;
 
 /// A client's connection whose protocol carries several streams.
 ///
@@ -74,5 +77,114 @@ impl<'a> Connection<'a> {
     /// Ready when the last stream has been let go.
     pub fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, protocol => protocol.poll_settled(cx))
+    }
+}
+
+/// Protocols in which a server's connection carries several requests at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// The one that tests have.
+    #[cfg(feature = "fakes")]
+    Pairs,
+}
+
+impl Protocol {
+    /// The one that a configuration calls so.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            #[cfg(feature = "fakes")]
+            "test.pairs" => Some(Self::Pairs),
+            _ => None,
+        }
+    }
+}
+
+/// A server's connection, as the task has it that moves what its requests have to send and to receive.
+pub enum ServerConnection {
+    /// The protocol that tests have.
+    #[cfg(feature = "fakes")]
+    Pairs(pairs::ServerConnection),
+    /// There is none in the product yet.
+    #[cfg(not(feature = "fakes"))]
+    Never(std::convert::Infallible),
+}
+
+/// The same connection, as requests have it that may be sent over it.
+#[derive(Clone)]
+pub enum Requests {
+    /// The protocol that tests have.
+    #[cfg(feature = "fakes")]
+    Pairs(pairs::Requests),
+    /// There is none in the product yet.
+    #[cfg(not(feature = "fakes"))]
+    Never(std::convert::Infallible),
+}
+
+/// Calls the protocol.
+macro_rules! on_server {
+    ($connection:expr, $protocol:ident => $call:expr) => {
+        match $connection {
+            #[cfg(feature = "fakes")]
+            Self::Pairs($protocol) => $call,
+            #[cfg(not(feature = "fakes"))]
+            Self::Never(never) => match *never {},
+        }
+    };
+}
+
+#[cfg_attr(not(feature = "fakes"), expect(unused_variables, reason = "there is no protocol yet"))]
+impl ServerConnection {
+    /// Speaks `protocol` on a transport that stands.
+    pub fn new(protocol: Protocol, transport: Transport) -> (Self, Requests) {
+        match protocol {
+            #[cfg(feature = "fakes")]
+            Protocol::Pairs => {
+                let (connection, requests) = pairs::ServerConnection::new(transport);
+                (Self::Pairs(connection), Requests::Pairs(requests))
+            }
+        }
+    }
+
+    /// Moves what can be moved in both directions. Ready when the connection has ended, also because nobody may use it any
+    /// more.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        on_server!(self, protocol => protocol.poll(cx))
+    }
+}
+
+impl Requests {
+    /// Begins a request; `None`: as many as the connection carries are under way, or it is about to end.
+    pub fn begin(&self) -> Option<Carrier> {
+        on_server!(self, protocol => protocol.begin().map(|request| Carrier::Pair(Box::new(request))))
+    }
+
+    /// Whether it takes no requests any more.
+    pub fn is_closing(&self) -> bool {
+        on_server!(self, protocol => protocol.is_closing())
+    }
+
+    /// Requests that are under way.
+    pub fn open(&self) -> usize {
+        on_server!(self, protocol => protocol.open())
+    }
+
+    /// No request begins any more; the connection ends with the last one.
+    pub fn close(&self) {
+        on_server!(self, protocol => protocol.close());
+    }
+
+    /// Answers that were received whole.
+    pub fn answers(&self) -> u32 {
+        on_server!(self, protocol => protocol.answers())
+    }
+
+    /// Whether both are of the same connection.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            #[cfg(feature = "fakes")]
+            (Self::Pairs(own), Self::Pairs(other)) => own.is(other),
+            #[cfg(not(feature = "fakes"))]
+            (Self::Never(never), _) => match *never {},
+        }
     }
 }

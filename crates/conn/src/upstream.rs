@@ -1,39 +1,88 @@
-//! The other end of an exchange, seen from the client's: a server's connection, or a service inside. Must never choose one.
+//! The other end of an exchange, seen from the client's: what carries the request to a server, or a service inside. Must never
+//! choose one.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use crate::flow::ByteSource;
-use crate::link::Link;
+use crate::carrier::Carrier;
+use crate::flow::{ByteSink, ByteSource};
+#[cfg(feature = "fakes")]
+use crate::pairs;
 use crate::service::{Payload, Service};
+use crate::transport::Transport;
 
 /// Who answers a request.
 pub enum Upstream<'a> {
     /// A server over HTTP/1.
-    H1(&'a mut Link),
+    H1(&'a mut Transport),
+    /// A server over the protocol that tests have.
+    #[cfg(feature = "fakes")]
+    Pair(&'a mut pairs::Request),
     /// A service of this process.
     Service(&'a mut dyn Service),
 }
 
-impl Upstream<'_> {
-    /// The server's connection.
-    pub fn link(&mut self) -> Option<&mut Link> {
-        match self {
-            Self::H1(link) => Some(link),
-            Self::Service(_) => None,
+impl<'a> Upstream<'a> {
+    /// A server, over what carries the request.
+    pub fn of(carrier: &'a mut Carrier) -> Self {
+        match carrier {
+            Carrier::Own(transport) => Self::H1(transport),
+            #[cfg(feature = "fakes")]
+            Carrier::Pair(request) => Self::Pair(request),
         }
     }
 
-    /// Reads what comes next: bytes of HTTP/1, or payload of a service; 0 is the end.
+    /// Whether bodies come in a coding of the connection's: else as payload alone.
+    pub fn is_coded(&self) -> bool {
+        matches!(self, Self::H1(_))
+    }
+
+    /// Whether it is a service of this process.
+    pub fn is_service(&self) -> bool {
+        matches!(self, Self::Service(_))
+    }
+
+    /// Reads what comes next: bytes of HTTP/1, or payload; 0 is the end.
     ///
     /// # Errors
     /// The connection's, or that of a service that cannot go on.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         match self {
-            Self::H1(link) => link.stream.poll_read(cx, buffer),
+            Self::H1(transport) => transport.poll_read(cx, buffer),
+            #[cfg(feature = "fakes")]
+            Self::Pair(request) => request.poll_read(cx, buffer),
             Self::Service(service) => Payload(&mut **service).poll_read(cx, buffer),
+        }
+    }
+
+    /// Writes a whole request without a body.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, head: &mut Buffer) -> Poll<io::Result<()>> {
+        while !head.is_empty() {
+            let mut body = Buffer::empty();
+            let written = match self {
+                Self::H1(transport) => ByteSink::poll_write(&mut **transport, cx, head, &mut body, false),
+                #[cfg(feature = "fakes")]
+                Self::Pair(request) => ByteSink::poll_write(&mut **request, cx, head, &mut body, false),
+                Self::Service(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            };
+            std::task::ready!(written)?;
+        }
+        self.complete();
+        Poll::Ready(Ok(()))
+    }
+
+    /// All of the request was written.
+    pub(crate) fn complete(&mut self) {
+        match self {
+            Self::H1(_) => {}
+            #[cfg(feature = "fakes")]
+            Self::Pair(request) => request.complete(),
+            Self::Service(service) => service.end_request(),
         }
     }
 }

@@ -271,7 +271,7 @@ async fn purge(worker: Rc<Worker>) {
         let (now, generation) = (rt::now(), worker.generation());
         for server in generation.program.proxies.iter().flat_map(|proxy| proxy.servers()) {
             let Some(due) = due.get_mut(server.serial).filter(|due| now >= **due) else { continue };
-            worker.process.pool.purge(server.serial, worker.id);
+            worker.links.purge(&worker.process.pool, server.serial);
             *due = now + server.pool_purge_delay;
         }
     }

@@ -12,25 +12,13 @@ use wire::http::{Framing, Head, Method, Version};
 use crate::behind::Behind;
 use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{Discard, Flow, FlowError, Moved, Passage, Step, Trailers};
+use crate::found::Found;
 use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
 
 /// What an interim answer may grow by when it is written anew: its reason phrase and the end of its head.
 const GROWTH: usize = 256;
-
-/// What was found in what has come of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// A part of a head.
-    Part,
-    /// The head of an interim answer (1xx but for 101).
-    Interim,
-    /// The head of the answer.
-    Final,
-    /// No head of an answer.
-    Invalid,
-}
 
 /// What reading a server's connection brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +96,7 @@ impl Answer {
 
     /// What was read behind the head and not used: of a service, payload.
     pub fn behind(&self, upstream: &Upstream<'_>) -> Behind<'_> {
-        Behind { data: self.input.data(), coded: matches!(upstream, Upstream::H1(_)) }
+        Behind { data: self.input.data(), coded: upstream.is_coded() }
     }
 
     /// The bytes that were read and not used, for whoever reads on.
@@ -116,8 +104,12 @@ impl Answer {
         &mut self.input
     }
 
-    /// Reads what there is. Holds no buffer while nothing has come.
+    /// Reads what there is of heads. Holds no buffer while nothing has come.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Came> {
+        #[cfg(feature = "fakes")]
+        if let Upstream::Pair(request) = upstream {
+            return request.poll_head(cx).map(|found| if found { Came::Bytes(0) } else { Came::Closed });
+        }
         if self.input.capacity() == 0 {
             if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
                 return Poll::Pending;
@@ -177,7 +169,13 @@ impl Answer {
     }
 
     /// Parses one head. `method` is that of the request.
-    pub fn parse(&mut self, method: Method, limits: &h1::Limits, head: &mut Head) -> Found {
+    pub fn parse(&mut self, upstream: &Upstream<'_>, method: Method, limits: &h1::Limits, head: &mut Head) -> Found {
+        #[cfg(feature = "fakes")]
+        if let Upstream::Pair(request) = upstream {
+            return request.take_head(method, limits, head);
+        }
+        #[cfg(not(feature = "fakes"))]
+        let _ = upstream;
         let context = RequestContext { head: method == Method::Head, connect: method == Method::Connect };
         match h1::parse_response(self.input.data(), limits, &context, &mut self.scan, head) {
             Ok(Parse::Partial) if self.input.len() < limits.max_head => {
@@ -313,20 +311,29 @@ impl Answer {
         client: &mut Downstream,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
+        let flow = &mut self.flow;
         let step = match (upstream, &mut *client) {
-            (Upstream::H1(link), Downstream::H1(server)) => {
-                self.flow.poll(cx, &mut link.stream, &mut server.transport, moved)?
+            (Upstream::H1(transport), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **transport, &mut server.transport, moved)?
             }
             (Upstream::Service(service), Downstream::H1(server)) => {
-                self.flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)?
+                flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)?
             }
             #[cfg(feature = "fakes")]
-            (Upstream::H1(link), Downstream::Pair(stream)) => {
-                self.flow.poll(cx, &mut link.stream, &mut **stream, moved)?
+            (Upstream::Pair(request), Downstream::H1(server)) => {
+                flow.poll(cx, &mut **request, &mut server.transport, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Upstream::H1(transport), Downstream::Pair(stream)) => {
+                flow.poll(cx, &mut **transport, &mut **stream, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Upstream::Pair(request), Downstream::Pair(stream)) => {
+                flow.poll(cx, &mut **request, &mut **stream, moved)?
             }
             #[cfg(feature = "fakes")]
             (Upstream::Service(service), Downstream::Pair(stream)) => {
-                self.flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
+                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
             }
         };
         if step == Step::Finished {
@@ -399,8 +406,8 @@ impl Answer {
 
     /// See [`Flow::lower_mark`].
     pub fn lower_mark(&mut self, upstream: &mut Upstream<'_>) {
-        if let Upstream::H1(link) = upstream {
-            self.flow.lower_mark(&mut link.stream);
+        if let Upstream::H1(transport) = upstream {
+            self.flow.lower_mark(&mut **transport);
         }
     }
 }

@@ -26,6 +26,8 @@ pub enum Coding {
 pub struct RequestBody {
     flow: Flow,
     has_body: bool,
+    /// It has no length.
+    comes_in_chunks: bool,
     /// Nothing of it has come, and the client may wait to be asked for it.
     waits: bool,
 }
@@ -48,10 +50,11 @@ impl RequestBody {
         prepare(&mut flow, has_body);
         let input = if has_body { client.take_received() } else { Buffer::empty() };
         let waits = expects && input.is_empty();
+        let comes_in_chunks = framing == Framing::Chunked;
         let source = if uncoded && framing == Framing::Chunked { Framing::UntilClose } else { framing };
-        let came = flow.start(input, source, coding == Coding::Kept && framing == Framing::Chunked)?;
+        let came = flow.start(input, source, coding == Coding::Kept && comes_in_chunks)?;
         client.release();
-        Ok((Self { flow, has_body, waits }, came))
+        Ok((Self { flow, has_body, comes_in_chunks, waits }, came))
     }
 
     /// Moves what can be moved. See [`Flow::poll`]. What was read behind the body's end is the client's input again.
@@ -65,26 +68,33 @@ impl RequestBody {
         upstream: &mut Upstream<'_>,
         moved: &mut Moved,
     ) -> Result<Step, FlowError> {
+        let flow = &mut self.flow;
         let step = match (&mut *client, &mut *upstream) {
-            (Downstream::H1(server), Upstream::H1(link)) => {
-                self.flow.poll(cx, &mut server.transport, &mut link.stream, moved)?
+            (Downstream::H1(server), Upstream::H1(transport)) => {
+                flow.poll(cx, &mut server.transport, &mut **transport, moved)?
             }
             (Downstream::H1(server), Upstream::Service(service)) => {
-                self.flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)?
+                flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)?
             }
             #[cfg(feature = "fakes")]
-            (Downstream::Pair(stream), Upstream::H1(link)) => {
-                self.flow.poll(cx, &mut **stream, &mut link.stream, moved)?
+            (Downstream::H1(server), Upstream::Pair(request)) => {
+                flow.poll(cx, &mut server.transport, &mut **request, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Downstream::Pair(stream), Upstream::H1(transport)) => {
+                flow.poll(cx, &mut **stream, &mut **transport, moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Downstream::Pair(stream), Upstream::Pair(request)) => {
+                flow.poll(cx, &mut **stream, &mut **request, moved)?
             }
             #[cfg(feature = "fakes")]
             (Downstream::Pair(stream), Upstream::Service(service)) => {
-                self.flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
+                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
             }
         };
-        if step == Step::Finished
-            && let Upstream::Service(service) = upstream
-        {
-            service.end_request();
+        if step == Step::Finished {
+            upstream.complete();
         }
         self.finish(client, step);
         Ok(step)
@@ -149,6 +159,12 @@ impl RequestBody {
         }
         self.finish(client, Step::Finished);
         Some(BodyEnd::seen())
+    }
+
+    /// Has the body go on as who answers takes it: in chunks or as payload alone. Before anything of it goes out.
+    pub fn set_coding(&mut self, coding: Coding) {
+        let chunked = coding == Coding::Kept && self.comes_in_chunks;
+        self.flow.set_chunked(chunked);
     }
 
     /// What goes out before the body: the request's head is written here.

@@ -3,6 +3,11 @@
 
 pub mod answer;
 pub mod body;
+mod line;
+pub mod standing;
 
-pub use answer::{Answer, Came, Found, Onward, Plan};
+pub use crate::found::Found;
+pub use answer::{Answer, Came, Onward, Plan};
 pub use body::{Coding, RequestBody};
+pub use line::RequestLine;
+pub use standing::Standing;

@@ -2,17 +2,13 @@
 //! Must never know why a message is sent.
 
 pub mod coming;
-pub mod line;
 #[cfg(feature = "fakes")]
 pub(crate) mod preface;
 pub mod prepared;
 pub mod server;
-pub mod standing;
 pub mod unread;
 
 pub use coming::Coming;
-pub use line::RequestLine;
 pub use server::{Received, Reuse, Server};
-pub use standing::Standing;
 pub use unread::{BodyEnd, UnreadBody, first_payload};
 pub use wire::h1::{Limits, Overflow, Scan, Spelling, Violation};

@@ -69,8 +69,9 @@ impl Course<'_> {
         };
         let key = PoolKey::new(name);
         let key = if name.is_empty() { PoolKey::COMMON } else { key };
-        let taken =
-            proven.filter(|_| !self.pooling.fresh).and_then(|proven| self.worker.links.take(pool, serial, proven, key));
+        let taken = proven
+            .filter(|_| !self.pooling.fresh)
+            .and_then(|proven| self.worker.links.take_own(pool, serial, proven, key));
         let Some(link) = taken else {
             let (generation, pool_key) = (pool.generation(serial), key.keep(None));
             // A connection that is counted nowhere must not lie among those of which there may be only so many.
@@ -79,7 +80,8 @@ impl Course<'_> {
             }
             return false;
         };
-        let Link { stream, answers, generation, place, pool_key, .. } = link;
+        let Link { carrier, answers, generation, place, pool_key, .. } = link;
+        let Some(stream) = carrier.into_transport() else { return false };
         self.pooling.origin = Some(Origin { answers, generation, place, pool_key });
         self.spare = None;
         self.stream = Some(stream);

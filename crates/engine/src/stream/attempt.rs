@@ -12,6 +12,7 @@ use std::sync::Arc;
 use base::Moment;
 use base::buffer::Buffer;
 use config::spec::{LogLevel, Mode};
+use conn::carrier::Carrier;
 use conn::link::Link;
 use conn::pool_key::{OwnedPoolKey, PoolKey};
 use conn::ports::{SourcePort, SourcePorts};
@@ -275,7 +276,8 @@ impl Request<'_> {
         if header > header_at || server.connecting.socks4.is_some() {
             let followed = self.proxy.mode == Mode::Http;
             let mut greeting = Greeting::new(&destination, server, followed);
-            let Link { stream, pool_key, .. } = &mut link;
+            let Link { carrier, pool_key, .. } = &mut link;
+            let Some(stream) = carrier.transport() else { return Attempt::Unable };
             let bytes = pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
             let header = bytes.get(header_at..).unwrap_or_default();
             match self.wait(deadline, |cx| greeting.poll(cx, stream, header)).await {
@@ -308,7 +310,8 @@ impl Request<'_> {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
             return Attempt::Refused;
         };
-        let Link { stream, answers, private, first, generation, place, pool_key } = link;
+        let Link { carrier, answers, private, first, generation, place, pool_key } = link;
+        let Some(stream) = carrier.into_transport() else { return Attempt::Unable };
         let mut stream = stream.with_tls(client);
         stream.begin_tls(&[]);
         let shaken = self.wait(deadline, |cx| stream.poll_handshake(cx)).await;
@@ -319,7 +322,8 @@ impl Request<'_> {
         metrics::server_handshake(&self.session.worker, self.proxy, server, handshake);
         match shaken {
             Waited::Done(Ok(())) => {
-                Attempt::Connected(Link { stream, answers, private, first, generation, place, pool_key })
+                let carrier = Carrier::Own(stream);
+                Attempt::Connected(Link { carrier, answers, private, first, generation, place, pool_key })
             }
             Waited::Done(Err(insecure)) => {
                 self.note_error(tls_error(&insecure).0);

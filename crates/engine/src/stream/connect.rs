@@ -31,7 +31,7 @@ use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, Step};
 use crate::stream::private::PrivateLinks;
-use crate::stream::redirect;
+use crate::stream::{redirect, sharing};
 use crate::worker::{SharedFacts, Slot};
 
 /// The pause before the same server is tried again, at most.
@@ -231,7 +231,14 @@ impl Request<'_> {
             link.place = place;
             link.first = self.first;
         }
-        Ok(attempt)
+        Ok(match (attempt, sharing::protocol(server)) {
+            (Attempt::Connected(link), Some(protocol)) if self.proxy.mode == Mode::Http => {
+                let shared = !link.private && backend.http_reuse != HttpReuse::Never;
+                let link = sharing::open(&self.session.worker, server, protocol, shared, link);
+                link.map_or(Attempt::Unable, Attempt::Connected)
+            }
+            (attempt, _) => attempt,
+        })
     }
 
     /// Whether `redir` applies to the request. The method that counts is the client's: whatever rules have made of it, the
@@ -258,12 +265,12 @@ impl Request<'_> {
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
         facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
-        facts.server_tls = link.stream.tls_facts().cloned();
-        facts.server_kernel = Kernel::Ask(link.stream.socket());
+        facts.server_tls = link.carrier.tls_facts().cloned();
+        facts.server_kernel = Kernel::Ask(link.carrier.socket());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {
-            facts.backend_source = match link.stream.local_address() {
+            facts.backend_source = match link.carrier.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),
                 Err(_) => Endpoint::Absent,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{CloseMode, HttpReuse, RetryOn, SpliceSpec};
+use conn::carrier::RequestFormat;
 use conn::duplex::Duplex;
-use conn::exchange::{Coding, RequestBody};
+use conn::exchange::{Coding, RequestBody, RequestLine};
 use conn::flow::Trailers;
 use conn::h1::{self, BodyEnd, Limits, Spelling, UnreadBody};
 use conn::link::Link;
@@ -67,7 +68,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Ok(target) => target,
             Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
         };
-        if plan.write_head(session, &facts, &mut up, target.slot.server()).is_err() {
+        if plan.write_head(session, &facts, &mut up, &target).is_err() {
             facts.borrow_mut().counts = Some(target.slot.release());
             let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
             return rt::boxed(reply_error(session, client, facts, failure, up)).await;
@@ -212,7 +213,7 @@ impl<'s> Plan<'s> {
         session: &Session,
         facts: &SharedFacts,
         up: &mut RequestBody,
-        server: usize,
+        target: &Target,
     ) -> Result<(), h1::Overflow> {
         conclude::log_step(session, facts, Origin::Connect);
         sticking::remember(session, &facts.borrow());
@@ -220,7 +221,10 @@ impl<'s> Plan<'s> {
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }
-        encode_head(facts, proxy, &backend.servers[server], self.says_close(), up.head_mut())
+        let format = target.link.carrier.request_format();
+        up.set_coding(if format.has_chunks() { Coding::Kept } else { Coding::Removed });
+        let server = &backend.servers[target.slot.server()];
+        encode_head(facts, proxy, (server, format), self.says_close(), up.head_mut())
     }
 
     /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
@@ -239,7 +243,7 @@ impl<'s> Plan<'s> {
         let mut overtaking = None;
         loop {
             let Target { slot, link } = &mut *target;
-            let mut exchange = Exchange::new(session, client, Upstream::H1(link), facts, terms, up);
+            let mut exchange = Exchange::new(session, client, Upstream::of(&mut link.carrier), facts, terms, up);
             if let Some(input) = overtaking.take() {
                 exchange.resume(input);
             }
@@ -395,14 +399,14 @@ fn answered(
     }
     let asked = Asked::by(&facts.borrow().response);
     client.private.note(asked);
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.socket());
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.carrier.socket());
     if reusable {
         link.private |= asked == Asked::Connection;
         keep_link(session, client, &facts, backend, (&slot, link));
     } else {
         if close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
-            let _ = link.stream.set_linger_zero();
+            link.carrier.set_linger_zero();
         }
         drop(link);
     }
@@ -443,11 +447,11 @@ fn keep_link(
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
         let backend = facts.borrow().backend.unwrap_or_default();
         client.private.put(backend, server, link, most);
-    } else {
+    } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;
         // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
         // their share of all descriptors.
-        if u64::try_from(link.stream.number())
+        if u64::try_from(descriptor)
             .is_ok_and(|number| number >= session.generation().program.global.pool_low_descriptors)
         {
             return;
@@ -550,16 +554,16 @@ fn is_replayable(request: &Head) -> bool {
 pub fn encode_head(
     facts: &SharedFacts,
     backend: &Proxy,
-    server: &Server,
+    (server, format): (&Server, RequestFormat),
     says_close: bool,
     head: &mut Buffer,
 ) -> Result<(), h1::Overflow> {
-    let own = h1::RequestLine {
+    let own = RequestLine {
         says_close,
         last: backend.http.send_name_header.as_deref().map(|name| (name, server.name.as_bytes())),
         spelling: backend.http.server_spelling.as_deref(),
     };
-    own.encode(&facts.borrow().request, head)
+    own.encode(format, &facts.borrow().request, head)
 }
 
 /// What becomes of the trailers of one direction.
@@ -583,10 +587,11 @@ async fn tunnel(
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input)
         && let Some((stream, _)) = client.conn.bytes()
+        && let Some(server) = link.carrier.transport()
     {
         filter::install_both(facts.borrow().filters.as_ref(), &mut duplex);
         let limits = tcp::Limits::of_upgrade(session.proxy(), backend, facts.borrow().orders.get().timeouts);
-        let outcome = tcp::carry(duplex, stream, &mut link.stream, &mut client.timer, &limits, (session, &facts)).await;
+        let outcome = tcp::carry(duplex, stream, server, &mut client.timer, &limits, (session, &facts)).await;
         facts.borrow_mut().outcome = outcome;
     }
     drop(link);

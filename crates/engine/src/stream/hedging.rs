@@ -1,16 +1,17 @@
 //! `hedge-requests`, Weir's own: a request whose server takes too long is sent to a second one as well. Which requests that
 //! may be, and how the second attempt is begun and told of. Must never wait, neither for a server nor for a slot.
 
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use base::moment::Moment;
-use conn::h1::Standing;
-use conn::h1::standing::look;
+use conn::carrier::RequestFormat;
+use conn::exchange::Standing;
+use conn::exchange::standing::look;
 use conn::link::Link;
 use conn::quota::Place;
+use conn::upstream::Upstream;
 use live::{Hedged, ProxyState, Seen};
 use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
@@ -25,7 +26,7 @@ use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::http::Client;
 use crate::stream::metrics::Step as Tallied;
-use crate::stream::sticking;
+use crate::stream::{sharing, sticking};
 use crate::worker::{SharedFacts, Slot};
 use live::health::Symptom;
 
@@ -128,6 +129,8 @@ impl Hedge<'_> {
         let plan = request.plan(server).ok()?;
         let step = match request.idle_link(self.backend, server, plan.pool_key()) {
             Some(link) => Step::Idle(link),
+            // A second attempt opens no connection for several requests.
+            None if sharing::protocol(server).is_some() => return None,
             None => {
                 let place = request.make_room(server).ok()?;
                 let launched = request.launch(server, plan).ok()?;
@@ -137,7 +140,11 @@ impl Hedge<'_> {
                 Step::Connecting(launched, place)
             }
         };
-        encode_head(self.facts, self.proxy, server, self.says_close, &mut head).ok()?;
+        let format = match &step {
+            Step::Idle(link) => link.carrier.request_format(),
+            _ => RequestFormat::H1,
+        };
+        encode_head(self.facts, self.proxy, (server, format), self.says_close, &mut head).ok()?;
         request.count(server, if matches!(step, Step::Idle(_)) { Tallied::Reuse } else { Tallied::Connect });
         Some((step, head))
     }
@@ -275,18 +282,13 @@ impl Rival {
 
     fn write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let Some(link) = &mut self.link else { return Poll::Ready(false) };
-        while !self.head.is_empty() {
-            match std::task::ready!(link.stream.poll_write_slices(cx, &[IoSlice::new(self.head.data())], false)) {
-                Ok(written) => self.head.consume(written),
-                Err(_) => return Poll::Ready(false),
-            }
-        }
+        let sent = std::task::ready!(Upstream::of(&mut link.carrier).poll_send(cx, &mut self.head));
         self.head = Buffer::empty();
-        Poll::Ready(true)
+        Poll::Ready(sent.is_ok())
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Standing> {
         let Some(link) = &mut self.link else { return Poll::Ready(Standing::Gone) };
-        look(cx, link, &mut self.input, |_| {})
+        look(cx, &mut Upstream::of(&mut link.carrier), &mut self.input, |_| {})
     }
 }

@@ -34,6 +34,8 @@ pub mod rules;
 mod ruling;
 mod serving;
 mod several;
+#[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
+pub mod sharing;
 pub mod sticking;
 pub mod task;
 pub mod tcp;

@@ -56,7 +56,7 @@ impl PrivateLinks {
         let links = &mut self.kept.as_mut()?.links;
         let place = links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
         let (_, mut link) = links.swap_remove(place);
-        link.stream.is_clean().then_some(link)
+        link.carrier.renew().then_some(link)
     }
 
     /// Lays a link down; where `most` lie here already it is closed (`max-session-srv-conns`).
@@ -96,7 +96,7 @@ impl PrivateLinks {
     /// Whatever a server says or does on a link that nobody uses ends it.
     pub fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
         if let Some(kept) = &mut self.kept {
-            kept.links.retain_mut(|(_, link)| link.stream.poll_readable(cx).is_pending());
+            kept.links.retain_mut(|(_, link)| link.carrier.poll_disturbed(cx).is_pending());
         }
     }
 }

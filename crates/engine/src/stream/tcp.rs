@@ -275,6 +275,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
     sticking::remember(session, &facts.borrow());
     let client_input = conn.take_received();
     let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
+    let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
     let outcome = match Duplex::new(client_input, Buffer::empty(), Buffer::empty()) {
         Ok(mut duplex) => {
             if splices(frontend, backend, |splice| splice.request) {
@@ -290,20 +291,20 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
                 // Nobody waits for what it sends.
                 sticking::answer_bytes(session, &facts.borrow(), &[]);
             } else {
-                let ends = content::Ends { client, server: &mut link.stream, timer };
+                let ends = content::Ends { client, server: &mut *server, timer };
                 answers = rt::boxed(content::response(session, ends, &mut duplex, facts, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = Limits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, client, &mut link.stream, timer, &limits, (session, facts)).await,
+                Ok(true) => carry(duplex, client, server, timer, &limits, (session, facts)).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut facts.borrow_mut(), link.stream.socket());
+    kernel::part_from_server(session, &mut facts.borrow_mut(), link.carrier.socket());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
         let timings = &facts.borrow().timings;

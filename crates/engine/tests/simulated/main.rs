@@ -45,6 +45,7 @@ mod runtime;
 mod secure;
 mod services;
 mod several;
+mod sharing;
 mod slow_readers;
 mod slowstart;
 mod spliced_chunks;

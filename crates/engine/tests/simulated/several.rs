@@ -16,14 +16,14 @@ const HEADER: usize = 4;
 
 /// What has come of an answer.
 #[derive(Default)]
-struct Answered {
-    head: String,
-    payload: Vec<u8>,
-    end: Option<Kind>,
+pub struct Answered {
+    pub head: String,
+    pub payload: Vec<u8>,
+    pub end: Option<Kind>,
 }
 
 /// A client of the protocol.
-struct Client {
+pub struct Client {
     peer: Peer,
     answers: BTreeMap<u8, Answered>,
     /// Bytes of payload that it may still send.
@@ -33,17 +33,17 @@ struct Client {
 }
 
 impl Client {
-    async fn connect() -> Client {
+    pub async fn connect() -> Client {
         let mut peer = Peer::connect(WEIR).await;
         peer.send(PREFACE).await;
         Client { peer, answers: BTreeMap::new(), credit: BTreeMap::new(), gives: true }
     }
 
-    async fn get(&mut self, stream: u8, path: &str) {
+    pub async fn get(&mut self, stream: u8, path: &str) {
         self.peer.send(frame(Kind::HeadAlone, stream, get(path))).await;
     }
 
-    async fn post(&mut self, stream: u8, head: String) {
+    pub async fn post(&mut self, stream: u8, head: String) {
         self.credit.insert(stream, WINDOW);
         self.peer.send(frame(Kind::Head, stream, head)).await;
     }
@@ -72,7 +72,7 @@ impl Client {
     }
 
     /// Sends payload as its credit allows, and the end.
-    async fn upload(&mut self, stream: u8, payload: &[u8]) {
+    pub async fn upload(&mut self, stream: u8, payload: &[u8]) {
         let mut rest = payload;
         while !rest.is_empty() {
             let most = rest.len().min(self.credit[&stream]).min(1000);
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// The whole answer of a stream.
-    async fn answer(&mut self, stream: u8) -> Answered {
+    pub async fn answer(&mut self, stream: u8) -> Answered {
         while self.answers.get(&stream).is_none_or(|answered| answered.end.is_none()) {
             self.step().await;
         }
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// An answer that is complete, and begins and ends with these.
-    async fn expect(&mut self, stream: u8, status: &str, payload: &str) {
+    pub async fn expect(&mut self, stream: u8, status: &str, payload: &str) {
         let answered = self.answer(stream).await;
         assert_eq!(answered.end, Some(Kind::End), "{}", answered.head);
         assert!(answered.head.starts_with(status), "{}", answered.head);

@@ -53,6 +53,7 @@ impl Compiler<'_> {
         Connecting {
             varies,
             name: name.or_else(sni),
+            protocol: None,
             tls,
             source,
             header,

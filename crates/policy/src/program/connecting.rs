@@ -15,6 +15,8 @@ pub struct Connecting {
     pub varies: bool,
     /// `pool-conn-name`: what else they differ in.
     pub name: Option<Expression>,
+    /// What is spoken over them, where that carries several requests at a time. `None`: HTTP/1, or bytes.
+    pub protocol: Option<Arc<str>>,
     /// `ssl`, `check-ssl`: how they are secured.
     pub tls: Option<Box<ServerTls>>,
     /// `source`.

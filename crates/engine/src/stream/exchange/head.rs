@@ -150,7 +150,7 @@ impl Exchange<'_> {
     fn parse_head(&mut self) -> Result<Found, End> {
         let facts = &mut *self.facts.borrow_mut();
         let method = facts.request.known_method();
-        match self.down.parse(method, &self.terms.limits, &mut facts.response) {
+        match self.down.parse(&self.upstream, method, &self.terms.limits, &mut facts.response) {
             Found::Invalid => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Interim => {}
             found => return Ok(found),
@@ -225,13 +225,13 @@ impl Exchange<'_> {
         let status = facts.response.status();
         facts.status = i32::from(status);
         let http = &self.session.proxy().http;
-        let served_here = matches!(self.upstream, Upstream::Service(_));
+        let served_here = self.upstream.is_service();
         // A client that was not asked for its body may leave it out. A server has decided that itself.
         let body_is_sure = !served_here || self.up.may_end();
         let onward = Onward {
             for_head_alone: facts.wants_head_alone(),
             tunnel,
-            uncoded: served_here,
+            uncoded: !self.upstream.is_coded(),
             keep_client: self.keep_client && body_is_sure && !self.session.is_leaving(),
             spelling: http.client_spelling.as_deref(),
         };

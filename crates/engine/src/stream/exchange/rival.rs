@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use super::{Answer, End, Exchange};
 use crate::stream::hedging::{self, Rival, Won};
 use crate::stream::http::Client;
-use conn::h1::{Standing, standing};
+use conn::exchange::{Standing, standing};
 
 /// Both attempts.
 pub struct Race {
@@ -80,8 +80,10 @@ impl Exchange<'_> {
     fn look(&mut self, cx: &mut Context<'_>) -> Standing {
         let mut read = 0;
         // A service has no rival.
-        let Some(link) = self.upstream.link() else { return Standing::Gone };
-        let found = standing::look(cx, link, self.down.input_mut(), |bytes| read += bytes);
+        if self.upstream.is_service() {
+            return Standing::Gone;
+        }
+        let found = standing::look(cx, &mut self.upstream, self.down.input_mut(), |bytes| read += bytes);
         if read > 0 {
             self.answered = true;
             self.server_side.reads(rt::now());

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 
-use crate::link::Link;
+use crate::upstream::Upstream;
 
 /// Bytes of an answer that tell its status.
 const STATUS_LINE: usize = 12;
@@ -34,12 +34,21 @@ impl Standing {
 }
 
 /// Reads until an answer can be judged.
-pub fn look(cx: &mut Context<'_>, link: &mut Link, input: &mut Buffer, mut note: impl FnMut(usize)) -> Poll<Standing> {
+pub fn look(
+    cx: &mut Context<'_>,
+    upstream: &mut Upstream<'_>,
+    input: &mut Buffer,
+    mut note: impl FnMut(usize),
+) -> Poll<Standing> {
+    #[cfg(feature = "fakes")]
+    if let Upstream::Pair(request) = upstream {
+        return request.poll_head(cx).map(|_| request.status_line().map_or(Standing::Gone, |line| Standing::of(&line)));
+    }
     loop {
         if input.capacity() == 0 {
             *input = rt::buffer();
         }
-        match link.stream.poll_read(cx, input) {
+        match upstream.poll_read(cx, input) {
             Poll::Pending => {
                 if input.is_empty() {
                     *input = Buffer::empty();

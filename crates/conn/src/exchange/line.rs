@@ -1,8 +1,10 @@
 //! The head of a request on its way to a server. Must never decide what it says.
 
 use base::buffer::Buffer;
-use wire::h1::{ConnectionLine, Edits, Overflow, Spelling, encode_request};
+use wire::h1::{ConnectionLine, Edits, Overflow, Spelling};
 use wire::http::Head;
+
+use crate::carrier::RequestFormat;
 
 /// How the head of a request is written for a server.
 pub struct RequestLine<'s> {
@@ -19,7 +21,7 @@ impl RequestLine<'_> {
     ///
     /// # Errors
     /// It does not fit.
-    pub fn encode(&self, request: &Head, out: &mut Buffer) -> Result<(), Overflow> {
+    pub fn encode(&self, format: RequestFormat, request: &Head, out: &mut Buffer) -> Result<(), Overflow> {
         let connection = if request.upgrade {
             ConnectionLine::Upgrade(request.first(b"upgrade").unwrap_or_default())
         } else {
@@ -32,6 +34,6 @@ impl RequestLine<'_> {
             last: self.last,
             spelling: self.spelling,
         };
-        encode_request(request, &edits, out)
+        format.encode(request, &edits, out)
     }
 }

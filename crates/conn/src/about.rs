@@ -1,0 +1,24 @@
+//! What is known of a connection to a server, for requests that do not have it for themselves. Must never move a byte.
+
+use std::sync::Arc;
+
+use rt::net::SocketQuery;
+use tls::Facts;
+
+use crate::transport::Transport;
+
+/// What is known of a connection to a server, whoever moves its bytes.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// What its handshake has found.
+    pub tls: Option<Arc<Facts>>,
+    /// Queries about its socket.
+    pub socket: SocketQuery,
+}
+
+impl About {
+    /// Of a transport that stands.
+    pub fn of(transport: &Transport) -> Self {
+        Self { tls: transport.tls_facts().cloned(), socket: transport.socket() }
+    }
+}

@@ -1,0 +1,123 @@
+//! What carries requests to a server and their answers back: a connection of its own, or one stream of a connection that
+//! carries several at a time. Must never choose one.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use rt::net::{Address, SocketQuery};
+use tls::Facts;
+use wire::h1::{self, Edits, Overflow};
+use wire::http::Head;
+
+#[cfg(feature = "fakes")]
+use crate::pairs;
+use crate::transport::Transport;
+
+/// What carries a request.
+pub enum Carrier {
+    /// A connection of HTTP/1, or in TCP mode: one request after the other.
+    Own(Transport),
+    /// A request of the protocol that tests have.
+    #[cfg(feature = "fakes")]
+    Pair(Box<pairs::Request>),
+}
+
+/// How the head of a request is written for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFormat {
+    /// As text (RFC 9112); the body may be chunked.
+    H1,
+    /// As a frame of the stream with that number.
+    #[cfg(feature = "fakes")]
+    Pair(u8),
+}
+
+impl RequestFormat {
+    /// Whether a body without a length is chunked.
+    pub fn has_chunks(self) -> bool {
+        self == Self::H1
+    }
+
+    /// Writes a head.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(crate) fn encode(self, head: &Head, edits: &Edits<'_>, out: &mut Buffer) -> Result<(), Overflow> {
+        match self {
+            Self::H1 => h1::encode_request(head, edits, out),
+            #[cfg(feature = "fakes")]
+            Self::Pair(number) => pairs::encode_request(number, head, edits, out),
+        }
+    }
+}
+
+/// Matches on the variants.
+macro_rules! on {
+    ($carrier:expr, $own:ident => $alone:expr, $stream:ident => $several:expr) => {
+        match $carrier {
+            Self::Own($own) => $alone,
+            #[cfg(feature = "fakes")]
+            Self::Pair($stream) => $several,
+        }
+    };
+}
+
+impl Carrier {
+    /// The connection, where it is the request's own: for TCP mode and tunnels.
+    pub fn transport(&mut self) -> Option<&mut Transport> {
+        on!(self, own => Some(own), _stream => None)
+    }
+
+    /// The connection, where it is the request's own.
+    pub fn into_transport(self) -> Option<Transport> {
+        on!(self, own => Some(own), _stream => None)
+    }
+
+    /// How heads of requests are written.
+    pub fn request_format(&self) -> RequestFormat {
+        on!(self, _own => RequestFormat::H1, stream => RequestFormat::Pair(stream.number()))
+    }
+
+    /// What the handshake of the connection has found.
+    pub fn tls_facts(&self) -> Option<&Arc<Facts>> {
+        on!(self, own => own.tls_facts(), stream => stream.about().tls.as_ref())
+    }
+
+    /// Queries about the socket of the connection, for as long as that exists.
+    pub fn socket(&self) -> SocketQuery {
+        on!(self, own => own.socket(), stream => stream.about().socket)
+    }
+
+    /// The address of this end of the connection. A system call.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn local_address(&self) -> io::Result<Address> {
+        on!(self, own => own.local_address(), stream => stream.about().socket.local_address())
+    }
+
+    /// The number of its descriptor, where it is the request's own.
+    pub fn descriptor(&self) -> Option<i32> {
+        on!(self, own => Some(own.number()), _stream => None)
+    }
+
+    /// Closing the connection resets it, where it is the request's own.
+    pub fn set_linger_zero(&mut self) {
+        on!(self, own => drop(own.set_linger_zero()), _stream => {});
+    }
+
+    /// Has it carry another request, where the last one was answered whole. False: nothing but its end is to be expected.
+    pub fn renew(&mut self) -> bool {
+        on!(self, own => own.is_clean(), stream => stream.renew())
+    }
+
+    /// Ready when something happens on it that a carrier which nobody uses is not to show.
+    pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        on!(self, own => own.poll_readable(cx), stream => {
+            let _ = cx;
+            if stream.requests().is_closing() { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+}

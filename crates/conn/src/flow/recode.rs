@@ -1,0 +1,88 @@
+//! A body whose first bytes came before it was known who takes them: what waits is put into the coding of that connection. Must
+//! never touch what is still to come.
+
+use base::buffer::Buffer;
+use wire::h1::{ChunkDecoder, chunk_header};
+use wire::http::Fields;
+
+use super::{Flow, TAILROOM, large_body_buffer};
+
+/// What ends a chunked body without trailers.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+impl Flow {
+    /// Frames the sink in chunks from here on, or not. What waits to be written, and what is kept for another attempt, is put
+    /// into that form; trailers among it are dropped. To be called before anything of the body goes out.
+    pub fn set_chunked(&mut self, chunked: bool) {
+        if self.chunked == chunked {
+            return;
+        }
+        self.chunked = chunked;
+        let whole = self.no_more_comes();
+        if !self.body.is_empty() || !self.tail.is_empty() || whole {
+            let parts = [self.body.data(), self.tail.data()];
+            self.body = if chunked { framed(&parts, whole) } else { unframed(&parts) };
+            self.tail = Buffer::empty();
+        }
+        if let Some(record) = self.record.take() {
+            let recoded = if chunked { framed(&[record.data()], whole) } else { unframed(&[record.data()]) };
+            let mut kept = rt::buffer();
+            // What does not fit is not sent a second time.
+            self.record = kept.push(recoded.data()).then_some(kept);
+        }
+    }
+}
+
+/// The payload of chunks of this program's own making.
+fn unframed(parts: &[&[u8]]) -> Buffer {
+    let mut bytes = parts.concat();
+    let decoded = ChunkDecoder::new().decode_in_place(&mut bytes, &mut Fields::new());
+    debug_assert!(decoded.is_ok(), "chunks of our own");
+    let payload = decoded.map_or(0, |decoded| decoded.payload);
+    with_room(&[&bytes[..payload]])
+}
+
+/// Payload as one chunk, and the last one behind it where nothing more comes.
+fn framed(parts: &[&[u8]], whole: bool) -> Buffer {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut line = [0; 18];
+    let (line, end): (&[u8], &[u8]) =
+        if length > 0 { (chunk_header(length as u64, &mut line), b"\r\n") } else { (b"", b"") };
+    let last = if whole { LAST_CHUNK } else { b"" };
+    with_room(&[line, &parts.concat(), end, last])
+}
+
+/// A buffer with room behind, as for what a body is read into.
+fn with_room(parts: &[&[u8]]) -> Buffer {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut buffer = large_body_buffer(length + TAILROOM);
+    let placed = parts.iter().all(|part| buffer.push(part));
+    debug_assert!(placed, "it was made for that");
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_takes_the_form_of_the_sink() {
+        let rows: &[(&[&str], bool, &str)] = &[
+            (&["abcde", ""], false, "5\r\nabcde\r\n"),
+            (&["abc", "de"], false, "5\r\nabcde\r\n"),
+            (&["abcde", ""], true, "5\r\nabcde\r\n0\r\n\r\n"),
+            (&["", ""], true, "0\r\n\r\n"),
+            (&["", ""], false, ""),
+        ];
+        for (payload, whole, chunks) in rows {
+            let parts: Vec<&[u8]> = payload.iter().map(|part| part.as_bytes()).collect();
+            assert_eq!(framed(&parts, *whole).data(), chunks.as_bytes());
+            for cut in 0..=chunks.len() {
+                let (front, back) = chunks.as_bytes().split_at(cut);
+                assert_eq!(unframed(&[front, back]).data(), payload.concat().as_bytes(), "cut at {cut}");
+            }
+        }
+        let trailed = "3\r\nabc\r\n2\r\nde\r\n0\r\nx: y\r\n\r\n";
+        assert_eq!(unframed(&[trailed.as_bytes()]).data(), b"abcde");
+    }
+}

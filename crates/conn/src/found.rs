@@ -1,0 +1,14 @@
+//! What the head of an answer is, whichever protocol it came by. Must never read one.
+
+/// What was found in what has come of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A part of a head.
+    Part,
+    /// The head of an interim answer (1xx but for 101).
+    Interim,
+    /// The head of the answer.
+    Final,
+    /// No head of an answer.
+    Invalid,
+}

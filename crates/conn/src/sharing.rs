@@ -1,0 +1,122 @@
+//! Connections of one worker to servers that carry several requests at a time: which of them has room for one more, and which
+//! nobody needs. They stay with their worker, and each has a task that moves its frames. Must never choose a server.
+
+use std::cell::RefCell;
+
+use crate::link::{Link, Pool, ServerId};
+use crate::pool_key::{OwnedPoolKey, PoolKey};
+use crate::quota::Place;
+use crate::several::Requests;
+
+/// The connections of one worker.
+#[derive(Default)]
+pub(crate) struct Shared(RefCell<Vec<Connection>>);
+
+struct Connection {
+    server: ServerId,
+    generation: u32,
+    pool_key: Option<Box<OwnedPoolKey>>,
+    /// Its place in the count of its server; given back with the connection.
+    _place: Option<Place>,
+    requests: Requests,
+    /// No request is under way, and the server's count of idle connections has it.
+    idle: bool,
+    /// It was idle since the last purge.
+    spare: bool,
+}
+
+impl Shared {
+    /// Remembers a connection that a link has opened, for later requests.
+    pub(crate) fn add(&self, server: ServerId, link: &mut Link, requests: &Requests) {
+        self.0.borrow_mut().push(Connection {
+            server,
+            generation: link.generation,
+            pool_key: link.pool_key.take(),
+            _place: link.place.take(),
+            requests: requests.clone(),
+            idle: false,
+            spare: false,
+        });
+    }
+
+    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before.
+    pub(crate) fn take(&self, pool: &Pool, server: ServerId, proven: bool, wanted: PoolKey<'_>) -> Option<Link> {
+        let mut connections = self.0.borrow_mut();
+        if connections.is_empty() {
+            return None;
+        }
+        let generation = pool.generation(server);
+        let mut fitting = connections.iter_mut().filter(|own| {
+            let proves = !proven || own.requests.answers() > 1;
+            own.server == server && own.generation == generation && proves && wanted.fits(own.pool_key.as_deref())
+        });
+        let (own, carrier) =
+            fitting.find_map(|own| Some((own.requests.begin()?, own)).map(|(carrier, own)| (own, carrier)))?;
+        if std::mem::take(&mut own.idle) {
+            pool.leave(server, 1);
+        }
+        own.spare = false;
+        Some(Link {
+            carrier,
+            answers: own.requests.answers().max(1),
+            private: false,
+            first: false,
+            generation,
+            place: None,
+            pool_key: None,
+        })
+    }
+
+    /// The last request of a connection has ended: it lies idle, or is closed where there are enough of those.
+    pub(crate) fn note_idle(&self, pool: &Pool, requests: &Requests) {
+        let mut connections = self.0.borrow_mut();
+        let Some(own) = connections.iter_mut().find(|own| own.requests.is(requests)) else {
+            // Nobody else knows it.
+            return requests.close();
+        };
+        if own.idle {
+            return;
+        }
+        if own.generation == pool.generation(own.server) && pool.enter(own.server) {
+            own.idle = true;
+        } else {
+            own.requests.close();
+        }
+    }
+
+    /// A connection has ended.
+    pub(crate) fn remove(&self, pool: &Pool, requests: &Requests) {
+        let mut connections = self.0.borrow_mut();
+        let Some(place) = connections.iter().position(|own| own.requests.is(requests)) else { return };
+        let gone = connections.swap_remove(place);
+        drop(connections);
+        if gone.idle {
+            pool.leave(gone.server, 1);
+        }
+    }
+
+    /// Closes idle connections to a server that nobody needed since the last call, and those to where it was before it moved.
+    pub(crate) fn purge(&self, pool: &Pool, server: ServerId) -> usize {
+        let mut closed = 0;
+        let generation = pool.generation(server);
+        for own in self.0.borrow_mut().iter_mut().filter(|own| own.server == server) {
+            let stale = own.generation != generation;
+            if stale || own.idle && std::mem::replace(&mut own.spare, true) {
+                own.requests.close();
+                closed += 1;
+            }
+        }
+        closed
+    }
+
+    /// Closes an idle connection, to that server or to any. False: there is none.
+    pub(crate) fn evict(&self, server: Option<ServerId>) -> bool {
+        let connections = self.0.borrow();
+        let mut idle = connections
+            .iter()
+            .filter(|own| own.idle && !own.requests.is_closing() && server.is_none_or(|server| own.server == server));
+        let Some(own) = idle.next() else { return false };
+        own.requests.close();
+        true
+    }
+}

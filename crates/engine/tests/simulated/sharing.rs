@@ -1,0 +1,470 @@
+//! Connections to servers that carry several requests at a time, by the protocol that tests have: which requests share one,
+//! what each gets of it, and when it ends.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use conn::pairs::{Kind, PREFACE, WINDOW, frame};
+use testkit::{Peer, Scope, Service, both, sleep, text};
+
+use crate::api::*;
+use crate::messages::*;
+use crate::several::Client;
+use crate::world::*;
+
+const HEADER: usize = 4;
+
+/// What has come of a request.
+#[derive(Default)]
+struct Asked {
+    head: String,
+    payload: Vec<u8>,
+    end: Option<Kind>,
+}
+
+/// A server's connection.
+struct Origin {
+    peer: Peer,
+    asked: BTreeMap<u8, Asked>,
+    /// Bytes of payload that it may still send.
+    credit: BTreeMap<u8, usize>,
+    /// Gives credit for what it receives.
+    gives: bool,
+}
+
+impl Origin {
+    async fn accept(service: &mut Service) -> Origin {
+        Origin::over(service.accept().await).await
+    }
+
+    async fn over(mut peer: Peer) -> Origin {
+        peer.expect(PREFACE).await;
+        Origin { peer, asked: BTreeMap::new(), credit: BTreeMap::new(), gives: true }
+    }
+
+    /// Receives one frame. False: the connection has ended.
+    async fn step(&mut self) -> bool {
+        let (header, whole) = self.peer.try_receive_up_to(HEADER).await;
+        if !whole {
+            return false;
+        }
+        let (kind, stream) = (Kind::of(header[0]).unwrap(), header[1]);
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        if kind == Kind::Credit {
+            *self.credit.get_mut(&stream).unwrap() += length;
+            return true;
+        }
+        let bytes = self.peer.receive(length).await;
+        let asked = self.asked.entry(stream).or_default();
+        assert!(asked.end.is_none(), "{kind:?} after the end of stream {stream}");
+        match kind {
+            Kind::Head => {
+                asked.head = String::from_utf8(bytes).unwrap();
+                self.credit.insert(stream, WINDOW);
+            }
+            Kind::Data => asked.payload.extend(bytes),
+            Kind::End | Kind::Reset => asked.end = Some(kind),
+            Kind::HeadAlone | Kind::Credit => unreachable!("{kind:?}"),
+        }
+        if kind == Kind::Data && self.gives {
+            self.peer.send([Kind::Credit.byte(), stream, header[2], header[3]]).await;
+        }
+        true
+    }
+
+    /// A request that has come to its end, with that head, and its payload. Returns its number.
+    async fn expect(&mut self, head: &str, payload: &[u8]) -> u8 {
+        let number = self.expect_head(head).await;
+        while self.asked[&number].end.is_none() {
+            assert!(self.step().await, "the end of the connection");
+        }
+        let asked = &self.asked[&number];
+        assert_eq!(asked.end, Some(Kind::End), "{head}");
+        assert!(asked.payload == payload, "{} of {} bytes of {head}", asked.payload.len(), payload.len());
+        number
+    }
+
+    /// The head of a request. Returns its number.
+    async fn expect_head(&mut self, head: &str) -> u8 {
+        loop {
+            if let Some((number, _)) = self.asked.iter().find(|(_, asked)| asked.head == head) {
+                return *number;
+            }
+            assert!(self.step().await, "the end of the connection instead of {head}");
+        }
+    }
+
+    async fn send(&mut self, kind: Kind, stream: u8, bytes: impl AsRef<[u8]>) {
+        self.peer.send(frame(kind, stream, bytes)).await;
+    }
+
+    /// An answer of known length, sent as there is credit for it.
+    async fn answer(&mut self, stream: u8, payload: &[u8]) {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", payload.len());
+        self.send(Kind::Head, stream, head).await;
+        self.stream(stream, payload).await;
+    }
+
+    /// Payload as there is credit for it, and the end. The request is forgotten.
+    async fn stream(&mut self, stream: u8, payload: &[u8]) {
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let most = rest.len().min(self.credit[&stream]).min(1000);
+            if most == 0 {
+                assert!(self.step().await, "the end of the connection");
+                continue;
+            }
+            *self.credit.get_mut(&stream).unwrap() -= most;
+            self.send(Kind::Data, stream, &rest[..most]).await;
+            rest = &rest[most..];
+        }
+        self.send(Kind::End, stream, "").await;
+        self.asked.remove(&stream);
+    }
+
+    async fn expect_reset(&mut self, stream: u8) {
+        while self.asked.get(&stream).is_none_or(|asked| asked.end.is_none()) {
+            assert!(self.step().await, "the end of the connection");
+        }
+        assert_eq!(self.asked[&stream].end, Some(Kind::Reset));
+    }
+
+    async fn expect_end(&mut self) {
+        while self.step().await {}
+    }
+}
+
+/// Answers every request with its payload.
+async fn echo(peer: Peer, _: usize) {
+    let mut origin = Origin::over(peer).await;
+    loop {
+        let done = origin.asked.iter().find(|(_, asked)| asked.end.is_some()).map(|(number, _)| *number);
+        match done {
+            Some(number) if origin.asked[&number].end == Some(Kind::End) => {
+                let asked = origin.asked.remove(&number).unwrap();
+                let line = asked.head.lines().next().unwrap();
+                let head = format!("HTTP/1.1 200 OK\r\nx-line: {line}\r\n\r\n");
+                origin.send(Kind::Head, number, head).await;
+                origin.stream(number, &asked.payload).await;
+            }
+            Some(number) => drop(origin.asked.remove(&number)),
+            None if !origin.step().await => return,
+            None => {}
+        }
+    }
+}
+
+#[test]
+fn requests_of_different_clients_share_a_connection_while_it_has_room() {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80";
+    listen(sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let (mut one, mut two, mut three) =
+            (Peer::connect(WEIR).await, Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(get("/1")).await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let first = origin.expect(&get_at_server("/1"), b"").await;
+        two.send(get("/2")).await;
+        let second = origin.expect(&get_at_server("/2"), b"").await;
+        three.send(get("/3")).await;
+        let mut other = Origin::accept(&mut p1).await;
+        let third = other.expect(&get_at_server("/3"), b"").await;
+        origin.answer(second, b"two").await;
+        two.expect(answer_at_client("two")).await;
+        other.answer(third, b"three").await;
+        three.expect(answer_at_client("three")).await;
+        origin.answer(first, b"one").await;
+        one.expect(answer_at_client("one")).await;
+        // Both lie idle now, and none is opened for another request.
+        two.send(get("/4")).await;
+        let (answered, ()) = both(
+            async {
+                let fourth = origin.expect(&get_at_server("/4"), b"").await;
+                origin.answer(fourth, b"four").await;
+            },
+            two.expect(answer_at_client("four")),
+        )
+        .await;
+        let () = answered;
+        assert_eq!(p1.accepted(), 2);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn payload_arrives_unchanged_on_its_own_stream() {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80";
+    listen(sections).pairs().shuffled().seeds(0..16).run(|world| async move {
+        let scope = Rc::new(Scope::new());
+        Service::at(S1).serve(&scope, echo);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        for round in 0..3 {
+            let (first, second) = (text(30_000, round), text(9_000, round + 10));
+            let chunked = "POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let pieces: Vec<u8> = first
+                .chunks(700)
+                .flat_map(|piece| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())
+                .chain(*b"0\r\nx: y\r\n\r\n")
+                .collect();
+            let all = [chunked.as_bytes(), &pieces].concat();
+            let sent = both(one.send(all), async {
+                two.send(post(second.len())).await;
+                two.send(&second).await;
+            });
+            sent.await;
+            for (client, line, expected) in
+                [(&mut one, "POST /1 HTTP/1.1", first), (&mut two, "POST / HTTP/1.1", second)]
+            {
+                let head = client.receive_head().await.unwrap();
+                assert!(head.contains(&format!("x-line: {line}\r\ntransfer-encoding: chunked")), "{head}");
+                assert!(client.receive_chunked(4096, 0).await.body == expected, "{line}");
+            }
+        }
+        world.forget_log();
+    });
+}
+
+/// Both ends carry several streams, each with its own numbers and credit.
+#[test]
+fn streams_of_a_client_are_streams_of_a_server() {
+    listen("http-reuse always\n server p1 10.0.1.1:80").pairs().shuffled().seeds(0..16).run(|world| async move {
+        let scope = Rc::new(Scope::new());
+        Service::at(S1).serve(&scope, echo);
+        let mut client = Client::connect().await;
+        for round in 0..3_u8 {
+            let (one, two) = (2 * round + 1, 2 * round + 2);
+            let (first, second) = (text(30_000, u64::from(one)), text(9_000, u64::from(two)));
+            client.post(one, "POST /1 HTTP/1.1\r\nHost: a\r\n\r\n".into()).await;
+            client.post(two, post(second.len())).await;
+            client.upload(one, &first).await;
+            client.upload(two, &second).await;
+            for (stream, payload, line) in [(two, second, "POST / HTTP"), (one, first, "POST /1 HTTP")] {
+                let answered = client.answer(stream).await;
+                assert_eq!(answered.end, Some(Kind::End));
+                assert!(answered.head.contains(line) && answered.payload == payload, "{}", answered.head);
+            }
+        }
+        world.forget_log();
+    });
+}
+
+#[test]
+fn heads_of_every_kind_are_understood() {
+    listen("server p1 10.0.1.1:80").pairs().shuffled().seeds(0..8).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(get("/1")).await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let number = origin.expect(&get_at_server("/1"), b"").await;
+        origin.send(Kind::Head, number, "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n").await;
+        client.expect("HTTP/1.1 103 Early\r\nlink: x\r\n\r\n").await;
+        origin.send(Kind::Head, number, "HTTP/1.1 103 Early\r\nLink: y\r\n\r\n").await;
+        origin.send(Kind::HeadAlone, number, "HTTP/1.1 204 None\r\n\r\n").await;
+        client.expect("HTTP/1.1 103 Early\r\nlink: y\r\n\r\nHTTP/1.1 204 None\r\n\r\n").await;
+        client.send("HEAD /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let number = origin.expect("HEAD /2 HTTP/1.1\r\nhost: a\r\n\r\n", b"").await;
+        origin.send(Kind::HeadAlone, number, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
+        client.send(get("/3")).await;
+        let number = origin.expect(&get_at_server("/3"), b"").await;
+        origin.send(Kind::Head, number, "HTTP/1.1 101 Switching\r\n\r\n").await;
+        client.expect(page(502)).await;
+        world.forget_log();
+    });
+}
+
+/// An answer may come before the end of a request, whose rest the client may still send.
+#[test]
+fn an_early_answer_lets_the_rest_of_the_request_go() {
+    listen("server p1 10.0.1.1:80").pairs().shuffled().seeds(0..8).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let mut client = Peer::connect(WEIR).await;
+        client.send(post(20)).await;
+        client.send("0123456789").await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let number = origin.expect_head(&post_at_server(20)).await;
+        origin.send(Kind::HeadAlone, number, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n").await;
+        client.expect("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n").await;
+        client.send("0123456789").await;
+        client.send(get("/next")).await;
+        let next = origin.expect(&get_at_server("/next"), b"").await;
+        origin.answer(next, b"next").await;
+        client.expect(answer_at_client("next")).await;
+        assert_eq!(p1.accepted(), 1);
+        world.forget_log();
+    });
+}
+
+#[test]
+fn a_stream_that_its_server_resets_ends_alone() {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80";
+    listen(sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(get("/1")).await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let first = origin.expect(&get_at_server("/1"), b"").await;
+        two.send(get("/2")).await;
+        let second = origin.expect(&get_at_server("/2"), b"").await;
+        origin.send(Kind::Head, first, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
+        origin.send(Kind::Data, first, "part").await;
+        origin.send(Kind::Reset, first, "").await;
+        one.expect("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart").await;
+        one.expect_end().await;
+        origin.answer(second, b"two").await;
+        two.expect(answer_at_client("two")).await;
+        let lines = world.lines(2).await;
+        assert!(lines[0].contains(" 200 ") && lines[0].contains(" SD-- "), "{lines:?}");
+        assert!(lines[1].contains(" ---- "), "{lines:?}");
+    });
+}
+
+#[test]
+fn requests_end_with_their_connection_and_those_that_may_be_are_sent_again() {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80";
+    listen(sections).pairs().workers(&[1]).seeds(0..8).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(get("/0")).await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let number = origin.expect(&get_at_server("/0"), b"").await;
+        origin.answer(number, b"zero").await;
+        one.expect(answer_at_client("zero")).await;
+        one.send(get("/1")).await;
+        origin.expect(&get_at_server("/1"), b"").await;
+        two.send(post(4)).await;
+        two.send("body").await;
+        let second = origin.expect(&post_at_server(4), b"body").await;
+        origin.send(Kind::Head, second, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
+        origin.send(Kind::Data, second, "part").await;
+        two.expect("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart").await;
+        drop(origin);
+        two.expect_end().await;
+        // Nothing of an answer has come, and the connection was used before: it goes to another one.
+        let mut origin = Origin::accept(&mut p1).await;
+        let number = origin.expect(&get_at_server("/1"), b"").await;
+        origin.answer(number, b"one").await;
+        one.expect(answer_at_client("one")).await;
+        world.forget_log();
+    });
+}
+
+/// A request that is sent again takes the form of the server that gets it.
+#[test]
+fn a_body_changes_its_coding_from_server_to_server() {
+    for first in ["p1", "s1"] {
+        let sections = format!(
+            "retry-on empty-response\n retries 1\n option redispatch 1\n balance roundrobin
+             server {first} 10.0.1.1:80\n server {} 10.0.1.2:80",
+            if first == "p1" { "s2" } else { "p2" }
+        );
+        for (came, ended) in [("5\r\nabcde\r\n0\r\n\r\n", ""), ("2\r\nab\r\n", "3\r\ncde\r\n0\r\n\r\n")] {
+            listen(&sections).pairs().workers(&[1]).shuffled().seeds(0..8).run(move |world| async move {
+                let (mut one, mut two) = (Service::at(S1), Service::at(S2));
+                let mut client = Peer::connect(WEIR).await;
+                let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+                client.send(format!("{head}{came}")).await;
+                let coded = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+                let plain = "POST / HTTP/1.1\r\nhost: a\r\n\r\n";
+                if first == "p1" {
+                    let mut origin = Origin::accept(&mut one).await;
+                    let number = origin.expect_head(plain).await;
+                    while ended.is_empty() && origin.asked[&number].end.is_none() {
+                        origin.step().await;
+                    }
+                    origin.send(Kind::Reset, number, "").await;
+                    let mut second = two.accept().await;
+                    second.expect(coded).await;
+                    client.send(ended).await;
+                    assert_eq!(second.receive_chunked(4096, 0).await.body, b"abcde");
+                    second.send(OK).await;
+                } else {
+                    let mut server = one.accept().await;
+                    server.expect(coded).await;
+                    if ended.is_empty() {
+                        assert_eq!(server.receive_chunked(4096, 0).await.body, b"abcde");
+                    }
+                    drop(server);
+                    let mut origin = Origin::accept(&mut two).await;
+                    let number = origin.expect_head(plain).await;
+                    client.send(ended).await;
+                    origin.expect(plain, b"abcde").await;
+                    origin.answer(number, b"ok").await;
+                }
+                client.expect(OK_AT_CLIENT).await;
+                world.forget_log();
+            });
+        }
+    }
+}
+
+#[test]
+fn connections_that_differ_are_not_shared_and_private_ones_stay_with_their_session() {
+    let named = "http-reuse always\n server p1 10.0.1.1:80 pool-conn-name hdr(x-name)";
+    for (sections, connections) in [(named, 2), ("http-reuse never\n server p1 10.0.1.1:80", 2)] {
+        listen(sections).pairs().workers(&[1]).seeds(0..4).run(move |world| async move {
+            let scope = Rc::new(Scope::new());
+            let p1 = Service::at(S1);
+            let accepted = p1.serve(&scope, echo);
+            let mut clients = [Peer::connect(WEIR).await, Peer::connect(WEIR).await];
+            for _ in 0..3 {
+                for (name, client) in ["a", "b"].into_iter().zip(&mut clients) {
+                    client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX-Name: {name}\r\n\r\n")).await;
+                    client.receive_head().await.unwrap();
+                    client.receive_chunked(4096, 0).await;
+                }
+            }
+            assert_eq!(accepted.get(), connections, "{sections}");
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed_when_nobody_needs_it() {
+    let rows = [
+        ("server p1 10.0.1.1:80 pool-purge-delay 2s", ""),
+        ("server p1 10.0.1.1:80 pool-max-conn 0", ""),
+        ("server p1 10.0.1.1:80", "set server l/p1 addr 10.0.1.2"),
+    ];
+    for (server, typed) in rows {
+        listen(server).pairs().global(SOCKET).workers(&[1]).seeds(0..4).run(move |world| async move {
+            let mut p1 = Service::at(S1);
+            let mut client = Peer::connect(WEIR).await;
+            client.send(get("/")).await;
+            let mut origin = Origin::accept(&mut p1).await;
+            let number = origin.expect(&get_at_server("/"), b"").await;
+            origin.answer(number, b"ok").await;
+            client.expect(OK_AT_CLIENT).await;
+            if !typed.is_empty() {
+                ask(typed).await;
+            }
+            origin.expect_end().await;
+            world.forget_log();
+        });
+    }
+}
+
+#[test]
+fn a_killed_stream_resets_its_request_alone() {
+    let sections = "http-reuse always\n server p1 10.0.1.1:80";
+    listen(sections).pairs().global(SOCKET).workers(&[1]).run(|world| async move {
+        let mut p1 = Service::at(S1);
+        let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
+        one.send(get("/1")).await;
+        let mut origin = Origin::accept(&mut p1).await;
+        let first = origin.expect(&get_at_server("/1"), b"").await;
+        two.send(get("/2")).await;
+        let second = origin.expect(&get_at_server("/2"), b"").await;
+        origin.asked.remove(&first);
+        let shown = ask("show sess show-uri").await;
+        let line = shown.lines().find(|line| line.contains("uri=\"/1\"")).unwrap();
+        order(&format!("shutdown session {}", line.split(':').next().unwrap())).await;
+        origin.expect_reset(first).await;
+        one.expect_end().await;
+        origin.answer(second, b"two").await;
+        two.expect(answer_at_client("two")).await;
+        sleep(1).await;
+        world.forget_log();
+    });
+}
