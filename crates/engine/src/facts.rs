@@ -176,6 +176,37 @@ pub struct Facts {
     pub persistence: Persistence,
     /// What is to be remembered of it once its server is known.
     pub stores: Vec<StickStore>,
+    /// Its bytes so far.
+    pub bytes: Flow,
+    /// What became of its way to a server.
+    pub attempts: Attempts,
+    /// Requests of its connection before it.
+    pub client_streams: u32,
+    /// Whom to ask what the kernel knows of the client's connection, where nobody has it at hand.
+    pub client_kernel: Kernel,
+    /// What the session's task had cost when it began, and how often it had been called.
+    pub cost_before: rt::TaskCost,
+    /// What its rules and expressions have cost.
+    pub spent: Spent,
+    /// What those of its log lines have cost.
+    pub spent_on_log: Spent,
+    /// The rule that ended an evaluation last.
+    pub last_rule: Cell<Option<RulePlace>>,
+    /// The rule that something is waited for.
+    pub waiting_rule: Cell<Option<RulePlace>>,
+    /// Of its bytes, those that the statistics have counted.
+    pub counted: Flow,
+    /// Of `bytes_in`, bytes of the body that were counted before it began to flow.
+    pub early_body: u64,
+    /// What it tracks in stick tables.
+    pub tracking: RefCell<Tracking>,
+    /// What tracked entries have counted of it.
+    pub tracked: Tracked,
+}
+
+/// What became of a stream's way to a server.
+#[derive(Default)]
+pub struct Attempts {
     /// Where the connection to the server comes from, if the log wants to know.
     pub backend_source: Endpoint,
     /// Connection attempts that failed before the last one.
@@ -192,40 +223,17 @@ pub struct Facts {
     pub backend_queue: u32,
     /// Load of backend and server when the stream gave back its place, before the next one in the queue got it.
     pub counts: Option<Counts>,
-    /// Bytes from the client.
-    pub bytes_in: u64,
-    /// Bytes from the server to the client, head and body.
-    pub bytes_out: u64,
-    /// Bytes to the server.
-    pub sent: u64,
-    /// Bytes from the server.
-    pub received: u64,
-    /// Requests of its connection before it.
-    pub client_streams: u32,
     /// The connection to the server, once one was tried.
     pub link: Option<LinkFacts>,
     /// What the TLS handshake with the server has found, where there was one.
     pub server_tls: Option<Arc<TlsFacts>>,
-    /// Whom to ask what the kernel knows of the client's connection, where nobody has it at hand.
-    pub client_kernel: Kernel,
-    /// Likewise the server's.
+    /// Whom to ask what the kernel knows of the server's connection, where nobody has it at hand.
     pub server_kernel: Kernel,
-    /// What the session's task had cost when it began, and how often it had been called.
-    pub cost_before: rt::TaskCost,
-    /// What its rules and expressions have cost.
-    pub spent: Spent,
-    /// What those of its log lines have cost.
-    pub spent_on_log: Spent,
-    /// The rule that ended an evaluation last.
-    pub last_rule: Cell<Option<RulePlace>>,
-    /// The rule that something is waited for.
-    pub waiting_rule: Cell<Option<RulePlace>>,
-    /// Of these four, those that the statistics have counted.
-    pub counted: Flow,
-    /// Of `bytes_in`, bytes of the body that were counted before it began to flow.
-    pub early_body: u64,
-    /// What it tracks in stick tables.
-    pub tracking: RefCell<Tracking>,
+}
+
+/// What the entries that a stream tracks have counted of it.
+#[derive(Default)]
+pub struct Tracked {
     /// Of `bytes_in`, those that tracked entries have counted.
     pub tracked_in: u64,
     /// Of `received`, likewise.
@@ -308,7 +316,7 @@ impl Facts {
     /// The bytes so far.
     #[inline]
     pub fn flow(&self) -> Flow {
-        Flow { bytes_in: self.bytes_in, sent: self.sent, received: self.received, bytes_out: self.bytes_out }
+        self.bytes
     }
 
     /// Adds to what rules have ordered.
@@ -402,23 +410,10 @@ impl Facts {
             ends,
             persistence,
             stores,
-            backend_source,
-            retries,
-            redispatched,
-            hedged,
-            hedge_won,
-            server_queue,
-            backend_queue,
-            counts,
-            bytes_in,
-            bytes_out,
-            sent,
-            received,
+            bytes,
+            attempts,
             client_streams,
-            link,
-            server_tls,
             client_kernel,
-            server_kernel,
             cost_before,
             spent,
             spent_on_log,
@@ -427,44 +422,25 @@ impl Facts {
             counted,
             early_body,
             tracking,
-            tracked_in,
-            tracked_out,
-            request_counted,
-            blamed,
-            failure_counted,
+            tracked,
         } = self;
-        tracking.get_mut().clear();
-        (*tracked_in, *tracked_out) = (0, 0);
-        (*request_counted, *blamed, *failure_counted) = (false, false, false);
+        // By name, so that a new one is not missed: what rules have noted.
+        let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
+        let _ = (ends, spent, spent_on_log);
         request.clear();
         response.clear();
-        orders.set(Orders::default());
-        unique_id.take();
-        identifying.set(false);
-        captures.get_mut().clear();
-        *filters = None;
-        variables.get_mut().clear();
-        *inspected = false;
-        *task = None;
-        exhausted.set(false);
-        (*has_request, *logged, *redispatched, *denied, *failed) = (false, false, false, false, false);
+        (*filters, *task, *inspected) = (None, None, false);
+        (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
-        (*backend, *server, *backend_source) = (None, None, Endpoint::default());
-        ends.take();
+        (*backend, *server) = (None, None);
         (*service, *persistence) = (None, Persistence::default());
         stores.clear();
-        (*hedged, *hedge_won) = (false, false);
-        (*retries, *server_queue, *backend_queue, *counts) = (0, 0, 0, None);
-        (*bytes_in, *bytes_out, *counted, *early_body) = (0, 0, Flow::default(), 0);
-        (*sent, *received, *client_streams, *link) = (0, 0, 0, None);
-        *server_tls = None;
-        (*client_kernel, *server_kernel, *cost_before) = (Kernel::Unknown, Kernel::Unknown, rt::TaskCost::default());
-        spent.clear();
-        spent_on_log.clear();
-        last_rule.set(None);
-        waiting_rule.set(None);
+        (*bytes, *counted, *early_body) = (Flow::default(), Flow::default(), 0);
+        (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
+        (*client_kernel, *cost_before) = (Kernel::Unknown, rt::TaskCost::default());
+        self.forget_rules();
     }
 }
 

@@ -23,7 +23,7 @@ pub fn of_answer(facts: &Facts) -> Seen {
 /// How long the server that answered took to begin its answer.
 pub fn took(facts: &Facts) -> Option<Duration> {
     // What an attempt elsewhere took is not this server's doing.
-    let is_second = facts.retries > 0 || facts.hedge_won;
+    let is_second = facts.attempts.retries > 0 || facts.attempts.hedge_won;
     let begun = if is_second { facts.timings.connected } else { facts.timings.queued };
     begun.zip(facts.timings.response).map(|(begun, answered)| answered.saturating_since(begun))
 }

@@ -339,7 +339,7 @@ impl Request<'_> {
 
     /// Remembers what went wrong with an attempt.
     fn note_error(&self, error: ConnectionError) {
-        self.facts.borrow_mut().link = Some(LinkFacts { answers: 0, error });
+        self.facts.borrow_mut().attempts.link = Some(LinkFacts { answers: 0, error });
     }
 
     /// Starts to connect, from the first port of the source's range that can be had.

@@ -26,7 +26,7 @@ pub fn start(
     let (body, came) = RequestBody::start(body, &mut client.conn, coding, prepare)?;
     if came > 0 {
         let facts = &mut *facts.borrow_mut();
-        facts.bytes_in += (came as u64).saturating_sub(facts.early_body);
+        facts.bytes.bytes_in += (came as u64).saturating_sub(facts.early_body);
     }
     Ok(body)
 }

@@ -82,7 +82,7 @@ fn poll(
             Poll::Ready(Ok(None)) => return Poll::Ready(Ok(())),
             Poll::Ready(Ok(Some(read))) if read > 0 => {
                 let facts = &mut *facts.borrow_mut();
-                facts.bytes_in += read as u64;
+                facts.bytes.bytes_in += read as u64;
                 facts.early_body += read as u64;
                 if coming.take(&client.conn.received()[before..]).is_err() {
                     return missing(Cause::Proxy, 400, false);

@@ -74,9 +74,9 @@ pub fn log_answer(session: &Session, facts: &SharedFacts, head: usize) {
     if !session.is_logged() {
         return;
     }
-    facts.borrow_mut().bytes_out += head as u64;
+    facts.borrow_mut().bytes.bytes_out += head as u64;
     log_step(session, facts, Origin::Response);
-    facts.borrow_mut().bytes_out -= head as u64;
+    facts.borrow_mut().bytes.bytes_out -= head as u64;
 }
 
 /// What is due at a step without `log-steps`.
@@ -135,12 +135,12 @@ fn verdict(session: &Session, facts: &Facts) -> Verdict {
 pub fn is_normal(session: &Session, facts: &Facts) -> bool {
     let ended_well = matches!(facts.outcome.cause, Cause::Normal | Cause::Local);
     let is_error = session.is_http() && facts.status >= 500;
-    ended_well && facts.retries == 0 && !facts.redispatched && !is_error
+    ended_well && facts.attempts.retries == 0 && !facts.attempts.redispatched && !is_error
 }
 
 /// A connection on which nothing was transferred (`option dontlognull`).
 fn is_null(facts: &Facts) -> bool {
-    facts.bytes_in == 0 && facts.bytes_out == 0 && facts.timings.first_byte.is_none()
+    facts.bytes.bytes_in == 0 && facts.bytes.bytes_out == 0 && facts.timings.first_byte.is_none()
 }
 
 fn log(session: &Session, facts: &Facts, origin: Origin) {
@@ -194,7 +194,7 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.process.live;
-    let counts = facts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
+    let counts = facts.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(facts.server)));
     let counts = counts.unwrap_or_default();
     let client =
         facts.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
@@ -218,15 +218,15 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         tls_frontend: session.is_secure(),
         tls_cipher: session.tls().and_then(|own| Some(tls::provider::suite_name(own.suite?))),
         tls_version: session.tls().and_then(tls::Facts::version_name),
-        backend_source: facts.backend_source,
+        backend_source: facts.attempts.backend_source,
         server_address: server.map_or(Endpoint::Absent, |server| server_address(session, facts, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
         server: server.map_or(facts.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
         request_date: request_date(facts),
         timers: facts.timings.timers(rt::now()),
         status: facts.status,
-        bytes_to_client: facts.bytes_out,
-        bytes_from_client: facts.bytes_in,
+        bytes_to_client: facts.bytes.bytes_out,
+        bytes_from_client: facts.bytes.bytes_in,
         termination: [cause, phase, presented, returned],
         method: if facts.has_request { method } else { b"" },
         target: if facts.has_request { target } else { b"" },
@@ -237,10 +237,10 @@ pub fn with_record(session: &Session, facts: &Facts, use_record: impl FnOnce(&Re
         srv_conn: counts.srv_conn,
         unique_id: facts.unique_id.get().map(|name| &**name),
         request_counter: facts.number,
-        retries: facts.retries,
-        redispatched: facts.redispatched,
-        server_queue: facts.server_queue,
-        backend_queue: facts.backend_queue,
+        retries: facts.attempts.retries,
+        redispatched: facts.attempts.redispatched,
+        server_queue: facts.attempts.server_queue,
+        backend_queue: facts.attempts.backend_queue,
         request_captures: &request_captures,
         response_captures: &response_captures,
         request_cookie: captures.cookie.get(),

@@ -167,7 +167,7 @@ impl Request<'_> {
                 None => self.settle(self.choose(exclude), exclude).await?,
             };
             if exclude.is_some_and(|left| left != slot.server()) {
-                self.facts.borrow_mut().redispatched = true;
+                self.facts.borrow_mut().attempts.redispatched = true;
             }
             self.note_server(slot.server());
             let server = &backend.servers[slot.server()];
@@ -190,7 +190,7 @@ impl Request<'_> {
             if !matches!(attempt, Attempt::Unable) {
                 ejections::observe(&self.session.worker, self.proxy, slot.server(), || ejections::FAILED);
             }
-            let retry = self.facts.borrow().retries + 1;
+            let retry = self.facts.borrow().attempts.retries + 1;
             if retry > retries(backend, &self.facts.borrow())
                 || !backend.limits.retry_on.contains(RetryOn::CONN_FAILURE)
                 || !self.session.worker.state(self.proxy.index).may_retry(rt::now())
@@ -198,7 +198,7 @@ impl Request<'_> {
                 self.count(server, Step::Failure);
                 return Err(self.give_up(slot, Refusal::new(cause, Phase::Connect, 503)));
             }
-            self.facts.borrow_mut().retries = retry;
+            self.facts.borrow_mut().attempts.retries = retry;
             if goes_elsewhere(backend, &self.facts.borrow(), self.bound) {
                 self.count(server, Step::Redispatch);
                 exclude = Some(slot.server());
@@ -251,7 +251,7 @@ impl Request<'_> {
 
     /// Gives the place back before the log tells of the load.
     fn give_up(&self, slot: Slot, refusal: Refusal) -> Refusal {
-        self.facts.borrow_mut().counts = Some(slot.release());
+        self.facts.borrow_mut().attempts.counts = Some(slot.release());
         refusal
     }
 
@@ -264,13 +264,13 @@ impl Request<'_> {
 
     pub(super) fn note_connected(&self, link: &Link) {
         let facts = &mut *self.facts.borrow_mut();
-        facts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
-        facts.server_tls = link.carrier.tls_facts().cloned();
-        facts.server_kernel = Kernel::Ask(link.carrier.socket());
+        facts.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE });
+        facts.attempts.server_tls = link.carrier.tls_facts().cloned();
+        facts.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         facts.timings.connected = Some(rt::now());
         let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
         if rules_ask || self.session.worker.logger.tells_backend_source(self.session.frontend) {
-            facts.backend_source = match link.carrier.local_address() {
+            facts.attempts.backend_source = match link.carrier.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),
                 Err(_) => Endpoint::Absent,
@@ -339,7 +339,7 @@ impl Request<'_> {
             let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
             if let Some(left) = left.zip(servers).and_then(|(left, servers)| servers.get(left)) {
                 self.count(left, Step::Redispatch);
-                self.facts.borrow_mut().redispatched = true;
+                self.facts.borrow_mut().attempts.redispatched = true;
             }
             assignment = self.choose(exclude);
         }
@@ -398,8 +398,8 @@ impl Request<'_> {
         let positions = ticket.positions();
         {
             let facts = &mut *self.facts.borrow_mut();
-            facts.server_queue = positions.server;
-            facts.backend_queue = positions.backend;
+            facts.attempts.server_queue = positions.server;
+            facts.attempts.backend_queue = positions.backend;
             facts.timings.queued = Some(rt::now());
         }
         match waited {
@@ -533,7 +533,7 @@ pub fn goes_elsewhere(backend: &Backend, facts: &Facts, bound: Option<Bound>) ->
     let tied = backend.recogniser.is_some() || bound.is_some();
     let at_once = !tied && backend.redispatch != Redispatch::Never;
     let stays = backend.servers.len() < 2 || bound.is_some_and(|bound| bound.stays);
-    !stays && (at_once || backend.redispatch.applies(facts.retries, retries(backend, facts)))
+    !stays && (at_once || backend.redispatch.applies(facts.attempts.retries, retries(backend, facts)))
 }
 
 /// Attempts beyond the first.

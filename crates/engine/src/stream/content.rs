@@ -238,7 +238,7 @@ pub async fn response(
         loop {
             let mut moved = Moved::default();
             let step = duplex.poll_up(cx, client, server, &mut moved);
-            facts.borrow_mut().bytes_in += moved.read as u64;
+            facts.borrow_mut().bytes.bytes_in += moved.read as u64;
             match step {
                 Ok(Step::Exhausted) => cx.waker().wake_by_ref(),
                 Ok(_) => {}

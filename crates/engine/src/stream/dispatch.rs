@@ -69,7 +69,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, facts: SharedFacts
             Err(refusal) => return rt::boxed(reply_error(session, client, facts, refusal, up)).await,
         };
         if plan.write_head(session, &facts, &mut up, &target).is_err() {
-            facts.borrow_mut().counts = Some(target.slot.release());
+            facts.borrow_mut().attempts.counts = Some(target.slot.release());
             let failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
             return rt::boxed(reply_error(session, client, facts, failure, up)).await;
         }
@@ -278,7 +278,7 @@ fn note_failure(
     if ejections::is_servers_fault(outcome) {
         ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     }
-    facts.borrow_mut().counts = Some(slot.release());
+    facts.borrow_mut().attempts.counts = Some(slot.release());
     let status = if ended.remains.nothing_sent { status } else { 0 };
     (Failed { outcome, status, page }, ended.ending)
 }
@@ -359,7 +359,7 @@ fn again(
         observing::bad_answer(session, facts);
     }
     facts.forget_answer();
-    facts.retries += 1;
+    facts.attempts.retries += 1;
     count(metrics::Step::Retry);
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     if bad_answer {
@@ -394,7 +394,7 @@ fn answered(
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return };
     ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&facts.borrow()));
-    if backend.limits.hedge.is_some() && !facts.borrow().hedge_won {
+    if backend.limits.hedge.is_some() && !facts.borrow().attempts.hedge_won {
         session.worker.state(proxy.index).note_latency(|| ejections::took(&facts.borrow()), rt::now());
     }
     let asked = Asked::by(&facts.borrow().response);
@@ -410,7 +410,7 @@ fn answered(
         }
         drop(link);
     }
-    facts.borrow_mut().counts = Some(slot.release());
+    facts.borrow_mut().attempts.counts = Some(slot.release());
     conclude::conclude(session, facts);
     depart(client, end);
 }
@@ -523,7 +523,7 @@ fn terms(
         reused: link.answers > 0,
         has_body: request.framing.has_body(),
         // What the request may be sent again for, now that it was so often.
-        retry_on: match facts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry {
+        retry_on: match facts.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry {
             true => backend.limits.retry_on,
             false => RetryOn::NONE,
         },
@@ -595,6 +595,6 @@ async fn tunnel(
         facts.borrow_mut().outcome = outcome;
     }
     drop(link);
-    facts.borrow_mut().counts = Some(slot.release());
+    facts.borrow_mut().attempts.counts = Some(slot.release());
     conclude::conclude(session, facts);
 }

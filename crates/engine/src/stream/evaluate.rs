@@ -306,7 +306,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn server_tls(&self) -> Option<Arc<tls::Facts>> {
-        self.0.facts.server_tls.clone()
+        self.0.facts.attempts.server_tls.clone()
     }
 
     fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
@@ -320,19 +320,19 @@ impl Probes for StreamProbes<'_, '_> {
             timings: facts.timings,
             start_date: facts.start_date,
             termination: facts.outcome.letters(),
-            retries: facts.retries,
-            redispatched: facts.redispatched,
+            retries: facts.attempts.retries,
+            redispatched: facts.attempts.redispatched,
             priority: (facts.orders.get().class, facts.orders.get().offset),
-            server_queue: facts.server_queue,
-            backend_queue: facts.backend_queue,
+            server_queue: facts.attempts.server_queue,
+            backend_queue: facts.attempts.backend_queue,
             is_normal: is_normal(self.0.session, facts),
-            bytes_in: facts.bytes_in,
-            bytes_out: facts.bytes_out,
-            sent: facts.sent,
-            received: facts.received,
+            bytes_in: facts.bytes.bytes_in,
+            bytes_out: facts.bytes.bytes_out,
+            sent: facts.bytes.sent,
+            received: facts.bytes.received,
             number: facts.number,
             client_streams: facts.client_streams,
-            link: facts.link,
+            link: facts.attempts.link,
             own: facts.orders.get().limits(),
             last_rule: facts.last_rule.get(),
             waiting_rule: facts.waiting_rule.get(),
@@ -347,7 +347,7 @@ impl StreamProbes<'_, '_> {
     }
 
     fn server_source(&self) -> Option<SocketAddr> {
-        match self.0.facts.backend_source {
+        match self.0.facts.attempts.backend_source {
             Endpoint::Inet(address) => Some(address),
             _ => None,
         }

@@ -326,12 +326,12 @@ impl<'a> Exchange<'a> {
         if moved.read > 0 {
             self.client_side.reads(rt::now());
             let facts = &mut *self.facts.borrow_mut();
-            facts.bytes_in += moved.read as u64;
+            facts.bytes.bytes_in += moved.read as u64;
             metrics::flowing(self.session, facts);
         }
         if moved.written > 0 {
             self.server_side.writes(rt::now());
-            self.facts.borrow_mut().sent += moved.written as u64;
+            self.facts.borrow_mut().bytes.sent += moved.written as u64;
             if moved.spliced > 0 {
                 metrics::spliced(self.session, &self.facts.borrow(), false, moved.spliced);
             }
@@ -414,12 +414,12 @@ impl<'a> Exchange<'a> {
         let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
         if moved.read > 0 || self.down_step == Step::Held {
             self.server_side.reads(rt::now());
-            self.facts.borrow_mut().received += moved.read as u64;
+            self.facts.borrow_mut().bytes.received += moved.read as u64;
         }
         if moved.written > 0 {
             self.client_side.writes(rt::now());
             let facts = &mut *self.facts.borrow_mut();
-            facts.bytes_out += moved.written as u64;
+            facts.bytes.bytes_out += moved.written as u64;
             if moved.spliced > 0 {
                 metrics::spliced(self.session, facts, true, moved.spliced);
             }

@@ -54,7 +54,7 @@ impl Hedge<'_> {
         let request = &facts.request;
         let is_safe = matches!(request.known_method(), Method::Get | Method::Head | Method::Options | Method::Trace);
         let is_tied = bound.is_some() || client.private.preference(self.proxy, self.backend).is_some();
-        if !is_safe || request.framing.has_body() || request.upgrade || is_tied || facts.hedged {
+        if !is_safe || request.framing.has_body() || request.upgrade || is_tied || facts.attempts.hedged {
             return None;
         }
         if self.backend.limits.never_retry || facts.orders.get().never_retry {
@@ -110,7 +110,7 @@ impl Hedge<'_> {
         };
         request.count_server(&slot, true);
         state.note_hedge(Hedged::Begun);
-        self.facts.borrow_mut().hedged = true;
+        self.facts.borrow_mut().attempts.hedged = true;
         let was_idle = matches!(step, Step::Idle(_));
         let own = self.facts.borrow().orders.get().timeouts;
         let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
@@ -168,7 +168,7 @@ impl Hedge<'_> {
         request.note_connected(&place.link);
         {
             let facts = &mut *self.facts.borrow_mut();
-            facts.hedge_won = true;
+            facts.attempts.hedge_won = true;
             facts.timings.connected = connected.or(facts.timings.connected);
         }
         sticking::remember(self.session, &self.facts.borrow());

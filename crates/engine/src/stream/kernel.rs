@@ -39,7 +39,7 @@ impl Kernel {
 /// A fact about one of the connections.
 pub fn ask(session: &Session, facts: &Facts, fact: Transport) -> Option<Value<'static>> {
     let known = match fact {
-        Transport::ServerRtt | Transport::ServerRttVariance => facts.server_kernel.known(),
+        Transport::ServerRtt | Transport::ServerRttVariance => facts.attempts.server_kernel.known(),
         _ => session.socket().tcp_info().ok().or_else(|| facts.client_kernel.known()),
     }?;
     let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
@@ -58,7 +58,7 @@ pub fn ask(session: &Session, facts: &Facts, fact: Transport) -> Option<Value<'s
 
 /// The server's connection is closed, or becomes another stream's.
 pub fn part_from_server(session: &Session, facts: &mut Facts, server: SocketQuery) {
-    facts.server_kernel.part(server, session.worker.logger.asks_kernel(session.frontend));
+    facts.attempts.server_kernel.part(server, session.worker.logger.asks_kernel(session.frontend));
 }
 
 /// The client's connection is closed before the stream's line is written.

@@ -315,7 +315,8 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, facts: &mut Facts) {
 #[inline]
 pub fn flowing(session: &Session, facts: &mut Facts) {
     const WORTH_COUNTING: u64 = 64 * 1024;
-    if facts.bytes_in - facts.counted.bytes_in + facts.bytes_out - facts.counted.bytes_out >= WORTH_COUNTING {
+    if facts.bytes.bytes_in - facts.counted.bytes_in + facts.bytes.bytes_out - facts.counted.bytes_out >= WORTH_COUNTING
+    {
         bytes(session, facts);
     }
 }
@@ -369,7 +370,7 @@ pub fn no_request(session: &Session, facts: &Facts, received: usize, sent: usize
     let protocol = &session.tallies().front.protocol;
     protocol.received.add(received as u64);
     protocol.sent.add(sent as u64);
-    if received == 0 && facts.bytes_in == 0 {
+    if received == 0 && facts.bytes.bytes_in == 0 {
         protocol.streams.subtract(1);
     }
     session.worker.tallies().process.bytes_out.add(sent as u64);

@@ -189,7 +189,7 @@ pub async fn reply<R: Remainder>(
             facts.status = i32::from(status);
         }
         if sent && !is_of_client(facts) {
-            facts.bytes_out += answer.bytes.len() as u64;
+            facts.bytes.bytes_out += answer.bytes.len() as u64;
         }
     }
     if logged {

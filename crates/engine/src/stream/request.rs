@@ -160,7 +160,7 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
 fn meet_head(facts: &mut Facts, length: usize) {
     let now = rt::now();
     facts.timings.first_byte.get_or_insert(now);
-    facts.bytes_in += length as u64;
+    facts.bytes.bytes_in += length as u64;
     facts.timings.request = Some(now);
     facts.has_request = true;
 }

@@ -145,7 +145,7 @@ pub async fn exhausted(session: &Session, client: &mut Client, facts: SharedFact
 fn note(facts: &mut Facts, ending: &Ending<'_>) {
     (facts.denied, facts.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
-    facts.blamed = ending.challenged || ending.denied && answers;
+    facts.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy looks at cookies behind the rules, or where they refuse a request with an answer.
         facts.captures.borrow_mut().cookie.clear();

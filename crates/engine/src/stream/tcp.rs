@@ -311,7 +311,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, facts: &Share
         let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
         Seen { took, failed: ejections::is_servers_fault(outcome) }
     });
-    facts.borrow_mut().counts = Some(slot.release());
+    facts.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
 }
 
@@ -399,10 +399,10 @@ impl Carriage<'_> {
         }
         if up != Moved::default() || down != Moved::default() {
             let facts = &mut *self.facts.borrow_mut();
-            facts.sent += up.written as u64;
-            facts.received += down.read as u64;
-            facts.bytes_in += up.read as u64;
-            facts.bytes_out += down.written as u64;
+            facts.bytes.sent += up.written as u64;
+            facts.bytes.received += down.read as u64;
+            facts.bytes.bytes_in += up.read as u64;
+            facts.bytes.bytes_out += down.written as u64;
             if now >= self.counted + COUNTED_EVERY {
                 self.counted = now;
                 metrics::bytes(self.session, facts);

@@ -56,7 +56,7 @@ pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -
 /// Tracks the entry of a key under a number that is free.
 fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
     let EvalContext { session, facts, .. } = *view;
-    let counted = of_stream && facts.request_counted;
+    let counted = of_stream && facts.tracked.request_counted;
     let tracked = Tracked::new(table, key, rt::now(), |entry| {
         if counted {
             count_request(entry);
@@ -126,7 +126,7 @@ pub fn session(session: &Session) {
 
 /// A request, or what was taken for one, has come.
 pub fn request(session: &Session, facts: &mut Facts) {
-    if !std::mem::replace(&mut facts.request_counted, true) && !is_idle(session, facts) {
+    if !std::mem::replace(&mut facts.tracked.request_counted, true) && !is_idle(session, facts) {
         each(session, facts, count_request);
     }
 }
@@ -180,8 +180,9 @@ struct Rest {
 
 impl Rest {
     fn bytes(facts: &mut Facts) -> Self {
-        let (read, written) = (facts.bytes_in - facts.tracked_in, facts.received - facts.tracked_out);
-        (facts.tracked_in, facts.tracked_out) = (facts.bytes_in, facts.received);
+        let (read, written) =
+            (facts.bytes.bytes_in - facts.tracked.tracked_in, facts.bytes.received - facts.tracked.tracked_out);
+        (facts.tracked.tracked_in, facts.tracked.tracked_out) = (facts.bytes.bytes_in, facts.bytes.received);
         Self { read, written, ..Self::default() }
     }
 
@@ -251,7 +252,7 @@ fn settle_all(tracking: &Tracking, rest: Rest) {
 
 fn rest(facts: &mut Facts) -> Rest {
     let failure = has_failed(facts);
-    Rest { error: facts.blamed, failure, ..Rest::bytes(facts) }
+    Rest { error: facts.tracked.blamed, failure, ..Rest::bytes(facts) }
 }
 
 /// Whether its server failed and entries have not counted that yet. An answer that came has been counted.
@@ -261,7 +262,7 @@ fn has_failed(facts: &Facts) -> bool {
     of_server
         && outcome.phase == Phase::Headers
         && !facts.denied
-        && !facts.failure_counted
+        && !facts.tracked.failure_counted
         && facts.timings.response.is_none()
 }
 
@@ -271,11 +272,11 @@ pub fn own_answer(session: &Session, facts: &mut Facts) {
     if is_idle(session, facts) {
         return;
     }
-    if facts.denied && std::mem::take(&mut facts.blamed) {
+    if facts.denied && std::mem::take(&mut facts.tracked.blamed) {
         each(session, facts, count_error);
     }
     if has_failed(facts) {
-        facts.failure_counted = true;
+        facts.tracked.failure_counted = true;
         each(session, facts, count_failure);
     }
 }

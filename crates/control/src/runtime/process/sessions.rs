@@ -254,9 +254,9 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
              server={own} (id={})\n",
             String::from_utf8_lossy(&date),
             key.to_bits() & 0xffff_ffff,
-            facts.retries,
-            facts.bytes_in,
-            facts.bytes_out,
+            facts.attempts.retries,
+            facts.bytes.bytes_in,
+            facts.bytes.bytes_out,
             age / 1_000,
             frontend.name,
             frontend.id,
@@ -274,9 +274,9 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
              cpu=0 lat=0 rq[f=000000h,i={},an=00h,ax=] rp[f=000000h,i={},an=00h,ax=] rc={}",
             frontend.name,
             age / 1_000,
-            facts.bytes_in,
-            facts.bytes_out,
-            facts.retries,
+            facts.bytes.bytes_in,
+            facts.bytes.bytes_out,
+            facts.attempts.retries,
         );
     }
     if wish.uri && facts.has_request {

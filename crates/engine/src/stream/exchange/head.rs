@@ -106,7 +106,7 @@ impl Exchange<'_> {
             Poll::Ready(Came::Bytes(read)) => {
                 self.answered = true;
                 self.server_side.reads(rt::now());
-                self.facts.borrow_mut().received += read as u64;
+                self.facts.borrow_mut().bytes.received += read as u64;
                 Ok(true)
             }
             Poll::Ready(Came::Closed) => self.server_gone(),
@@ -138,7 +138,7 @@ impl Exchange<'_> {
         let flushed = self.down.poll_flush(cx, &mut self.client.conn, &mut moved);
         if moved.written > 0 {
             self.client_side.writes(rt::now());
-            self.facts.borrow_mut().bytes_out += moved.written as u64;
+            self.facts.borrow_mut().bytes.bytes_out += moved.written as u64;
         }
         match flushed {
             Poll::Ready(Err(_)) => cut(Cause::Client, Phase::Data, 400),

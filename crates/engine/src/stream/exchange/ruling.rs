@@ -233,7 +233,7 @@ impl Exchange<'_> {
                 let before = self.down.received().len();
                 match self.down.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
-                        self.facts.borrow_mut().received += read as u64;
+                        self.facts.borrow_mut().bytes.received += read as u64;
                         if coming.take(&self.down.received()[before..]).is_err() || coming.is_over() {
                             return Poll::Ready(true);
                         }
