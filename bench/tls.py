@@ -64,6 +64,8 @@ class Bench:
             check=True, capture_output=True)
         with open(path("both.pem"), "w") as both:
             both.write(open(path("c")).read() + open(path("k")).read())
+        # The worker of nginx may be somebody else.
+        os.chmod(folder, 0o755)
         os.mkdir(path("www"))
         with open(path("www/big"), "wb") as big:
             big.write(os.urandom(1 << 20))
@@ -99,6 +101,8 @@ class Bench:
         output = subprocess.run(
             ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{self.arguments.seconds}s",
              f"https://127.0.0.1:{self.secure}{path}"], capture_output=True, text=True).stdout
+        if "Non-2xx" in output:
+            sys.exit(f"{path} is not served:\n{output}")
         return int(re.search(r"(\d+) requests in", output)[1])
 
     def handshakes(self, *options):

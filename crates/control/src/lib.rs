@@ -4,3 +4,4 @@
 pub mod peers;
 pub mod runtime;
 pub mod saved_state;
+pub mod services;

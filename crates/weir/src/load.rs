@@ -97,7 +97,8 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
 fn resolver(sources: &Sources, environment: &Environment, settings: &Settings) -> SystemResolver {
     let files = sources.0.iter().map(|file| file.name.clone()).collect();
     let surroundings = Surroundings { environment: host::variables(environment), hostname: host::name() };
-    SystemResolver { ipv4_only: settings.ipv4_only, files, last_addresses: BTreeMap::new(), surroundings }
+    let services = control::services::built_in();
+    SystemResolver { ipv4_only: settings.ipv4_only, files, last_addresses: BTreeMap::new(), surroundings, services }
 }
 
 /// What the reader of the language has to know of this run.

@@ -4,9 +4,11 @@
 use crate::files::reason;
 use base::moment::{WallTime, ZoneName};
 use config::spec::{AddressSpec, Family, HostSpec, Spec};
+use engine::service::registry::Services;
 use expression::record::Record;
 use expression::sample::{Probes, ProcessFacts, Transport, Value};
 use policy::Resolver;
+use policy::registry::Registry;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -21,6 +23,8 @@ pub struct SystemResolver {
     pub last_addresses: BTreeMap<(String, String), IpAddr>,
     /// What expressions are told that are evaluated meanwhile.
     pub surroundings: Surroundings,
+    /// What answers inside the process.
+    pub services: Services,
 }
 
 /// The process and its machine, while nothing is served yet.
@@ -105,6 +109,10 @@ impl Resolver for SystemResolver {
 
     fn group(&mut self, name: &str) -> Option<u32> {
         rt::process::group_by_name(name).ok().flatten()
+    }
+
+    fn registry(&self) -> &Registry {
+        self.services.registry()
     }
 
     fn has_descriptor(&mut self, number: i32) -> bool {
@@ -201,6 +209,7 @@ mod tests {
             files: Vec::new(),
             last_addresses: BTreeMap::new(),
             surroundings: Surroundings::default(),
+            services: Services::default(),
         };
         let mut resolver_of_both = resolver(false);
         assert_eq!(resolver_of_both.resolve("127.0.0.1", Family::Unspecified), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)));

@@ -91,6 +91,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     let targets = open_targets(&generation, &live, messages)?;
     let mut shared = Process::new(generation, live, Arc::new(targets), workers);
     shared.host = service.host;
+    shared.services = control::services::built_in();
     let now = rt::clock::moment();
     shared.live.proxies.iter().for_each(|proxy| proxy.begin(now));
     shared.generation().know_specification(written);

@@ -51,11 +51,10 @@ impl Compiler<'_> {
     pub(super) fn filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Filters {
         let written = &proxy.filters;
         let filter = |filter: &FilterSpec| match filter {
-            FilterSpec::Bandwidth(limit) => match &limit.shared {
-                Some(shared) => self.shared_limit(spec, index, limit, shared),
-                None => filter_of(filter, &proxy.name.value),
-            },
-            FilterSpec::Trace(_) => filter_of(filter, &proxy.name.value),
+            FilterSpec::Bandwidth(limit @ BandwidthSpec { shared: Some(shared), .. }) => {
+                self.shared_limit(spec, index, limit, shared)
+            }
+            _ => filter_of(filter, &proxy.name.value),
         };
         Filters {
             list: written.list.iter().map(filter).collect(),
@@ -133,10 +132,10 @@ fn known_limits(written: &ProxySpec, inherited: bool, name: &str) -> Option<Stri
     if inherited {
         return Some("write the rule in the proxy that has the filter: a 'defaults' section cannot have any".into());
     }
-    let names = written.filters.list.iter().filter_map(|filter| match filter {
-        FilterSpec::Bandwidth(limit) => Some(limit.name.as_str()),
-        FilterSpec::Trace(_) => None,
-    });
+    let names =
+        written.filters.list.iter().filter_map(|filter| {
+            if let FilterSpec::Bandwidth(limit) = filter { Some(limit.name.as_str()) } else { None }
+        });
     config::suggest::nearest(name, names).map(|known| format!("there is a filter '{known}'"))
 }
 

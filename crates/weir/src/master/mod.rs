@@ -120,6 +120,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         ipv4_only: settings.ipv4_only,
         files: Vec::new(),
         surroundings: crate::resolve::Surroundings::default(),
+        services: control::services::built_in(),
     };
     let program = policy::compile(&loaded.spec, &mut resolver, &policy::Limits::default(), &mut found);
     let Some(program) = program else {

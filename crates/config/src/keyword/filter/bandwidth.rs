@@ -41,10 +41,8 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, upload: bool) {
         context.report.alert(line.span(2), message);
         return;
     };
-    let declared = context.draft.spec.filters.list.iter().any(|filter| match filter {
-        FilterSpec::Bandwidth(known) => known.name == name.text,
-        FilterSpec::Trace(_) => false,
-    });
+    let mut filters = context.draft.spec.filters.list.iter();
+    let declared = filters.any(|filter| matches!(filter, FilterSpec::Bandwidth(known) if known.name == name.text));
     if declared {
         let message =
             format!("'filter' : bwlim filter '{}' already declared for proxy '{}'", name.text, context.name());
