@@ -15,6 +15,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ExtractedSecrets, HandshakeKind};
 use wire::client_hello::{self, Found};
 
+use crate::capture::Capture;
 use crate::client::Client;
 use crate::events::{self, Assembly, Event};
 use crate::facts::Facts;
@@ -243,12 +244,14 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         out.extend_from_slice(&events::plain_alert(events::DECODE_ERROR));
         return Err(Failure::NotTls);
     };
-    let Some(Choice { config, certificate, name }) = server.choose(&hello) else {
+    let Some(Choice { config, certificate, name, capture }) = server.choose(&hello) else {
         out.extend_from_slice(&events::plain_alert(events::UNRECOGNIZED_NAME));
         return Err(Failure::UnknownName);
     };
     let peer = Peer::Client(UnbufferedServerConnection::new(config)?);
-    let facts = Facts { server_name: name, own: Some(certificate), ..Facts::default() };
+    let version = message.get(4..6).map_or(0, |version| u16::from_be_bytes([version[0], version[1]]));
+    let kept = (capture > 0).then(|| Arc::new(Capture::of(version, &hello, capture)));
+    let facts = Facts { server_name: name, own: Some(certificate), hello: kept, ..Facts::default() };
     Ok(Some(Shaking { peer, seen: 0, facts }))
 }
 

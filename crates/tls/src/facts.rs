@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
 
+use crate::capture::Capture;
 use crate::certificate::Certificate;
 
 /// What a handshake has found.
@@ -23,6 +24,8 @@ pub struct Facts {
     pub resumed: bool,
     /// The certificate that this side has shown.
     pub own: Option<Arc<Certificate>>,
+    /// What was kept of the client's hello, where that was asked for.
+    pub hello: Option<Arc<Capture>>,
     /// The peer's certificate and those behind it, in DER.
     pub peer: Vec<Box<[u8]>>,
 }

@@ -2,6 +2,7 @@
 //! that they are chosen by, and what configurations ask of either side. Must never open a file or a connection, nor read a
 //! clock but the one that certificates are judged by.
 
+pub mod capture;
 pub mod certificate;
 pub mod client;
 pub mod connection;
@@ -13,6 +14,7 @@ pub mod pem;
 pub mod provider;
 pub mod record;
 pub mod server;
+pub mod suites;
 pub mod verify;
 pub mod x509;
 

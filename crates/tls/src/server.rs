@@ -32,6 +32,8 @@ pub struct Settings {
     pub verify: Verify,
     /// `prefer-client-ciphers`.
     pub prefers_clients_order: bool,
+    /// Bytes that are kept of each hello (`tune.ssl.capture-buffer-size`).
+    pub capture: usize,
 }
 
 /// `verify` of clients.
@@ -75,6 +77,8 @@ pub(crate) struct Choice {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) certificate: Arc<Certificate>,
     pub(crate) name: Option<Box<[u8]>>,
+    /// Bytes that are kept of the hello.
+    pub(crate) capture: usize,
 }
 
 impl std::fmt::Debug for Server {
@@ -147,6 +151,7 @@ impl Server {
             config: Arc::clone(config),
             certificate: Arc::clone(&entry.certificate),
             name: name.map(Into::into),
+            capture: entry.settings.capture,
         })
     }
 }

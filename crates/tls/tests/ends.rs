@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::buffer::Buffer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
+use weir_tls::capture::List;
 use weir_tls::certificate::Certificate;
 use weir_tls::connection::LARGEST_FLIGHT;
 use weir_tls::names::Row;
@@ -159,6 +160,26 @@ fn every_cipher_carries_bytes_both_ways() {
             carry(&mut far, &mut near, 100_000);
             assert_eq!(near.receive().unwrap(), (bytes, true));
             assert_eq!(far.receive().unwrap(), (Vec::new(), false));
+        }
+    }
+}
+
+/// However its hello was cut into records.
+#[test]
+fn what_a_client_offers_is_kept_as_far_as_the_buffer_goes() {
+    let certificate = Authority::new().certificate(&["a.example"]);
+    let mut algorithms = Algorithms { versions: (Version::Tls12, Version::Tls12), ..Algorithms::default() };
+    algorithms.ciphers = Some(ciphers("ECDHE-ECDSA-AES128-GCM-SHA256").found);
+    for (capture, kept) in [(0, None), (1, Some(1)), (1000, Some(8))] {
+        let server = server(&[Arc::clone(&certificate)], Settings { capture, ..Settings::default() }, false);
+        for piece in [1, 100_000] {
+            let (_, mut far) = shake(&server, &anybody(algorithms.clone()), name("a.example"), piece);
+            let facts = far.connection.take_facts().unwrap();
+            let hello = facts.hello.as_deref();
+            assert_eq!(hello.map(|hello| hello.list(List::Ciphers).len().min(8)), kept, "{capture}");
+            assert_eq!(hello.map(|hello| hello.version), kept.map(|_| 0x0303));
+            let ciphers = hello.map_or(&[][..], |hello| hello.list(List::Ciphers));
+            assert_eq!(ciphers.chunks(2).any(|pair| pair == [0xc0, 0x2b]), capture == 1000, "{ciphers:?}");
         }
     }
 }

@@ -19,12 +19,16 @@ pub mod extension {
     pub const SERVER_NAME: u16 = 0;
     /// `supported_groups`, once `elliptic_curves` (RFC 8422).
     pub const SUPPORTED_GROUPS: u16 = 10;
+    /// `ec_point_formats` (RFC 8422).
+    pub const EC_POINT_FORMATS: u16 = 11;
     /// `signature_algorithms` (RFC 8446).
     pub const SIGNATURE_ALGORITHMS: u16 = 13;
     /// `application_layer_protocol_negotiation` (RFC 7301).
     pub const ALPN: u16 = 16;
     /// `session_ticket` (RFC 5077).
     pub const SESSION_TICKET: u16 = 35;
+    /// `supported_versions` (RFC 8446).
+    pub const SUPPORTED_VERSIONS: u16 = 43;
     /// `key_share` (RFC 8446).
     pub const KEY_SHARE: u16 = 51;
 }
@@ -284,6 +288,21 @@ impl<'a> ClientHello<'a> {
     /// What an extension lists behind a length of two bytes.
     pub fn numbers(&self, wanted: u16) -> Option<&'a [u8]> {
         list(self.extension(wanted)?, 2).map(|(numbers, _)| numbers)
+    }
+
+    /// What an extension lists behind a length of one byte.
+    pub fn bytes(&self, wanted: u16) -> Option<&'a [u8]> {
+        list(self.extension(wanted)?, 1).map(|(bytes, _)| bytes)
+    }
+
+    /// The types of the extensions, in their order.
+    pub fn extension_types(&self) -> impl Iterator<Item = [u8; 2]> + 'a {
+        let mut rest = self.extensions.unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (number, behind) = rest.split_first_chunk::<2>()?;
+            rest = list(behind, 2)?.1;
+            Some(*number)
+        })
     }
 
     /// The groups that keys are offered for, two bytes each.

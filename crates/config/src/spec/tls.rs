@@ -151,4 +151,6 @@ pub struct GlobalTlsSpec {
     pub servers: TlsSpec,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
+    /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
+    pub capture_size: u32,
 }

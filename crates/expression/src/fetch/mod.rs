@@ -21,6 +21,7 @@ mod request;
 mod side;
 mod stream;
 mod tls;
+mod tls_hello;
 mod transaction;
 mod transport;
 mod waiting;
@@ -213,6 +214,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     request::TABLE,
     stream::TABLE,
     tls::TABLE,
+    tls_hello::TABLE,
     transaction::TABLE,
     transport::TABLE,
 ];

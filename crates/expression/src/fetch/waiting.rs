@@ -20,14 +20,12 @@ pub const NAMES: &[&str] = &[
     "ssl_bc_session_id", "ssl_bc_session_key", "ssl_bc_unique_id", 
     "ssl_c_policies", "ssl_c_r_dn", "ssl_c_san",
     
-    "ssl_fc_cipherlist_bin", "ssl_fc_cipherlist_hex", "ssl_fc_cipherlist_str", "ssl_fc_cipherlist_xxh",
     "ssl_fc_client_early_traffic_secret", "ssl_fc_client_handshake_traffic_secret", "ssl_fc_client_random",
     "ssl_fc_client_traffic_secret_0", "ssl_fc_early_exporter_secret",
-    "ssl_fc_early_rcvd", "ssl_fc_ecformats_bin", "ssl_fc_eclist_bin", "ssl_fc_err_str",
-    "ssl_fc_exporter_secret", "ssl_fc_extlist_bin", 
-    "ssl_fc_protocol_hello_id",
+    "ssl_fc_early_rcvd", "ssl_fc_err_str",
+    "ssl_fc_exporter_secret",
     "ssl_fc_server_handshake_traffic_secret", "ssl_fc_server_random", "ssl_fc_server_traffic_secret_0",
-    "ssl_fc_session_id", "ssl_fc_session_key", "ssl_fc_sigalgs_bin", "ssl_fc_supported_versions_bin",
+    "ssl_fc_session_id", "ssl_fc_session_key", 
     "ssl_fc_unique_id", 
     "wurfl-get", "wurfl-get-all",
 ];

@@ -212,7 +212,8 @@ impl Compiler<'_> {
             }
         };
         let prefers_clients_order = written.prefer_client_ciphers || global.binds.prefer_client_ciphers;
-        Some(Settings { algorithms, alpn, verify, prefers_clients_order })
+        let capture = global.capture_size as usize;
+        Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture })
     }
 
     /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.

@@ -2,9 +2,13 @@
 
 use super::{GlobalContext, GlobalKeyword, not_yet, supported, tuning};
 use crate::document::{Line, Word};
+use crate::keyword::argument::leading_number;
 use crate::keyword::tls;
 use crate::span::Spanned;
 use crate::spec::TlsSpec;
+
+/// Bytes that are kept of a hello at most: none is longer.
+const MOST_CAPTURED: u32 = 0x10000;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
@@ -78,8 +82,13 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<number>",
         "TLS sessions to remember; Weir gives them to clients as tickets, or remembers 20,000 for each address.",
     ),
-    not_yet("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for inspection."),
-    not_yet("tune.ssl.capture-cipherlist-size", "<number>", "Older name of tune.ssl.capture-buffer-size."),
+    supported("tune.ssl.capture-buffer-size", "<number>", "Bytes of a ClientHello kept for samples.", capture_size),
+    supported(
+        "tune.ssl.capture-cipherlist-size",
+        "<number>",
+        "Older name of tune.ssl.capture-buffer-size.",
+        capture_size,
+    ),
     not_yet("tune.ssl.certificate-compression", "{ auto | off }", "Whether certificates are compressed."),
     not_yet("tune.ssl.hard-maxrecord", "<number>", "Largest TLS record ever."),
     not_yet("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures."),
@@ -100,6 +109,21 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     tuning("tune.ssl.force-private-cache", "", "A session cache for every process; there is one process."),
 ];
+
+fn capture_size(context: &mut GlobalContext<'_>, line: &Line) {
+    let keyword = line.keyword();
+    if context.report.too_many(line, 2, keyword) {
+        return;
+    }
+    if line.text(1).is_empty() {
+        context.report.alert(line.span(1), format!("'{keyword}' expects an integer argument."));
+        return;
+    }
+    match leading_number(line.text(1)).0 {
+        size @ 0.. => context.spec.tls.capture_size = u32::try_from(size).unwrap_or(u32::MAX).min(MOST_CAPTURED),
+        _ => context.report.alert(line.span(1), format!("'{keyword}' expects a positive numeric value.")),
+    }
+}
 
 fn base(context: &mut GlobalContext<'_>, line: &Line) {
     let keyword = line.keyword();

@@ -1,0 +1,62 @@
+//! Fetches of what a client that speaks TLS has offered in its hello (section 7.3.3, `tune.ssl.capture-buffer-size`). Must never
+//! see a hello itself: it was kept when the handshake began.
+
+use super::{Fetch, SampleOf, plain};
+use crate::sample::{Context, Places, Type, Value};
+use crate::{Arguments, Kind, Signature};
+use tls::capture::{Capture, List, without_grease};
+use tls::suites;
+
+const CLIENT: Places = Places::CLIENT_LAYER5;
+/// Whether reserved numbers are left out (RFC 8701).
+const FILTER: Signature = Signature::new(0, &[Kind::Int]);
+
+/// Every fetch of the family.
+#[rustfmt::skip]
+pub const TABLE: &[Fetch] = &[
+    filtered("ssl_fc_cipherlist_bin", Type::Bin, "The cipher suites that the client offers.", |c, a| list(c, a, List::Ciphers)),
+    filtered("ssl_fc_cipherlist_hex", Type::Str, "The same in hexadecimal.", hex),
+    filtered("ssl_fc_cipherlist_str", Type::Str, "The same by their names.", names),
+    plain("ssl_fc_cipherlist_xxh", Type::Int, CLIENT, "XXH64 of all of them.", |c, _| {
+        Some(Value::Int(capture(c)?.hash as i64))
+    }),
+    plain("ssl_fc_ecformats_bin", Type::Bin, CLIENT, "The formats of points that it offers.", |c, a| list(c, a, List::PointFormats)),
+    filtered("ssl_fc_eclist_bin", Type::Bin, "The groups that it offers.", |c, a| list(c, a, List::Groups)),
+    filtered("ssl_fc_extlist_bin", Type::Bin, "The types of its hello's extensions.", |c, a| list(c, a, List::Extensions)),
+    plain("ssl_fc_protocol_hello_id", Type::Int, CLIENT, "The version that its hello names.", |c, _| {
+        Some(Value::Int(capture(c)?.version.into()))
+    }),
+    filtered("ssl_fc_sigalgs_bin", Type::Bin, "The signature algorithms that it offers.", |c, a| list(c, a, List::SignatureAlgorithms)),
+    filtered("ssl_fc_supported_versions_bin", Type::Bin, "The versions that it offers.", |c, a| list(c, a, List::Versions)),
+];
+
+const fn filtered(name: &'static str, kind: Type, doc: &'static str, eval: SampleOf) -> Fetch {
+    Fetch::new(name, FILTER, kind, CLIENT, doc, eval)
+}
+
+fn capture<'a>(context: &Context<'a>) -> Option<&'a Capture> {
+    context.probes.session()?.tls?.hello.as_deref()
+}
+
+/// A list as it was kept, or without reserved numbers.
+fn kept(context: &Context<'_>, arguments: &Arguments, list: List) -> Option<Vec<u8>> {
+    let bytes = capture(context)?.list(list);
+    Some(if arguments.int(0).unwrap_or(0) == 0 { bytes.to_vec() } else { without_grease(bytes) })
+}
+
+fn list<'a>(context: &Context<'a>, arguments: &Arguments, list: List) -> Option<Value<'a>> {
+    context.copy(&kept(context, arguments, list)?).map(Value::Bin)
+}
+
+fn hex<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let text: String = kept(context, arguments, List::Ciphers)?.iter().map(|byte| format!("{byte:02X}")).collect();
+    context.copy(text.as_bytes()).map(Value::Str)
+}
+
+fn names<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let bytes = kept(context, arguments, List::Ciphers)?;
+    let numbers = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let names =
+        numbers.map(|number| suites::name(number).map_or_else(|| format!("UNKNOWN({number:04x})"), str::to_owned));
+    context.copy(names.collect::<Vec<_>>().join(",").as_bytes()).map(Value::Str)
+}
