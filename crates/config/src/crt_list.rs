@@ -22,18 +22,8 @@ pub struct CrtListLine {
 }
 
 /// Options that HAProxy has and Weir has not yet.
-const NOT_YET: [&str; 10] = [
-    "allow-0rtt",
-    "ca-verify-file",
-    "client-sigalgs",
-    "issuer",
-    "key",
-    "ktls",
-    "ocsp",
-    "ocsp-update",
-    "sctl",
-    "sigalgs",
-];
+const NOT_YET: [&str; 9] =
+    ["allow-0rtt", "client-sigalgs", "issuer", "key", "ktls", "ocsp", "ocsp-update", "sctl", "sigalgs"];
 /// Options with a value.
 const VALUED: [&str; 9] =
     ["alpn", "ca-file", "ciphers", "ciphersuites", "crl-file", "curves", "ecdhe", "npn", "ssl-min-ver"];
@@ -99,6 +89,11 @@ fn read_options(
         at += 1;
         match name {
             "no-ca-names" => options.no_ca_names = true,
+            "ca-verify-file" => {
+                let path = tls::text(&word(name), value.as_ref(), "CAfile path").map_err(|(_, message)| message)?;
+                options.ca_verify_file = Some(path);
+                at += 1;
+            }
             "verify" => {
                 let method = match value.as_ref().map_or("", |word| word.text.as_str()) {
                     "none" => VerifyClients::None,

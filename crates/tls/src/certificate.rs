@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use rustls::SignatureAlgorithm;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
-use rustls::{InconsistentKeys, SignatureAlgorithm};
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use crate::pem::{self, Wrong};
@@ -78,12 +78,13 @@ impl Certificate {
         let names = names(&chain[0])?;
         let signing = any_supported_type(&private).map_err(|error| Error::BadKey(error.to_string()))?;
         let kind = if signing.algorithm() == SignatureAlgorithm::RSA { Kind::Rsa } else { Kind::Ecdsa };
-        let key = CertifiedKey::new(chain, signing);
-        match key.keys_match() {
-            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-            Err(rustls::Error::InconsistentKeys(_)) => return Err(Error::Mismatch),
-            Err(error) => return Err(Error::BadCertificate(error.to_string())),
+        // Of certificates of every version, which rustls does not read.
+        let (_, parsed) =
+            X509Certificate::from_der(&chain[0]).map_err(|error| Error::BadCertificate(error.to_string()))?;
+        if signing.public_key().is_some_and(|key| key.as_ref() != parsed.public_key().raw) {
+            return Err(Error::Mismatch);
         }
+        let key = CertifiedKey::new(chain, signing);
         Ok(Self { name: name.into(), key: Arc::new(key), names, kind })
     }
 

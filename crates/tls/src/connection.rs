@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::buffer::Buffer;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ExtractedSecrets, HandshakeKind};
@@ -20,8 +20,10 @@ use crate::client::Client;
 use crate::events::{self, Assembly, Event};
 use crate::facts::Facts;
 use crate::failure::Failure;
+use crate::faults::Fault;
 use crate::record::{self, Content, Protection, Refused};
 use crate::server::{Choice, Server};
+use crate::verify::OfClients;
 
 pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
 
@@ -72,6 +74,8 @@ struct Shaking {
     /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
     seen: usize,
     facts: Facts,
+    /// Who tells what was ignored of the client's certificate.
+    judge: Option<Arc<OfClients>>,
 }
 
 enum Secrets {
@@ -123,7 +127,7 @@ impl Connection {
             None => UnbufferedClientConnection::new(config, name),
         };
         let facts = Facts { server_name, ..Facts::default() };
-        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts };
+        let shaking = Shaking { peer: Peer::Server(peer?), seen: 0, facts, judge: None };
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
@@ -244,15 +248,15 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
         out.extend_from_slice(&events::plain_alert(events::DECODE_ERROR));
         return Err(Failure::NotTls);
     };
-    let Some(Choice { config, certificate, name, capture }) = server.choose(&hello) else {
+    let Some(Choice { config, certificate, name, capture, judge, authorities }) = server.choose(&hello) else {
         out.extend_from_slice(&events::plain_alert(events::UNRECOGNIZED_NAME));
         return Err(Failure::UnknownName);
     };
     let peer = Peer::Client(UnbufferedServerConnection::new(config)?);
     let version = message.get(4..6).map_or(0, |version| u16::from_be_bytes([version[0], version[1]]));
     let kept = (capture > 0).then(|| Arc::new(Capture::of(version, &hello, capture)));
-    let facts = Facts { server_name: name, own: Some(certificate), hello: kept, ..Facts::default() };
-    Ok(Some(Shaking { peer, seen: 0, facts }))
+    let facts = Facts { server_name: name, own: Some(certificate), hello: kept, authorities, ..Facts::default() };
+    Ok(Some(Shaking { peer, seen: 0, facts, judge }))
 }
 
 /// What one call of rustls came to.
@@ -325,6 +329,9 @@ impl Shaking {
                 (extracted, Secrets::OfClient(kernel))
             }
         };
+        if let Some(judge) = self.judge {
+            facts.faults = ignored_faults(&judge, &facts.peer);
+        }
         let is_tls13 = facts.is_tls13();
         let protection = |(sequence, secrets)| Protection::new(&secrets, sequence, is_tls13).ok_or(Failure::Keys);
         Ok(Open {
@@ -337,6 +344,14 @@ impl Shaking {
             facts: Some(facts),
         })
     }
+}
+
+/// What is wrong with a client's certificate: judged once more, since a resumed session has only the certificate.
+fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
+    let mut certificates = peer.iter().map(|one| CertificateDer::from(&**one));
+    let Some(own) = certificates.next() else { return Vec::new() };
+    let behind: Vec<_> = certificates.collect();
+    judge.judge(&own, &behind, UnixTime::now()).unwrap_or_default()
 }
 
 /// Writes down what the handshake has found.

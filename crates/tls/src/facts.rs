@@ -6,6 +6,8 @@ use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
 
 use crate::capture::Capture;
 use crate::certificate::Certificate;
+use crate::faults::Fault;
+use crate::verify::Authorities;
 
 /// What a handshake has found.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,10 @@ pub struct Facts {
     pub own: Option<Arc<Certificate>>,
     /// What was kept of the client's hello, where that was asked for.
     pub hello: Option<Arc<Capture>>,
+    /// What is wrong with the client's certificate and was ignored.
+    pub faults: Vec<Fault>,
+    /// Who is believed where clients are verified.
+    pub authorities: Option<Arc<Authorities>>,
     /// The peer's certificate and those behind it, in DER.
     pub peer: Vec<Box<[u8]>>,
 }

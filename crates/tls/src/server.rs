@@ -16,7 +16,7 @@ use wire::client_hello::{self, extension};
 use crate::certificate::{Certificate, Kind};
 use crate::names::{Names, Row};
 use crate::provider::Algorithms;
-use crate::verify::{Authorities, OfClients};
+use crate::verify::{Authorities, ClientTerms, OfClients};
 
 /// Sessions of clients without tickets that are remembered, for each address: HAProxy's default for the process.
 const SESSIONS: usize = 20_000;
@@ -43,14 +43,7 @@ pub enum Verify {
     #[default]
     None,
     /// They are asked.
-    Asked {
-        /// Without one there is no connection.
-        is_required: bool,
-        /// Who is believed.
-        authorities: Arc<Authorities>,
-        /// Whether their names are announced to clients.
-        announces: bool,
-    },
+    Asked(ClientTerms),
 }
 
 /// A certificate of a list, and what is special about it.
@@ -66,10 +59,17 @@ pub struct Entry {
 
 /// An address that speaks TLS.
 pub struct Server {
-    entries: Vec<(Entry, Arc<ServerConfig>)>,
+    entries: Vec<(Entry, Ready)>,
     names: Names,
     is_strict: bool,
     has_tickets: bool,
+}
+
+/// What is made of an entry.
+struct Ready {
+    config: Arc<ServerConfig>,
+    /// Where something of a client's certificate is ignored: what tells of it.
+    judge: Option<Arc<OfClients>>,
 }
 
 /// What a client gets.
@@ -79,6 +79,9 @@ pub(crate) struct Choice {
     pub(crate) name: Option<Box<[u8]>>,
     /// Bytes that are kept of the hello.
     pub(crate) capture: usize,
+    /// Who tells what is wrong with the client's certificate, where something of it is ignored.
+    pub(crate) judge: Option<Arc<OfClients>>,
+    pub(crate) authorities: Option<Arc<Authorities>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -129,8 +132,8 @@ impl Server {
             .map(|entry| {
                 let provider =
                     made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| entry.settings.algorithms.provider());
-                let config = config(&entry, provider, ticketer.as_ref(), &sessions)?;
-                Ok((entry, Arc::new(config)))
+                let ready = ready(&entry, provider, ticketer.as_ref(), &sessions)?;
+                Ok((entry, ready))
             })
             .collect();
         Ok(Self { entries: entries?, names: Names::new(&rows), is_strict, has_tickets })
@@ -146,9 +149,14 @@ impl Server {
         let name = hello.server_name();
         let text = name.and_then(|name| std::str::from_utf8(name).ok());
         let place = self.names.find(text, wanted(hello), self.is_strict)?;
-        let (entry, config) = self.entries.get(place)?;
+        let (entry, ready) = self.entries.get(place)?;
         Some(Choice {
-            config: Arc::clone(config),
+            config: Arc::clone(&ready.config),
+            judge: ready.judge.clone(),
+            authorities: match &entry.settings.verify {
+                Verify::None => None,
+                Verify::Asked(terms) => Some(Arc::clone(&terms.authorities)),
+            },
             certificate: Arc::clone(&entry.certificate),
             name: name.map(Into::into),
             capture: entry.settings.capture,
@@ -164,22 +172,24 @@ fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
     if takes_ecdsa { &[Kind::Ecdsa, Kind::Rsa] } else { &[Kind::Rsa, Kind::Ecdsa] }
 }
 
-fn config(
+fn ready(
     entry: &Entry,
     provider: &Arc<rustls::crypto::CryptoProvider>,
     ticketer: Option<&Arc<dyn ProducesTickets>>,
     sessions: &Arc<dyn StoresServerSessions>,
-) -> Result<ServerConfig, String> {
+) -> Result<Ready, String> {
     let settings = &entry.settings;
     let versions = settings.algorithms.protocol_versions();
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(&versions)
         .map_err(|error| error.to_string())?;
-    let verifier = match &settings.verify {
-        Verify::None => WebPkiClientVerifier::no_client_auth(),
-        Verify::Asked { is_required, authorities, announces } => {
-            Arc::new(OfClients::new(authorities, *is_required, *announces, provider)?)
-        }
+    let judge = match &settings.verify {
+        Verify::None => None,
+        Verify::Asked(terms) => Some(Arc::new(OfClients::new(terms, provider)?)),
+    };
+    let verifier = match &judge {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(judge) => Arc::<OfClients>::clone(judge),
     };
     let resolver = Arc::new(Chosen(Arc::clone(&entry.certificate.key)));
     let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver);
@@ -190,5 +200,5 @@ fn config(
         config.ticketer = Arc::clone(ticketer);
     }
     config.session_storage = Arc::clone(sessions);
-    Ok(config)
+    Ok(Ready { config: Arc::new(config), judge: judge.filter(|judge| judge.ignores()) })
 }

@@ -2,6 +2,7 @@
 //! a check could not be made.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,6 +14,8 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::names;
+use crate::elder;
+use crate::faults::{Fault, Ignored, NO_ISSUER, code, no_issuer};
 
 /// Certificates and lists that chains are judged by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,8 +75,6 @@ impl OfServers {
     ) -> Result<Self, String> {
         let chain = authorities.map(|authorities| {
             WebPkiServerVerifier::builder_with_provider(authorities.store(), Arc::clone(provider))
-                .with_crls(authorities.revoked.iter().cloned())
-                .allow_unknown_revocation_status()
                 .build()
                 .map(|verifier| (verifier, authorities.clone()))
                 .map_err(|error| error.to_string())
@@ -81,6 +82,27 @@ impl OfServers {
         let host = host.map(str::to_ascii_lowercase);
         Ok(Self { chain: chain.transpose()?, host, provider: Arc::clone(provider) })
     }
+}
+
+impl OfServers {
+    fn elders<'a>(&'a self, authorities: &'a Authorities) -> elder::Judge<'a> {
+        let Authorities { roots, revoked } = authorities;
+        elder::Judge { roots, revoked, algorithms: &self.provider.signature_verification_algorithms }
+    }
+}
+
+/// What rustls calls a fault.
+fn error_of(fault: Fault) -> Error {
+    Error::InvalidCertificate(match fault.code {
+        3 => CertificateError::UnknownRevocationStatus,
+        7 => CertificateError::BadSignature,
+        9 => CertificateError::NotValidYet,
+        10 => CertificateError::Expired,
+        12 => CertificateError::ExpiredRevocationList,
+        18..=21 => CertificateError::UnknownIssuer,
+        23 => CertificateError::Revoked,
+        _ => CertificateError::ApplicationVerificationFailure,
+    })
 }
 
 impl ServerCertVerifier for OfServers {
@@ -93,7 +115,13 @@ impl ServerCertVerifier for OfServers {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some((verifier, authorities)) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
-        match verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp, now) {
+        let judged = if elder::is_elder(end_entity) {
+            let faults = self.elders(authorities).faults(end_entity, intermediates, now);
+            faults.first().map_or(Ok(ServerCertVerified::assertion()), |fault| Err(error_of(*fault)))
+        } else {
+            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp, now)
+        };
+        match judged {
             Ok(_) => {}
             // The chain was judged before the name.
             Err(Error::InvalidCertificate(
@@ -101,6 +129,9 @@ impl ServerCertVerifier for OfServers {
             )) => {}
             Err(error) if concerns_use_alone(&error) && authorities.has(end_entity, now) => {}
             Err(error) => return Err(error),
+        }
+        if let Some(fault) = self.elders(authorities).revoked(end_entity, intermediates, now).first() {
+            return Err(error_of(*fault));
         }
         let wanted = match (&self.host, server_name) {
             (Some(host), _) => Some(host.clone()),
@@ -125,6 +156,9 @@ impl ServerCertVerifier for OfServers {
             // A key that nobody knows proves nothing.
             return Ok(HandshakeSignatureValid::assertion());
         }
+        if let Some((_, authorities)) = self.chain.as_ref().filter(|_| elder::is_elder(certificate)) {
+            return self.elders(authorities).verify_message(message, certificate, signature, false);
+        }
         let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
@@ -137,6 +171,9 @@ impl ServerCertVerifier for OfServers {
     ) -> Result<HandshakeSignatureValid, Error> {
         if self.chain.is_none() {
             return Ok(HandshakeSignatureValid::assertion());
+        }
+        if let Some((_, authorities)) = self.chain.as_ref().filter(|_| elder::is_elder(certificate)) {
+            return self.elders(authorities).verify_message(message, certificate, signature, true);
         }
         let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
@@ -155,34 +192,154 @@ fn is_name_of(name: &str, wanted: &str) -> bool {
     }
 }
 
+/// How clients are verified.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClientTerms {
+    /// Without a certificate there is no connection.
+    pub is_required: bool,
+    /// Who is believed.
+    pub authorities: Arc<Authorities>,
+    /// Who is believed beside them, and never announced (`ca-verify-file`).
+    pub silent: Option<Arc<Authorities>>,
+    /// Whether names are announced to clients.
+    pub announces: bool,
+    /// What is ignored of a client's own certificate (`crt-ignore-err`).
+    pub ignored: Ignored,
+    /// What is ignored of those behind it (`ca-ignore-err`).
+    pub ignored_behind: Ignored,
+}
+
 /// What verifies clients.
 #[derive(Debug)]
 pub(crate) struct OfClients {
     chain: Arc<dyn ClientCertVerifier>,
-    authorities: Authorities,
+    terms: ClientTerms,
+    provider: Arc<CryptoProvider>,
 }
 
 impl OfClients {
     /// # Errors
     /// As for [`OfServers::new`].
-    pub(crate) fn new(
-        authorities: &Authorities,
-        is_required: bool,
-        announces: bool,
-        provider: &Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
-        let mut builder = WebPkiClientVerifier::builder_with_provider(authorities.store(), Arc::clone(provider))
-            .with_crls(authorities.revoked.iter().cloned())
-            .allow_unknown_revocation_status();
-        if !is_required {
+    pub(crate) fn new(terms: &ClientTerms, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+        let mut all = Authorities::clone(&terms.authorities);
+        all.roots.extend(terms.silent.iter().flat_map(|silent| silent.roots.iter().cloned()));
+        let store = all.store();
+        let announced = if terms.announces { terms.authorities.store().subjects() } else { Vec::new() };
+        let mut builder = WebPkiClientVerifier::builder_with_provider(store, Arc::clone(provider))
+            .clear_root_hint_subjects()
+            .add_root_hint_subjects(announced);
+        if !terms.is_required {
             builder = builder.allow_unauthenticated();
         }
-        if !announces {
-            builder = builder.clear_root_hint_subjects();
-        }
-        let chain = builder.build().map_err(|error| error.to_string())?;
-        Ok(Self { chain, authorities: authorities.clone() })
+        Ok(Self {
+            chain: builder.build().map_err(|error| error.to_string())?,
+            terms: ClientTerms { authorities: Arc::new(all), silent: None, ..terms.clone() },
+            provider: Arc::clone(provider),
+        })
     }
+
+    /// Whether something is ignored that could be wrong with a certificate.
+    pub(crate) fn ignores(&self) -> bool {
+        !(self.terms.ignored.is_empty() && self.terms.ignored_behind.is_empty())
+    }
+
+    /// Everything that is wrong with a certificate, as far as it can be known. The error is what cannot be ignored.
+    ///
+    /// A chain is judged at the moment at which its certificates are valid once more where their time has passed: behind one
+    /// fault there may be others.
+    pub(crate) fn judge(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<Vec<Fault>, Error> {
+        if elder::is_elder(end_entity) {
+            let faults = self.elders().faults(end_entity, intermediates, now);
+            return match faults.iter().find(|fault| !self.is_ignored(**fault)) {
+                Some(fault) => Err(error_of(*fault)),
+                None => Ok(faults),
+            };
+        }
+        let (mut faults, mut moment) = (Vec::new(), now);
+        // Each round finds another fault of time, at either depth.
+        for _ in 0..3 {
+            let error = match self.chain.verify_client_cert(end_entity, intermediates, moment) {
+                Ok(_) => break,
+                Err(error) if concerns_use_alone(&error) && self.terms.authorities.has(end_entity, moment) => break,
+                Err(error) => error,
+            };
+            let found = faults_of(&error, end_entity, intermediates, moment);
+            if found.iter().any(|fault| !self.is_ignored(*fault) || faults.contains(fault)) {
+                return Err(error);
+            }
+            faults.extend(&found);
+            match found.first() {
+                Some(Fault { code: 9 | 10, depth }) => {
+                    let behind = if *depth == 0 { &[] } else { intermediates };
+                    let Some(valid) = valid_moment([end_entity].into_iter().chain(behind), moment) else {
+                        return Err(error);
+                    };
+                    moment = valid;
+                }
+                // Nothing behind it can be known.
+                _ => return Ok(faults),
+            }
+        }
+        faults.extend(self.elders().revoked(end_entity, intermediates, now));
+        match faults.iter().find(|fault| !self.is_ignored(**fault)) {
+            Some(fault) => Err(error_of(*fault)),
+            None => Ok(faults),
+        }
+    }
+
+    fn elders(&self) -> elder::Judge<'_> {
+        let Authorities { roots, revoked } = &*self.terms.authorities;
+        elder::Judge { roots, revoked, algorithms: &self.provider.signature_verification_algorithms }
+    }
+
+    fn is_ignored(&self, fault: Fault) -> bool {
+        if fault.depth == 0 { self.terms.ignored.has(fault.code) } else { self.terms.ignored_behind.has(fault.code) }
+    }
+}
+
+/// What OpenSSL would say of a chain that webpki refuses.
+fn faults_of(
+    error: &Error,
+    end_entity: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Vec<Fault> {
+    let fault = |code, depth| Fault { code, depth };
+    match code(error) {
+        // Of those behind the first, rustls does not tell which.
+        code @ (9 | 10) => vec![fault(code, u8::from(is_valid_at(end_entity, now)))],
+        NO_ISSUER => no_issuer(end_entity, intermediates),
+        code => vec![fault(code, 0)],
+    }
+}
+
+/// When a certificate is valid, in seconds.
+fn validity(certificate: &CertificateDer<'_>) -> Option<(i64, i64)> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let validity = parsed.validity();
+    Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
+}
+
+fn is_valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    validity(certificate).is_some_and(|(begin, end)| (begin..=end).contains(&now))
+}
+
+/// A moment at which all of these are valid, the nearest one to `now`; `None`: there is none.
+fn valid_moment<'a>(certificates: impl Iterator<Item = &'a CertificateDer<'a>>, now: UnixTime) -> Option<UnixTime> {
+    let (mut begin, mut end) = (i64::MIN, i64::MAX);
+    for certificate in certificates {
+        let (own_begin, own_end) = validity(certificate)?;
+        (begin, end) = (begin.max(own_begin), end.min(own_end));
+    }
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let moment = if begin <= end { now.clamp(begin, end) } else { return None };
+    u64::try_from(moment).ok().map(|seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
 }
 
 impl ClientCertVerifier for OfClients {
@@ -204,12 +361,7 @@ impl ClientCertVerifier for OfClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.chain.verify_client_cert(end_entity, intermediates, now) {
-            Err(error) if concerns_use_alone(&error) && self.authorities.has(end_entity, now) => {
-                Ok(ClientCertVerified::assertion())
-            }
-            verdict => verdict,
-        }
+        self.judge(end_entity, intermediates, now).map(|_| ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -218,6 +370,9 @@ impl ClientCertVerifier for OfClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if elder::is_elder(certificate) {
+            return self.elders().verify_message(message, certificate, signature, false);
+        }
         self.chain.verify_tls12_signature(message, certificate, signature)
     }
 
@@ -227,6 +382,9 @@ impl ClientCertVerifier for OfClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if elder::is_elder(certificate) {
+            return self.elders().verify_message(message, certificate, signature, true);
+        }
         self.chain.verify_tls13_signature(message, certificate, signature)
     }
 

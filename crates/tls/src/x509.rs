@@ -1,6 +1,10 @@
 //! What certificates say (RFC 5280), in the forms that configurations and logs have them in. Must never judge one.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use x509_parser::certificate::X509Certificate;
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
 
@@ -52,6 +56,63 @@ pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
         number == kind || short_name(&number).is_some_and(|short| short == kind)
     });
     Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
+}
+
+/// The numbers of the policies that a certificate was issued under (RFC 5280, section 4.2.1.4). `None`: it tells none.
+pub fn policies(der: &[u8]) -> Option<Vec<String>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let found = certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::CertificatePolicies(policies) => Some(policies),
+        _ => None,
+    })?;
+    Some(found.iter().map(|policy| policy.policy_id.to_id_string()).collect())
+}
+
+/// The other names of a certificate's subject, as OpenSSL prints them. `None`: it has none.
+pub fn alternative_names(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let names = certificate.subject_alternative_name().ok()??;
+    let names = names.value.general_names.iter().map(|one| match one {
+        GeneralName::DNSName(host) => format!("DNS:{host}"),
+        GeneralName::RFC822Name(mail) => format!("email:{mail}"),
+        GeneralName::URI(uri) => format!("URI:{uri}"),
+        GeneralName::IPAddress(bytes) => format!("IP Address:{}", address(bytes)),
+        GeneralName::DirectoryName(of) => format!("DirName:{}", name(of)),
+        GeneralName::RegisteredID(number) => format!("Registered ID:{}", number.to_id_string()),
+        _ => "othername:<unsupported>".to_owned(),
+    });
+    Some(names.collect::<Vec<_>>().join(", "))
+}
+
+/// An address as OpenSSL prints it in a certificate.
+fn address(bytes: &[u8]) -> String {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Ipv4Addr::from(v4).to_string();
+    }
+    match <[u8; 16]>::try_from(bytes) {
+        Ok(v6) => Ipv6Addr::from(v6).segments().map(|part| format!("{part:X}")).join(":"),
+        Err(_) => "<invalid>".to_owned(),
+    }
+}
+
+/// The root of a chain: the last certificate that is found by going from issuer to issuer, among those that the peer has sent
+/// and those that are believed.
+pub fn root<'a>(chain: &'a [Box<[u8]>], roots: &'a [CertificateDer<'static>]) -> Option<&'a [u8]> {
+    let names = |der: &[u8]| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        Some((certificate.subject().as_raw().to_vec(), certificate.issuer().as_raw().to_vec()))
+    };
+    let mut last: &[u8] = chain.first()?;
+    // No longer than there are certificates: two may name each other.
+    for _ in 0..chain.len() + roots.len() {
+        let (subject, issuer) = names(last)?;
+        let mut all = roots.iter().map(|root| &**root).chain(chain.iter().map(|one| &**one));
+        match all.find(|one| names(one).is_some_and(|(subject, _)| subject == issuer)) {
+            Some(next) if subject != issuer => last = next,
+            _ => break,
+        }
+    }
+    Some(last)
 }
 
 /// A name as OpenSSL writes it in one line: `/C=FR/O=Example/CN=a.example`.

@@ -89,6 +89,12 @@ pub struct BindTlsSpec {
     pub strict_sni: Option<bool>,
     /// `verify`.
     pub verify: Option<Spanned<VerifyClients>>,
+    /// `ca-verify-file`.
+    pub ca_verify_file: Option<Spanned<String>>,
+    /// `crt-ignore-err`: `all`, or numbers and names between commas.
+    pub crt_ignore_err: Option<Spanned<String>>,
+    /// `ca-ignore-err`.
+    pub ca_ignore_err: Option<Spanned<String>>,
     /// `no-ca-names`.
     pub no_ca_names: bool,
     /// `prefer-client-ciphers`.

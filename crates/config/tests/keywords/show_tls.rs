@@ -13,10 +13,17 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
         ssl, strict_sni, no_ca_names, prefer_client_ciphers,
-    } but { common, certificates, lists, defaults, verify });
+    } but { common, certificates, lists, defaults, verify, ca_verify_file, crt_ignore_err, ca_ignore_err });
     field(out, "crt", &values(&tls.certificates), &Vec::new());
     field(out, "crt_list", &values(&tls.lists), &Vec::new());
     field(out, "default_crt", &values(&tls.defaults), &Vec::new());
+    for (name, text) in [
+        ("ca_verify_file", &tls.ca_verify_file),
+        ("crt_ignore_err", &tls.crt_ignore_err),
+        ("ca_ignore_err", &tls.ca_ignore_err),
+    ] {
+        field(out, name, &text.as_ref().map(|text| text.value.as_str()), &None);
+    }
     field(out, "verify", &tls.verify.as_ref().map(|verify| verify.value), &None);
     common(&tls.common, out);
 }

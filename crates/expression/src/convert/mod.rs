@@ -32,6 +32,7 @@ mod url;
 mod variable;
 mod waiting;
 mod when;
+mod x509;
 
 pub use waiting::NAMES as WAITING;
 
@@ -120,6 +121,7 @@ pub const FAMILIES: &[&[Converter]] = &[
     bytes::TABLE,
     cipher::TABLE,
     date::TABLE,
+    x509::TABLE,
     debug::TABLE,
     digest::TABLE,
     fix::TABLE,

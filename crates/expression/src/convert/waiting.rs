@@ -5,5 +5,4 @@
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
     "51d.single", "da-csv-conv", "jwt_decrypt_cert",
-    "x509_v_err_str",
 ];

@@ -6,6 +6,7 @@ use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 use tls::Facts;
+use tls::faults::Fault;
 use tls::provider::{group_name, suite_bits, suite_name};
 use tls::x509::{self, Part};
 
@@ -14,6 +15,9 @@ const SERVER: Places = Places::SERVER_LAYER5;
 const INT: Type = Type::Int;
 /// The entry of a name, its number, and the form.
 const ENTRY: Signature = Signature::new(0, &[Kind::Str, Kind::Int, Kind::Str]);
+
+/// The number of a policy.
+const POLICY: Signature = Signature::new(0, &[Kind::Str]);
 
 /// Every fetch of the family.
 #[rustfmt::skip]
@@ -65,15 +69,23 @@ pub const TABLE: &[Fetch] = &[
     }),
     plain("ssl_bc_use_keysize", INT, SERVER, "Bits of the cipher's key that are used.", |c, _| bits(&*bc(c)?)),
 
-    plain("ssl_c_ca_err", INT, CLIENT, "The first error of the client's chain: none is ignored.", no_error),
-    plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", no_error),
-    plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate: none is ignored.", no_error),
-    plain("ssl_c_verify", INT, CLIENT, "How the client's certificate was judged: 0, it is good.", no_error),
+    plain("ssl_c_ca_err", INT, CLIENT, "The first error behind the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
+        fault(c, |fault| fault.depth > 0, |fault| fault.code)
+    }),
+    plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", |c, _| {
+        fault(c, |fault| fault.depth > 0, |fault| fault.depth)
+    }),
+    plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
+        fault(c, |fault| fault.depth == 0, |fault| fault.code)
+    }),
+    plain("ssl_c_verify", INT, CLIENT, "How the client's certificate was judged, by OpenSSL's number: 0, it is good.", |c, _| {
+        Some(Value::Int(fc(c)?.faults.last().map_or(0, |fault| fault.code.into())))
+    }),
     plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a certificate of the client.", |c, _| {
         Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty())))
     }),
-    plain("ssl_c_chain_der", Type::Bin, CLIENT, "The client's certificate and those behind it.", |c, _| {
-        chain(c, &fc(c)?.peer)
+    plain("ssl_c_chain_der", Type::Bin, CLIENT, "The certificates that the client has shown behind its own.", |c, _| {
+        chain(c, fc(c)?.peer.get(1..).unwrap_or_default())
     }),
     plain("ssl_c_der", Type::Bin, CLIENT, "The client's certificate.", |c, _| der(c, of_client(c)?)),
     entry("ssl_c_i_dn", CLIENT, "Who issued the client's certificate.", |c, a| dn(c, of_client(c)?, Part::Issuer, a)),
@@ -81,6 +93,11 @@ pub const TABLE: &[Fetch] = &[
     plain("ssl_c_notafter", Type::Str, CLIENT, "Until when it is valid.", |c, _| part(c, of_client(c)?, Part::NotAfter)),
     plain("ssl_c_notbefore", Type::Str, CLIENT, "From when on it is valid.", |c, _| part(c, of_client(c)?, Part::NotBefore)),
     entry("ssl_c_s_dn", CLIENT, "Whom the client's certificate names.", |c, a| dn(c, of_client(c)?, Part::Subject, a)),
+    Fetch::new("ssl_c_policies", POLICY, Type::Str, CLIENT, "The policies that it was issued under; with one, whether that is among them.", policies),
+    entry("ssl_c_r_dn", CLIENT, "The root of the client's chain.", |c, a| dn(c, root(c)?, Part::Subject, a)),
+    plain("ssl_c_san", Type::Str, CLIENT, "The other names of its subject.", |c, _| {
+        context_text(c, &x509::alternative_names(of_client(c)?)?)
+    }),
     plain("ssl_c_serial", Type::Bin, CLIENT, "Its serial number.", |c, _| serial(c, of_client(c)?)),
     plain("ssl_c_sha1", Type::Bin, CLIENT, "Its fingerprint.", |c, _| sha1(c, of_client(c)?)),
     plain("ssl_c_sig_alg", Type::Str, CLIENT, "The algorithm of its signature.", |c, _| part(c, of_client(c)?, Part::SignatureAlgorithm)),
@@ -141,8 +158,28 @@ fn of_own<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
     fc(context)?.own.as_ref().map(|own| own.der())
 }
 
-fn no_error<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    fc(context).map(|_| Value::Int(0))
+fn context_text<'a>(context: &Context<'a>, text: &str) -> Option<Value<'a>> {
+    context.copy(text.as_bytes()).map(Value::Str)
+}
+
+/// The root that the client's chain ends at.
+fn root<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
+    let facts = fc(context)?;
+    x509::root(&facts.peer, facts.authorities.as_ref().map_or(&[], |authorities| &authorities.roots))
+}
+
+fn policies<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
+    let all = x509::policies(of_client(context)?)?;
+    match arguments.text(0).filter(|wanted| !wanted.is_empty()) {
+        Some(wanted) => all.iter().any(|policy| policy.as_bytes() == wanted).then_some(Value::Str(wanted)),
+        None => context_text(context, &all.join(", ")),
+    }
+}
+
+/// What is told of the first fault of a kind; 0 where there is none.
+fn fault<'a>(context: &Context<'a>, wanted: fn(&Fault) -> bool, told: fn(&Fault) -> u8) -> Option<Value<'a>> {
+    let found = fc(context)?.faults.iter().find(|fault| wanted(fault));
+    Some(Value::Int(found.map_or(0, told).into()))
 }
 
 fn alpn<'a>(context: &Context<'a>, facts: &Facts) -> Option<Value<'a>> {

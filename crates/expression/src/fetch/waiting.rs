@@ -18,7 +18,6 @@ pub const NAMES: &[&str] = &[
     "ssl_bc_err_str", "ssl_bc_exporter_secret", 
     "ssl_bc_server_handshake_traffic_secret", "ssl_bc_server_random", "ssl_bc_server_traffic_secret_0",
     "ssl_bc_session_id", "ssl_bc_session_key", "ssl_bc_unique_id", 
-    "ssl_c_policies", "ssl_c_r_dn", "ssl_c_san",
     
     "ssl_fc_client_early_traffic_secret", "ssl_fc_client_handshake_traffic_secret", "ssl_fc_client_random",
     "ssl_fc_client_traffic_secret_0", "ssl_fc_early_exporter_secret",

@@ -1,15 +1,17 @@
 //! TLS of `bind` and `server` lines: certificates are loaded, algorithms named, and what does not fit is told as HAProxy
 //! does. Must never open a connection.
 
+mod algorithms;
+
 use super::Compiler;
 use super::names::SpecNames;
 use crate::program::ServerTls;
+use algorithms::Unfit;
 use config::crt_list;
-use config::diagnostic::{Diagnostic, Form, Severity};
+use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
-    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsSpec, TlsVersion,
-    TlsVersionsSpec, VerifyClients,
+    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsSpec, VerifyClients,
 };
 use expression::Expression;
 use std::collections::HashMap;
@@ -17,11 +19,11 @@ use std::io;
 use std::sync::Arc;
 use tls::certificate::{Certificate, Error};
 use tls::client;
+use tls::faults::Ignored;
 use tls::names::Row;
 use tls::pem::{self, Wrong};
-use tls::provider::{self, Algorithms, Named, Version};
 use tls::server::{Entry, Settings, Verify};
-use tls::verify::Authorities;
+use tls::verify::{Authorities, ClientTerms};
 
 /// Names in a folder that are no certificates.
 const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
@@ -197,13 +199,20 @@ impl Compiler<'_> {
         let alpn = self.protocols(written.common.alpn.as_ref(), if is_http { &["http/1.1"] } else { &[] });
         let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
         let authorities = self.authorities(&written.common, global, line)?;
-        let verify = match (method, authorities) {
+        let silent = self.silent_authorities(written, global, line)?;
+        let ignored = self.ignored(written.crt_ignore_err.as_ref(), "crt-ignore-err", line)?;
+        let ignored_behind = self.ignored(written.ca_ignore_err.as_ref(), "ca-ignore-err", line)?;
+        let is_required = method == VerifyClients::Required;
+        let verify = match (method, authorities.or_else(|| silent.is_some().then(Arc::default))) {
             (VerifyClients::None, _) => Verify::None,
-            (method, Some(authorities)) => Verify::Asked {
-                is_required: method == VerifyClients::Required,
+            (_, Some(authorities)) => Verify::Asked(ClientTerms {
+                is_required,
                 authorities,
+                silent,
                 announces: !written.no_ca_names,
-            },
+                ignored,
+                ignored_behind,
+            }),
             (_, None) => {
                 let (head, tail) = &line.algorithms;
                 let message = format!("{head}verify is enabled but no CA file specified{tail}");
@@ -408,6 +417,35 @@ impl Compiler<'_> {
         Some(Some(authorities))
     }
 
+    /// Whom a line believes without saying so: `Some(None)` where it names nobody. `None`: what is wrong has been told.
+    #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
+    fn silent_authorities(
+        &mut self,
+        written: &BindTlsSpec,
+        global: &GlobalTlsSpec,
+        line: &Line,
+    ) -> Option<Option<Arc<Authorities>>> {
+        let Some(path) = &written.ca_verify_file else { return Some(None) };
+        let name = match path.value.as_str() {
+            "@system-ca" => path.value.clone(),
+            name => located(name, global.ca_base.as_deref(), written.common.folder.as_deref()),
+        };
+        let roots = self.believed(&name, "ca-verify-file", path.span, line, pem::certificates)?;
+        Some(Some(Arc::new(Authorities { roots, ..Authorities::default() })))
+    }
+
+    /// What is ignored of clients' certificates. `None`: what is wrong has been told.
+    fn ignored(&mut self, written: Option<&Spanned<String>>, keyword: &str, line: &Line) -> Option<Ignored> {
+        let Some(list) = written else { return Some(Ignored::default()) };
+        match Ignored::parse(&list.value) {
+            Ok(ignored) => Some(ignored),
+            Err(why) => {
+                self.alert(list.span, line.form, format!("{}'{keyword}' : {why}", line.head));
+                None
+            }
+        }
+    }
+
     fn believed<T>(
         &mut self,
         name: &str,
@@ -442,132 +480,6 @@ impl Compiler<'_> {
         self.alert(span, line.form, message);
         None
     }
-
-    fn algorithms(&mut self, written: &TlsSpec, default: &TlsSpec, line: &Line) -> Option<Algorithms> {
-        let (head, tail) = line.algorithms.clone();
-        self.algorithms_of(written, default, line, |what| match what {
-            Unfit::Versions => format!("{head}all SSL/TLS versions are disabled{tail}"),
-            Unfit::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'{tail}"),
-            Unfit::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'{tail}"),
-            Unfit::Groups(text) => format!("{head}unable to set SSL curves list to '{text}'{tail}"),
-        })
-    }
-
-    fn algorithms_of(
-        &mut self,
-        written: &TlsSpec,
-        default: &TlsSpec,
-        line: &Line,
-        sentence: impl Fn(Unfit<'_>) -> String,
-    ) -> Option<Algorithms> {
-        let own = written.versions != TlsVersionsSpec::default();
-        let versions = if own { &written.versions } else { &default.versions };
-        let form = if line.form == Form::Parsing { Form::Bare } else { line.form };
-        let Some(range) = self.versions(versions, line.span) else {
-            self.alert(line.span, form, sentence(Unfit::Versions));
-            return None;
-        };
-        let ciphers = written.ciphers.as_ref().or(default.ciphers.as_ref());
-        let ciphersuites = written.ciphersuites.as_ref().or(default.ciphersuites.as_ref());
-        let curves = written.curves.as_ref().or(default.curves.as_ref());
-        let read_ciphers = ciphers.map(|text| provider::ciphers(&text.value));
-        let read_suites = ciphersuites.map(|text| provider::ciphersuites(&text.value));
-        let read_groups = curves.map(|text| provider::groups(&text.value));
-        let unfit = [
-            ciphers.filter(|_| lacks(read_ciphers.as_ref())).map(|text| Unfit::Ciphers(&text.value)),
-            ciphersuites.filter(|_| lacks(read_suites.as_ref())).map(|text| Unfit::Suites(&text.value)),
-            curves.filter(|_| lacks(read_groups.as_ref())).map(|text| Unfit::Groups(&text.value)),
-        ];
-        if let Some(first) = unfit.into_iter().flatten().next() {
-            self.alert(line.span, form, sentence(first));
-            return None;
-        }
-        self.tell_missing(ciphers, read_ciphers.as_ref(), "ciphers");
-        self.tell_missing(ciphersuites, read_suites.as_ref(), "cipher suites");
-        self.tell_missing(curves, read_groups.as_ref(), "curves");
-        Some(Algorithms {
-            versions: range,
-            ciphers: read_ciphers.map(|named| named.found),
-            ciphersuites: read_suites.map(|named| named.found),
-            groups: read_groups.map(|named| named.found),
-        })
-    }
-
-    /// Names in a list of which Weir has others: told once for each list.
-    fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&Named<T>>, what: &str) {
-        let (Some(written), Some(named)) = (written, named) else { return };
-        if named.unknown.is_empty() {
-            return;
-        }
-        let message = format!("Weir has none of these {what}, and offers the others: {}.", named.unknown.join(", "));
-        self.notice(written.span, message);
-    }
-
-    fn notice(&mut self, span: Span, message: String) {
-        if !self.out.iter().any(|known| known.message == message) {
-            self.out.push(Diagnostic::new(Severity::Notice, span, message));
-        }
-    }
-
-    /// The versions that are left of those that are allowed. `None`: there is none.
-    fn versions(&mut self, written: &TlsVersionsSpec, span: Span) -> Option<(Version, Version)> {
-        let (min, max) = (written.min.unwrap_or(TlsVersion::Tls12), written.max.unwrap_or(TlsVersion::Tls13));
-        let is_allowed = |version: TlsVersion| (min..=max).contains(&version) && !written.forbidden[version as usize];
-        let old = [TlsVersion::Ssl3, TlsVersion::Tls10, TlsVersion::Tls11];
-        let known = [(TlsVersion::Tls12, Version::Tls12), (TlsVersion::Tls13, Version::Tls13)];
-        let mut left = known.into_iter().filter(|(version, _)| is_allowed(*version)).map(|(_, version)| version);
-        let first = left.next();
-        let asks_for_old: Vec<&str> =
-            old.into_iter().filter(|version| is_allowed(*version)).map(TlsVersion::name).collect();
-        if !asks_for_old.is_empty() {
-            let names = asks_for_old.join(", ");
-            self.notice(span, format!("Weir speaks TLSv1.2 and TLSv1.3: clients of {names} are refused."));
-        }
-        let first = first?;
-        Some((first, left.next().unwrap_or(first)))
-    }
-
-    /// Protocols that are offered: what is written, else `default`. HTTP/2 is not among them yet.
-    fn protocols(&mut self, written: Option<&Spanned<Vec<String>>>, default: &[&str]) -> Vec<Vec<u8>> {
-        let Some(written) = written else { return default.iter().map(|name| name.as_bytes().to_vec()).collect() };
-        if written.value.iter().any(|name| name == "h2") {
-            let message = "'alpn' : HTTP/2 is not supported yet by Weir: 'h2' is not offered.".to_owned();
-            if !self.out.iter().any(|known| known.message == message) {
-                self.out.push(Diagnostic::warning(written.span, message));
-            }
-        }
-        let offered = written.value.iter().filter(|name| *name != "h2");
-        offered.map(|name| name.clone().into_bytes()).collect()
-    }
-}
-
-/// What cannot be had.
-enum Unfit<'a> {
-    Versions,
-    Ciphers(&'a str),
-    Suites(&'a str),
-    Groups(&'a str),
-}
-
-impl Unfit<'_> {
-    /// What is said of a server.
-    fn of_server(self, head: &str, backend: &str, server: &str) -> String {
-        match self {
-            Self::Versions => {
-                format!("{head}backend '{backend}': all SSL/TLS versions are disabled for server '{server}'.")
-            }
-            Self::Groups(text) => {
-                format!("{head}Proxy '{backend}': unable to set SSL curves list to '{text}' for server '{server}'.")
-            }
-            Self::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'."),
-            Self::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'."),
-        }
-    }
-}
-
-/// Whether a list names nothing that there is.
-fn lacks<T>(named: Option<&Named<T>>) -> bool {
-    named.is_some_and(|named| named.found.is_empty())
 }
 
 /// The first certificate is a default beside those that are written.

@@ -13,16 +13,34 @@ pub(super) const TABLE: &[BindOption] = &[
     not_yet(Arity::None, "allow-0rtt", "", "Accepts early data."),
     supported(Arity::One, "alpn", "<protocols>", "Protocols offered by ALPN.", common),
     supported(Arity::One, "ca-file", "<file>", "CA certificates that verify clients.", common),
-    not_yet(Arity::One, "ca-ignore-err", "{ all | <error>[,...] }", "Errors to ignore in clients' CA certificates."),
+    supported(
+        Arity::One,
+        "ca-ignore-err",
+        "{ all | <error>[,...] }",
+        "Errors to ignore in the certificates behind clients' own.",
+        ignored_errors,
+    ),
     not_yet(Arity::One, "ca-sign-file", "<file>", "CA that signs generated certificates."),
     not_yet(Arity::One, "ca-sign-pass", "<passphrase>", "Passphrase of that CA's key."),
-    not_yet(Arity::One, "ca-verify-file", "<file>", "CA certificates that verify clients and are not announced."),
+    supported(
+        Arity::One,
+        "ca-verify-file",
+        "<file>",
+        "CA certificates that verify clients and are not announced.",
+        ca_verify_file,
+    ),
     supported(Arity::One, "ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", common),
     supported(Arity::One, "ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on.", common),
     not_yet(Arity::One, "client-sigalgs", "<algorithms>", "Signature algorithms accepted from clients' certificates."),
     supported(Arity::One, "crl-file", "<file>", "Revocation list for clients' certificates.", common),
     supported(Arity::One, "crt", "<certificate>", "Certificate, or a folder of them.", crt),
-    not_yet(Arity::One, "crt-ignore-err", "{ all | <error>[,...] }", "Errors to ignore in clients' certificates."),
+    supported(
+        Arity::One,
+        "crt-ignore-err",
+        "{ all | <error>[,...] }",
+        "Errors to ignore in clients' certificates.",
+        ignored_errors,
+    ),
     supported(Arity::One, "crt-list", "<file>", "List of certificates with options and names.", crt_list),
     supported(Arity::One, "curves", "<curves>", "Key exchange groups.", common),
     supported(
@@ -98,6 +116,22 @@ fn default_crt(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Wor
     name_folder(context, keyword);
     match tls::text(keyword, value, "certificate location") {
         Ok(path) => context.draft.tls.defaults.push(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn ca_verify_file(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    name_folder(context, keyword);
+    match tls::text(keyword, value, "CAfile path") {
+        Ok(path) => context.draft.tls.ca_verify_file = Some(path),
+        Err((span, message)) => context.error(span, message),
+    }
+}
+
+fn ignored_errors(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    match tls::text(keyword, value, "error IDs list") {
+        Ok(list) if keyword.text == "ca-ignore-err" => context.draft.tls.ca_ignore_err = Some(list),
+        Ok(list) => context.draft.tls.crt_ignore_err = Some(list),
         Err((span, message)) => context.error(span, message),
     }
 }

@@ -8,7 +8,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     not_yet("allow-0rtt", "", "Accepts early data."),
     supported("alpn", "<protocols>", "Protocols offered by ALPN.", elsewhere),
     supported("ca-file", "<file>", "CA certificates that verify clients.", elsewhere),
-    not_yet("ca-verify-file", "<file>", "CA certificates that verify clients and are not announced."),
+    supported("ca-verify-file", "<file>", "CA certificates that verify clients and are not announced.", elsewhere),
     supported("ciphers", "<ciphers>", "Ciphers up to TLS 1.2.", elsewhere),
     supported("ciphersuites", "<ciphersuites>", "Cipher suites from TLS 1.3 on.", elsewhere),
     not_yet("client-sigalgs", "<algorithms>", "Signature algorithms accepted from clients' certificates."),

@@ -1,0 +1,136 @@
+//! Algorithms, versions and protocols by their names, and what is said of those that Weir has not. Must never load a file.
+
+use super::Line;
+use crate::compile::Compiler;
+use config::diagnostic::{Diagnostic, Form, Severity};
+use config::span::{Span, Spanned};
+use config::spec::{TlsSpec, TlsVersion, TlsVersionsSpec};
+use tls::provider::{self, Algorithms, Named, Version};
+
+impl Compiler<'_> {
+    pub(super) fn algorithms(&mut self, written: &TlsSpec, default: &TlsSpec, line: &Line) -> Option<Algorithms> {
+        let (head, tail) = line.algorithms.clone();
+        self.algorithms_of(written, default, line, |what| match what {
+            Unfit::Versions => format!("{head}all SSL/TLS versions are disabled{tail}"),
+            Unfit::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'{tail}"),
+            Unfit::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'{tail}"),
+            Unfit::Groups(text) => format!("{head}unable to set SSL curves list to '{text}'{tail}"),
+        })
+    }
+
+    pub(super) fn algorithms_of(
+        &mut self,
+        written: &TlsSpec,
+        default: &TlsSpec,
+        line: &Line,
+        sentence: impl Fn(Unfit<'_>) -> String,
+    ) -> Option<Algorithms> {
+        let own = written.versions != TlsVersionsSpec::default();
+        let versions = if own { &written.versions } else { &default.versions };
+        let form = if line.form == Form::Parsing { Form::Bare } else { line.form };
+        let Some(range) = self.versions(versions, line.span) else {
+            self.alert(line.span, form, sentence(Unfit::Versions));
+            return None;
+        };
+        let ciphers = written.ciphers.as_ref().or(default.ciphers.as_ref());
+        let ciphersuites = written.ciphersuites.as_ref().or(default.ciphersuites.as_ref());
+        let curves = written.curves.as_ref().or(default.curves.as_ref());
+        let read_ciphers = ciphers.map(|text| provider::ciphers(&text.value));
+        let read_suites = ciphersuites.map(|text| provider::ciphersuites(&text.value));
+        let read_groups = curves.map(|text| provider::groups(&text.value));
+        let unfit = [
+            ciphers.filter(|_| lacks(read_ciphers.as_ref())).map(|text| Unfit::Ciphers(&text.value)),
+            ciphersuites.filter(|_| lacks(read_suites.as_ref())).map(|text| Unfit::Suites(&text.value)),
+            curves.filter(|_| lacks(read_groups.as_ref())).map(|text| Unfit::Groups(&text.value)),
+        ];
+        if let Some(first) = unfit.into_iter().flatten().next() {
+            self.alert(line.span, form, sentence(first));
+            return None;
+        }
+        self.tell_missing(ciphers, read_ciphers.as_ref(), "ciphers");
+        self.tell_missing(ciphersuites, read_suites.as_ref(), "cipher suites");
+        self.tell_missing(curves, read_groups.as_ref(), "curves");
+        Some(Algorithms {
+            versions: range,
+            ciphers: read_ciphers.map(|named| named.found),
+            ciphersuites: read_suites.map(|named| named.found),
+            groups: read_groups.map(|named| named.found),
+        })
+    }
+
+    /// Names in a list of which Weir has others: told once for each list.
+    fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&Named<T>>, what: &str) {
+        let (Some(written), Some(named)) = (written, named) else { return };
+        if named.unknown.is_empty() {
+            return;
+        }
+        let message = format!("Weir has none of these {what}, and offers the others: {}.", named.unknown.join(", "));
+        self.notice(written.span, message);
+    }
+
+    fn notice(&mut self, span: Span, message: String) {
+        if !self.out.iter().any(|known| known.message == message) {
+            self.out.push(Diagnostic::new(Severity::Notice, span, message));
+        }
+    }
+
+    /// The versions that are left of those that are allowed. `None`: there is none.
+    fn versions(&mut self, written: &TlsVersionsSpec, span: Span) -> Option<(Version, Version)> {
+        let (min, max) = (written.min.unwrap_or(TlsVersion::Tls12), written.max.unwrap_or(TlsVersion::Tls13));
+        let is_allowed = |version: TlsVersion| (min..=max).contains(&version) && !written.forbidden[version as usize];
+        let old = [TlsVersion::Ssl3, TlsVersion::Tls10, TlsVersion::Tls11];
+        let known = [(TlsVersion::Tls12, Version::Tls12), (TlsVersion::Tls13, Version::Tls13)];
+        let mut left = known.into_iter().filter(|(version, _)| is_allowed(*version)).map(|(_, version)| version);
+        let first = left.next();
+        let asks_for_old: Vec<&str> =
+            old.into_iter().filter(|version| is_allowed(*version)).map(TlsVersion::name).collect();
+        if !asks_for_old.is_empty() {
+            let names = asks_for_old.join(", ");
+            self.notice(span, format!("Weir speaks TLSv1.2 and TLSv1.3: clients of {names} are refused."));
+        }
+        let first = first?;
+        Some((first, left.next().unwrap_or(first)))
+    }
+
+    /// Protocols that are offered: what is written, else `default`. HTTP/2 is not among them yet.
+    pub(super) fn protocols(&mut self, written: Option<&Spanned<Vec<String>>>, default: &[&str]) -> Vec<Vec<u8>> {
+        let Some(written) = written else { return default.iter().map(|name| name.as_bytes().to_vec()).collect() };
+        if written.value.iter().any(|name| name == "h2") {
+            let message = "'alpn' : HTTP/2 is not supported yet by Weir: 'h2' is not offered.".to_owned();
+            if !self.out.iter().any(|known| known.message == message) {
+                self.out.push(Diagnostic::warning(written.span, message));
+            }
+        }
+        let offered = written.value.iter().filter(|name| *name != "h2");
+        offered.map(|name| name.clone().into_bytes()).collect()
+    }
+}
+
+/// What cannot be had.
+pub(super) enum Unfit<'a> {
+    Versions,
+    Ciphers(&'a str),
+    Suites(&'a str),
+    Groups(&'a str),
+}
+
+impl Unfit<'_> {
+    /// What is said of a server.
+    pub(super) fn of_server(self, head: &str, backend: &str, server: &str) -> String {
+        match self {
+            Self::Versions => {
+                format!("{head}backend '{backend}': all SSL/TLS versions are disabled for server '{server}'.")
+            }
+            Self::Groups(text) => {
+                format!("{head}Proxy '{backend}': unable to set SSL curves list to '{text}' for server '{server}'.")
+            }
+            Self::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'."),
+            Self::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'."),
+        }
+    }
+}
+
+/// Whether a list names nothing that there is.
+fn lacks<T>(named: Option<&Named<T>>) -> bool {
+    named.is_some_and(|named| named.found.is_empty())
+}

@@ -1,0 +1,135 @@
+//! Two ends of a connection, and an authority for their certificates.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::buffer::Buffer;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName};
+use weir_tls::certificate::Certificate;
+use weir_tls::connection::LARGEST_FLIGHT;
+use weir_tls::names::Row;
+use weir_tls::server::{Entry, Settings};
+use weir_tls::verify::Authorities;
+use weir_tls::{Client, Connection, Failure, Received, Server};
+
+/// Authorities so far: each has a name of its own.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// An authority, and certificates that it has signed.
+pub struct Authority(pub CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority {number}"));
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub fn certificate(&self, names: &[&str]) -> Arc<Certificate> {
+        let params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &self.0).unwrap();
+        let text = signed.pem() + &key.serialize_pem();
+        Arc::new(Certificate::read("test.pem", text.as_bytes(), None).unwrap())
+    }
+
+    pub fn authorities(&self) -> Arc<Authorities> {
+        let roots = vec![CertificateDer::from(self.0.der().to_vec())];
+        Arc::new(Authorities { roots, revoked: Vec::new() })
+    }
+}
+
+pub fn server(certificates: &[Arc<Certificate>], settings: Settings, strict: bool) -> Arc<Server> {
+    server_with(certificates, settings, strict, true)
+}
+
+pub fn server_with(
+    certificates: &[Arc<Certificate>],
+    settings: Settings,
+    strict: bool,
+    has_tickets: bool,
+) -> Arc<Server> {
+    let settings = Arc::new(settings);
+    let entries = certificates.iter().enumerate().map(|(place, certificate)| Entry {
+        row: Row {
+            kind: certificate.kind,
+            names: certificate.names.clone(),
+            excluded: Vec::new(),
+            is_default: place == 0,
+        },
+        certificate: Arc::clone(certificate),
+        settings: Arc::clone(&settings),
+    });
+    Arc::new(Server::new(entries.collect(), strict, has_tickets).unwrap())
+}
+
+pub fn name(name: &str) -> ServerName<'static> {
+    ServerName::try_from(name.to_owned()).unwrap()
+}
+
+/// One end, and what has come to it.
+pub struct End {
+    pub connection: Connection,
+    pub input: Buffer,
+    pub out: Vec<u8>,
+    pub failure: Option<Failure>,
+}
+
+impl End {
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, input: Buffer::with_capacity(LARGEST_FLIGHT), out: Vec::new(), failure: None }
+    }
+
+    pub fn go_on(&mut self) {
+        if self.failure.is_none() && !self.connection.is_open() {
+            self.failure = self.connection.shake(&mut self.input, &mut self.out).err();
+        }
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += self.connection.send([&bytes[sent..], &[]], usize::MAX, &mut self.out).unwrap();
+        }
+    }
+
+    /// All plain bytes that have come, and whether nothing more will.
+    pub fn receive(&mut self) -> Result<(Vec<u8>, bool), Failure> {
+        let mut all = Vec::new();
+        loop {
+            match self.connection.receive(&mut self.input, &mut self.out)? {
+                Received::Part => return Ok((all, false)),
+                Received::End => return Ok((all, true)),
+                Received::Own => {}
+                Received::Data { plain, behind } => {
+                    all.extend_from_slice(&self.input.data()[..plain]);
+                    self.input.consume(plain + behind);
+                }
+            }
+        }
+    }
+}
+
+/// Moves what waits on one side to the other, `piece` bytes at a time.
+pub fn carry(from: &mut End, to: &mut End, piece: usize) {
+    let bytes = std::mem::take(&mut from.out);
+    for part in bytes.chunks(piece) {
+        to.input.compact();
+        assert!(to.input.push(part));
+        to.go_on();
+    }
+}
+
+pub fn shake(server: &Arc<Server>, client: &Client, asked: ServerName<'static>, piece: usize) -> (End, End) {
+    let mut near = End::new(Connection::of_client(client, asked, None).unwrap());
+    let mut far = End::new(Connection::of_server(Arc::clone(server)));
+    near.go_on();
+    for _ in 0..8 {
+        carry(&mut near, &mut far, piece);
+        carry(&mut far, &mut near, piece);
+    }
+    (near, far)
+}
