@@ -76,6 +76,7 @@ pub fn suite_bits(suite: CipherSuite) -> u16 {
 pub fn group_name(group: NamedGroup) -> &'static str {
     GROUPS.iter().find(|(_, known)| known.name() == group).map_or("", |(names, _)| match names {
         ["P-256", ..] => "prime256v1",
+        ["P-384", ..] => "secp384r1",
         names => names[0],
     })
 }

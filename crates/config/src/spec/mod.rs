@@ -82,7 +82,9 @@ pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
 pub use server::{ServerLogSpec, ServerSpec};
 pub use table::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 pub use threads::{Parity, ThreadRange, ThreadsSpec};
-pub use tls::{BindTlsSpec, GlobalTlsSpec, ServerTlsSpec, TlsSpec, TlsVersion, TlsVersionsSpec, VerifyClients};
+pub use tls::{
+    BindTlsSpec, GlobalTlsSpec, ServerTlsSpec, TlsDefaults, TlsSpec, TlsVersion, TlsVersionsSpec, VerifyClients,
+};
 pub use tokens::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 pub use userlist::{PasswordSpec, UserSpec, UserlistSpec};
 

@@ -1,6 +1,6 @@
 //! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
 
-use crate::span::Spanned;
+use crate::span::{Span, Spanned};
 
 /// Versions of TLS and its forerunner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,12 +151,63 @@ pub struct GlobalTlsSpec {
     pub ca_base: Option<String>,
     /// `key-base`.
     pub key_base: Option<String>,
-    /// `ssl-default-bind-*`.
+    /// `ssl-default-bind-*`, as of the last line.
     pub binds: BindTlsSpec,
-    /// `ssl-default-server-*`.
+    /// `ssl-default-server-*`, as of the last line.
     pub servers: TlsSpec,
+    /// Both behind each line that changes one of them, in their order: what counts for a line is what stands above it.
+    pub history: Vec<Spanned<TlsDefaults>>,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
     /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
     pub capture_size: u32,
+}
+
+/// What `ssl-default-*` say from a line on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TlsDefaults {
+    /// For listeners.
+    pub binds: BindTlsSpec,
+    /// For servers.
+    pub servers: TlsSpec,
+}
+
+impl GlobalTlsSpec {
+    /// The line at that place changes what `ssl-default-*` say.
+    pub fn remember(&mut self, line: Span) {
+        let defaults = TlsDefaults { binds: self.binds.clone(), servers: self.servers.clone() };
+        self.history.push(Spanned::new(defaults, line));
+    }
+
+    /// What counts for a line at that place; `None`: nothing stands above it.
+    pub fn defaults_at(&self, line: Span) -> Option<&TlsDefaults> {
+        let above = self.history.iter().rev().find(|defaults| defaults.span < line);
+        above.map(|defaults| &defaults.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_above_a_line_counts_for_it() {
+        let at = |file, line| Span { file, line, start: 0, end: 1 };
+        let mut tls = GlobalTlsSpec::default();
+        for (suites, place) in [("A", at(0, 2)), ("B", at(0, 9)), ("C", at(1, 1))] {
+            tls.servers.ciphersuites = Some(Spanned::new(suites.to_owned(), place));
+            tls.remember(place);
+        }
+        let rows = [
+            (at(0, 1), None),
+            (at(0, 3), Some("A")),
+            (at(0, 8), Some("A")),
+            (at(0, 12), Some("B")),
+            (at(2, 1), Some("C")),
+        ];
+        for (line, expected) in rows {
+            let found = tls.defaults_at(line).and_then(|defaults| defaults.servers.ciphersuites.as_ref());
+            assert_eq!(found.map(|suites| suites.value.as_str()), expected, "{line:?}");
+        }
+    }
 }

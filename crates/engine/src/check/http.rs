@@ -45,6 +45,10 @@ impl<'a> Course<'a> {
             }
             // Neither may hold what would end the line.
             target.retain(|byte| *byte > b' ' && *byte != 0x7f);
+            if target.is_empty() {
+                // As HAProxy where a format comes to nothing.
+                target.push(b'/');
+            }
             let mut out = Vec::with_capacity(USUAL);
             out.extend_from_slice(&request.method);
             out.push(b' ');

@@ -131,17 +131,20 @@ impl<'a> Course<'a> {
     }
 
     /// How the connection of a step is secured; `None`: it is not.
-    fn tls(&self, connect: &Connect) -> Option<&'a ServerTls> {
-        self.server.connecting.tls.as_deref().filter(|tls| connect.default && tls.checks)
+    pub(super) fn tls(&self, connect: &Connect) -> Option<&'a ServerTls> {
+        self.server.connecting.tls.as_deref().filter(|tls| connect.ssl || connect.default && tls.checks)
     }
 
     /// Shakes hands, where the connection is to be secured.
     async fn secure(&mut self, connect: &Connect, way: &Way) -> Result<(), Outcome> {
         let Some(tls) = self.tls(connect) else { return Ok(()) };
         let Some(stream) = self.stream.take() else { return Ok(()) };
-        let name = asked_name(tls.check_sni.as_deref(), way.destination.inet().map(|address| address.ip()));
+        let own = Some(tls).filter(|_| connect.default);
+        let sni = connect.sni.as_deref().or_else(|| own?.check_sni.as_deref());
+        let alpn = connect.alpn.as_deref().or_else(|| own?.check_alpn.as_deref());
+        let name = asked_name(sni, way.destination.inet().map(|address| address.ip()));
         let broken = |reason: String| Outcome::new(CheckStatus::L6Response, reason);
-        let Ok(client) = Connection::of_client(&tls.client, name, tls.check_alpn.as_deref()) else {
+        let Ok(client) = Connection::of_client(&tls.client, name, alpn) else {
             return Err(broken(ConnectionError::TLS_HANDSHAKE.message().to_owned()));
         };
         let mut stream = stream.with_tls(client);

@@ -2,9 +2,9 @@
 
 use expression::sample::Value;
 use live::health::CheckStatus;
-use policy::check::{Expect, Step};
+use policy::check::{Connect, Expect, Step};
 
-use super::run::Course;
+use super::run::{Course, IMPLICIT};
 use super::words;
 
 /// How a check ends.
@@ -41,12 +41,14 @@ impl Course<'_> {
         let named = || if self.check.is_tcp { "(tcp-check)".to_owned() } else { String::new() };
         let expect = match (self.check.steps.iter().rev().find(acts), self.fulfilled) {
             (Some(Step::Expect(_)), Some(expect)) => expect,
-            (Some(Step::Connect(_)), _) => return Outcome::new(CheckStatus::L4Ok, named()),
+            (Some(Step::Connect(connect)), _) => {
+                return Outcome::new(self.connected(connect), named());
+            }
             (Some(_), _) if self.check.is_tcp => {
                 return Outcome { status: CheckStatus::L7Ok, code: Some(0), info: named() };
             }
             (_, Some(expect)) => expect,
-            _ => return Outcome::new(CheckStatus::L4Ok, String::new()),
+            _ => return Outcome::new(self.connected(&IMPLICIT), String::new()),
         };
         if let Some((code, info)) = &self.said {
             let code = expect.ok.is_application().then_some(*code);
@@ -59,6 +61,11 @@ impl Course<'_> {
         };
         let info = expect.on_success.as_ref().map_or_else(named, |format| self.rendered(format));
         Outcome { status, code: self.code(expect, status), info }
+    }
+
+    /// The status of a check whose connection was all that was asked for.
+    fn connected(&self, connect: &Connect) -> CheckStatus {
+        if self.tls(connect).is_some() { CheckStatus::L6Ok } else { CheckStatus::L4Ok }
     }
 
     /// The application's code: the one that the rule says, else the status of the answer.

@@ -79,7 +79,7 @@ pub(super) struct Course<'a> {
 }
 
 /// The connection that no step asks for.
-static IMPLICIT: Connect = Connect {
+pub(super) static IMPLICIT: Connect = Connect {
     port: None,
     address: None,
     send_proxy: false,
@@ -87,6 +87,9 @@ static IMPLICIT: Connect = Connect {
     linger: false,
     default: true,
     comment: None,
+    ssl: false,
+    sni: None,
+    alpn: None,
 };
 
 /// What waiting came to.

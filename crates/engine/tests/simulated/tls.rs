@@ -306,6 +306,30 @@ fn the_runtime_api_and_checks_go_by_tls() {
     );
 }
 
+/// A rule's connection is secured whatever the server's line says, and the status says how far the check came.
+#[test]
+fn rules_of_checks_connect_by_tls() {
+    let sections = format!(
+        "backend tcp\n option tcp-check\n tcp-check connect ssl sni a.example\n\
+         server t {SECURE} check verify none inter 1s\n\
+         backend layers\n server secure {SECURE} check ssl verify none check-sni a.example inter 1s\n\
+         server plain {WEIR} check inter 1s\n\
+         backend answers\n option httpchk GET /\n http-check connect ssl sni a.example\n\
+         server h {SECURE} check verify none inter 1s\n server refused {WEIR} check verify none inter 1s fall 1\n\
+         listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem strict-sni\n http-request return status 200\n"
+    );
+    config(&sections).global(SOCKET).workers(&[1]).seeds(0..2).run(|world| async move {
+        sleep(5_000).await;
+        let shown = ask("show stat").await;
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split(',').collect()).collect();
+        let place = rows[0].iter().position(|name| *name == "check_status").unwrap();
+        let status = |name: &str| rows.iter().find(|row| row.get(1) == Some(&name)).unwrap()[place];
+        let found = ["t", "secure", "plain", "h", "refused"].map(status);
+        assert_eq!(found, ["L6OK", "L6OK", "L4OK", "L7OK", "L6RSP"], "{shown}");
+        world.forget_log();
+    });
+}
+
 /// `maxsslrate` lets so many clients in for each second, and those that speak plainly whenever they come.
 #[test]
 fn the_rate_of_handshakes_is_bounded() {

@@ -140,6 +140,12 @@ pub struct Connect {
     pub linger: bool,
     /// As the server's line says where nothing else is said.
     pub default: bool,
+    /// Goes by TLS, whatever the server's line says.
+    pub ssl: bool,
+    /// The name that its handshake asks for.
+    pub sni: Option<Box<str>>,
+    /// The protocols that its handshake offers.
+    pub alpn: Option<Vec<Vec<u8>>>,
     /// What is said if it fails.
     pub comment: Option<Box<str>>,
 }

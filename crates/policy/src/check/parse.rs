@@ -219,7 +219,12 @@ fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Resul
                     }
                 }
             }
-            "ssl" | "sni" | "alpn" => return Err(RuleError::at(Some(word), not_yet(&word.text))),
+            "ssl" => connect.ssl = true,
+            "sni" => connect.sni = Some(words.expect("'sni' expects a string as argument.")?.text.as_str().into()),
+            "alpn" => {
+                let list = words.expect("'alpn' : missing the comma-delimited ALPN protocol suite")?;
+                connect.alpn = Some(list.text.split(',').map(|name| name.as_bytes().to_vec()).collect());
+            }
             other => {
                 let message = format!(
                     "expects 'comment', 'port', 'addr', 'send-proxy', 'ssl', 'sni', 'alpn' or 'via-socks4', 'linger', \

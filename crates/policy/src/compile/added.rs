@@ -55,6 +55,8 @@ pub fn add_server(
     serial: usize,
 ) -> Result<Server, String> {
     let missing = || "No such backend.".to_owned();
+    // It stands below everything.
+    written.span.file = u32::MAX;
     let (written_proxy, compiled) =
         (spec.proxies.get(proxy).ok_or_else(missing)?, program.proxies.get(proxy).ok_or_else(missing)?);
     let backend = compiled.backend.as_ref().ok_or_else(missing)?;

@@ -69,9 +69,10 @@ impl Compiler<'_> {
             AddressSpec::Inet { host, family, port, .. } => ServerAddress::Inet {
                 ip: self.host(host, *family)?,
                 port: match *port {
+                    // Port 0 is none: it is the client's.
+                    PortSpec::Exact(0) | PortSpec::None => ServerPort::Offset(0),
                     PortSpec::Exact(port) | PortSpec::Range(port, _) => ServerPort::Exact(port),
                     PortSpec::Offset(offset) => ServerPort::Offset(offset),
-                    PortSpec::None => ServerPort::Offset(0),
                 },
             },
             AddressSpec::Unix { path, .. } => ServerAddress::Unix(text::to_os_string(path).into()),

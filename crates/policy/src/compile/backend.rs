@@ -109,7 +109,8 @@ impl Compiler<'_> {
             }
         };
         names.begin_at(written.span);
-        let tls = self.server_tls(written, proxy, &spec.global.tls, names, &head);
+        let checked_by_tls = self.is_checked_by_tls(names, proxy, written);
+        let tls = self.server_tls((written, checked_by_tls), proxy, &spec.global.tls, names, &head);
         let connecting = self.connecting(names, proxy, written, &address, &head, tls);
         let check = self.server_check(names, (proxy, check), written, &address, &connecting);
         let agent = self.agent_check(written);

@@ -262,6 +262,25 @@ impl Compiler<'_> {
         })
     }
 
+    /// Whether a rule of a server's checks connects by TLS (`tcp-check connect ssl`).
+    pub(super) fn is_checked_by_tls(&self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> bool {
+        let named = |section: &&HealthcheckSpec| {
+            server.check.healthcheck.as_ref().is_some_and(|name| name.value == section.name.value)
+        };
+        let section = names.spec.sections.healthchecks.iter().find(named);
+        let check = section.map_or(&proxy.check, |section| &section.check);
+        let rules = match check.method {
+            CheckMethod::Tcp => &check.tcp,
+            CheckMethod::Http(_) => &check.http,
+            _ => return false,
+        };
+        let by_tls = |line: &RuleLineSpec| {
+            let has = |text: &str| line.words.iter().any(|word| word.text == text);
+            has("connect") && has("ssl")
+        };
+        server.check.enabled && rules.iter().any(by_tls)
+    }
+
     /// The `healthcheck` section that a server names, whether it is checked or not.
     fn healthcheck_section<'s>(
         &mut self,

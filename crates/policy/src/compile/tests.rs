@@ -215,6 +215,7 @@ fn addresses_are_resolved_where_they_are_used() {
         server("offset", inet(HostSpec::Name("known".to_owned()), PortSpec::Offset(-5))),
         server("same", inet(HostSpec::Name("known".to_owned()), PortSpec::None)),
         server("path", AddressSpec::Unix { path: "/run/app".to_owned(), kind: SocketKind::Stream }),
+        server("zero", inet(HostSpec::Name("known".to_owned()), PortSpec::Exact(0))),
     ];
     let program = compiled(&spec(vec![back]));
     let servers = &program.proxies[0].backend.as_ref().unwrap().servers;
@@ -222,6 +223,7 @@ fn addresses_are_resolved_where_they_are_used() {
     assert_eq!(servers[0].address, ServerAddress::Inet { ip, port: ServerPort::Offset(-5) });
     assert_eq!(servers[1].address, ServerAddress::Inet { ip, port: ServerPort::Offset(0) });
     assert_eq!(servers[2].address, ServerAddress::Unix("/run/app".into()));
+    assert_eq!(servers[3].address, ServerAddress::Inet { ip, port: ServerPort::Offset(0) });
     assert_eq!([ServerPort::Offset(-5).resolve(100), ServerPort::Exact(80).resolve(100)], [95, 80]);
 }
 

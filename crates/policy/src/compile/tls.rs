@@ -11,7 +11,8 @@ use config::crt_list;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
-    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsSpec, VerifyClients,
+    BindSpec, BindTlsSpec, GlobalTlsSpec, Mode, ProxySpec, ServerSpec, ServerTlsSpec, TlsDefaults, TlsSpec,
+    VerifyClients,
 };
 use expression::Expression;
 use std::collections::HashMap;
@@ -69,7 +70,9 @@ impl Compiler<'_> {
             algorithms: (format!("Proxy '{name}': "), format!(" {place}.")),
             span: bind.span,
         };
-        let is_strict = written.strict_sni.or(global.binds.strict_sni).unwrap_or(false);
+        let none = TlsDefaults::default();
+        let above = global.defaults_at(bind.span).unwrap_or(&none);
+        let is_strict = written.strict_sni.or(above.binds.strict_sni).unwrap_or(false);
         let settings = self.bind_settings(written, is_http, global, &line);
         let mut entries = Vec::new();
         let mut failed = settings.is_none();
@@ -113,7 +116,7 @@ impl Compiler<'_> {
             self.out.push(Diagnostic::warning(bind.span, message).with_form(Form::Bare));
         }
         mark_default(&mut entries);
-        let has_tickets = written.common.tickets.or(global.binds.common.tickets).unwrap_or(true);
+        let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
         match tls::Server::new(entries, is_strict, has_tickets) {
             Ok(server) => Some(Arc::new(server)),
             Err(why) => {
@@ -195,7 +198,9 @@ impl Compiler<'_> {
         global: &GlobalTlsSpec,
         line: &Line,
     ) -> Option<Settings> {
-        let algorithms = self.algorithms(&written.common, &global.binds.common, line)?;
+        let none = TlsDefaults::default();
+        let defaults = &global.defaults_at(line.span).unwrap_or(&none).binds;
+        let algorithms = self.algorithms(&written.common, &defaults.common, line)?;
         let alpn = self.protocols(written.common.alpn.as_ref(), if is_http { &["http/1.1"] } else { &[] });
         let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
         let authorities = self.authorities(&written.common, global, line)?;
@@ -220,7 +225,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        let prefers_clients_order = written.prefer_client_ciphers || global.binds.prefer_client_ciphers;
+        let prefers_clients_order = written.prefer_client_ciphers || defaults.prefer_client_ciphers;
         let capture = global.capture_size as usize;
         Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture })
     }
@@ -228,7 +233,7 @@ impl Compiler<'_> {
     /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.
     pub(super) fn server_tls(
         &mut self,
-        server: &ServerSpec,
+        (server, checked_by_tls): (&ServerSpec, bool),
         proxy: &ProxySpec,
         global: &GlobalTlsSpec,
         names: &SpecNames<'_>,
@@ -236,7 +241,7 @@ impl Compiler<'_> {
     ) -> Option<Box<ServerTls>> {
         let none = ServerTlsSpec::default();
         let written = server.tls.as_deref().unwrap_or(&none);
-        if !written.ssl && written.check != Some(true) {
+        if !written.ssl && written.check != Some(true) && !checked_by_tls {
             return None;
         }
         if proxy.mode == Mode::Log {
@@ -251,8 +256,10 @@ impl Compiler<'_> {
             algorithms: (head.to_owned(), ".".to_owned()),
             span: server.span,
         };
+        let nothing = TlsDefaults::default();
+        let defaults = global.defaults_at(server.span).unwrap_or(&nothing);
         let sentence = |unfit: Unfit<'_>| unfit.of_server(head, backend, &server.name.value);
-        let algorithms = self.algorithms_of(&written.common, &global.servers, &line, sentence)?;
+        let algorithms = self.algorithms_of(&written.common, &defaults.servers, &line, sentence)?;
         let authorities = self.authorities(&written.common, global, &line)?;
         let verifies = written.verify.unwrap_or(!global.trusts_servers);
         if verifies && authorities.is_none() {

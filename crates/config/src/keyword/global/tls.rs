@@ -147,12 +147,14 @@ fn binds(context: &mut GlobalContext<'_>, line: &Line) {
     let mut common = std::mem::take(&mut context.spec.tls.binds.common);
     algorithms(context, line, &mut common);
     context.spec.tls.binds.common = common;
+    context.spec.tls.remember(line.span(0));
 }
 
 fn servers(context: &mut GlobalContext<'_>, line: &Line) {
     let mut common = std::mem::take(&mut context.spec.tls.servers);
     algorithms(context, line, &mut common);
     context.spec.tls.servers = common;
+    context.spec.tls.remember(line.span(0));
 }
 
 fn algorithms(context: &mut GlobalContext<'_>, line: &Line, common: &mut TlsSpec) {
@@ -206,6 +208,7 @@ fn bind_options(context: &mut GlobalContext<'_>, line: &Line) {
         at += 1;
     }
     context.spec.tls.binds = binds;
+    context.spec.tls.remember(line.span(0));
 }
 
 fn server_options(context: &mut GlobalContext<'_>, line: &Line) {
@@ -221,6 +224,7 @@ fn server_options(context: &mut GlobalContext<'_>, line: &Line) {
         }
     }
     context.spec.tls.servers = common;
+    context.spec.tls.remember(line.span(0));
 }
 
 fn expect_option(context: &mut GlobalContext<'_>, line: &Line) {
