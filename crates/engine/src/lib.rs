@@ -2,6 +2,7 @@
 //! streams carry requests, facts become log lines. Must never parse bytes or configuration text.
 
 mod adoption;
+pub mod certificates;
 pub mod check;
 pub mod facts;
 pub mod frontends;

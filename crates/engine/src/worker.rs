@@ -64,6 +64,8 @@ pub struct Process {
     pub outbox: crate::service::mail::Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
+    /// Certificates that were added or are being changed.
+    pub certificates: crate::certificates::Certificates,
     /// What answers inside the process, by the number that the program refers to.
     pub services: Services,
     /// What the program that runs the engine knows of itself, for the runtime API.
@@ -135,6 +137,7 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
+            certificates: crate::certificates::Certificates::default(),
             services: Services::default(),
             host: Host::default(),
             stopping: AtomicBool::new(false),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::SignatureAlgorithm;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
@@ -17,10 +17,14 @@ pub struct Certificate {
     pub name: Box<str>,
     /// With its chain and its key.
     pub(crate) key: Arc<CertifiedKey>,
+    /// Its private key, for whoever may have it.
+    private: PrivateKeyDer<'static>,
     /// The names that it is for, in lower case, wildcards as they stand: those of `subjectAltName` and the common name.
     pub names: Vec<Box<str>>,
     /// What its key signs with.
     pub kind: Kind,
+    /// Its key is from a file of its own, of that name with `.key` behind it.
+    pub has_key_file: bool,
 }
 
 /// Kinds of keys, of which a name may have one certificate each.
@@ -56,7 +60,38 @@ impl PartialEq for Certificate {
     }
 }
 
+impl Error {
+    /// What HAProxy says of a certificate of that name, without a full stop.
+    pub fn sentence(&self, name: &str) -> String {
+        match self {
+            Self::NoCertificate(Wrong::Nothing) => {
+                format!("unable to load certificate from file '{name}': no start line")
+            }
+            Self::NoCertificate(Wrong::Broken(why)) | Self::BadCertificate(why) => {
+                format!("unable to load certificate from file '{name}': {why}")
+            }
+            Self::NoKey => format!("No Private Key found in '{name}.key'"),
+            Self::EncryptedKey => {
+                format!("the private key of '{name}' is encrypted: 'ssl-passphrase-cmd' is not supported yet by Weir")
+            }
+            Self::BadKey(why) => format!("unable to load private key from file '{name}': {why}"),
+            Self::Mismatch => format!("inconsistencies between private key and certificate loaded '{name}'"),
+        }
+    }
+}
+
 impl Certificate {
+    /// All of it as text: the private key, the certificate, those behind it.
+    pub fn to_pem(&self) -> String {
+        let certificates = self.key.cert.iter().map(|one| pem::encode_certificate(one));
+        std::iter::once(pem::encode_key(&self.private)).chain(certificates).collect()
+    }
+
+    /// The certificates behind it that are shown with it, in DER.
+    pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
+        self.key.cert.iter().skip(1).map(|one| one.as_ref())
+    }
+
     /// Puts a certificate together: `text` has it, its chain and mostly its key; `key` is what stands in a file of its own.
     ///
     /// # Errors
@@ -85,7 +120,8 @@ impl Certificate {
             return Err(Error::Mismatch);
         }
         let key = CertifiedKey::new(chain, signing);
-        Ok(Self { name: name.into(), key: Arc::new(key), names, kind })
+        let has_key_file = pem::private_key(text) == Err(Wrong::Nothing);
+        Ok(Self { name: name.into(), key: Arc::new(key), private, names, kind, has_key_file })
     }
 
     /// The certificate itself, in DER.

@@ -2,7 +2,7 @@
 //! server.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ClientConfig;
 use rustls::client::Resumption;
@@ -34,7 +34,10 @@ pub struct Settings {
 }
 
 /// A side that connects to servers.
-pub struct Client {
+pub struct Client(RwLock<Arc<Ready>>);
+
+/// What is made of settings: exchanged as a whole.
+struct Ready {
     settings: Settings,
     config: Arc<ClientConfig>,
     nameless: Arc<ClientConfig>,
@@ -42,13 +45,13 @@ pub struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Client").field("settings", &self.ready().settings).finish_non_exhaustive()
     }
 }
 
 impl PartialEq for Client {
     fn eq(&self, other: &Self) -> bool {
-        self.settings == other.settings
+        self.ready().settings == other.ready().settings
     }
 }
 
@@ -58,6 +61,45 @@ impl Client {
     /// # Errors
     /// What rustls does not take together.
     pub fn new(settings: Settings) -> Result<Self, String> {
+        Ready::new(settings).map(|ready| Self(RwLock::new(Arc::new(ready))))
+    }
+
+    fn ready(&self) -> Arc<Ready> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The certificate that servers are shown which ask for one.
+    pub fn certificate(&self) -> Option<Arc<Certificate>> {
+        self.ready().settings.certificate.clone()
+    }
+
+    /// Shows a certificate in the place of the one that is called like it, in handshakes that begin from now on. Whether that
+    /// one is shown here.
+    ///
+    /// # Errors
+    /// What rustls does not take; nothing has changed.
+    pub fn replace(&self, certificate: &Arc<Certificate>) -> Result<bool, String> {
+        let before = self.ready();
+        if before.settings.certificate.as_ref().is_none_or(|own| own.name != certificate.name) {
+            return Ok(false);
+        }
+        let settings = Settings { certificate: Some(Arc::clone(certificate)), ..before.settings.clone() };
+        let ready = Arc::new(Ready::new(settings)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = ready;
+        Ok(true)
+    }
+
+    pub(crate) fn config(&self, name: &ServerName<'_>) -> Arc<ClientConfig> {
+        let ready = self.ready();
+        Arc::clone(match name {
+            ServerName::DnsName(_) => &ready.config,
+            _ => &ready.nameless,
+        })
+    }
+}
+
+impl Ready {
+    fn new(settings: Settings) -> Result<Self, String> {
         let provider = settings.algorithms.provider();
         let versions = settings.algorithms.protocol_versions();
         let verifier = OfServers::new(settings.authorities.as_deref(), settings.host.as_deref(), &provider)?;
@@ -80,18 +122,6 @@ impl Client {
         let mut nameless = config.clone();
         nameless.enable_sni = false;
         Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless) })
-    }
-
-    /// What it was made of.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub(crate) fn config(&self, name: &ServerName<'_>) -> &Arc<ClientConfig> {
-        match name {
-            ServerName::DnsName(_) => &self.config,
-            _ => &self.nameless,
-        }
     }
 }
 

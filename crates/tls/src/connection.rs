@@ -117,7 +117,7 @@ impl Connection {
     /// # Errors
     /// The settings cannot make a first message.
     pub fn of_client(client: &Client, name: ServerName<'static>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
-        let config = Arc::clone(client.config(&name));
+        let config = client.config(&name);
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().as_bytes().into()),
             _ => None,

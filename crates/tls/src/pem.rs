@@ -49,8 +49,58 @@ pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, Wrong> {
     }
 }
 
+/// A private key as text.
+pub fn encode_key(key: &PrivateKeyDer<'_>) -> String {
+    let label = match key {
+        PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
+        PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
+        _ => "PRIVATE KEY",
+    };
+    encode(label, key.secret_der())
+}
+
+/// A certificate as text.
+pub fn encode_certificate(der: &[u8]) -> String {
+    encode("CERTIFICATE", der)
+}
+
+/// What is called so, in lines of 64 letters.
+fn encode(label: &str, der: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut letters = String::new();
+    for three in der.chunks(3) {
+        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            letters.push(if place > three.len() { '=' } else { char::from(letter) });
+        }
+        if letters.len() % 65 == 64 {
+            letters.push('\n');
+        }
+    }
+    let end = if letters.ends_with('\n') { "" } else { "\n" };
+    format!("-----BEGIN {label}-----\n{letters}{end}-----END {label}-----\n")
+}
+
 /// Whether a private key in the text is encrypted: it needs a passphrase.
 pub fn has_encrypted_key(text: &[u8]) -> bool {
     let has = |wanted: &[u8]| text.windows(wanted.len()).any(|part| part == wanted);
     has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for length in [1, 2, 3, 47, 48, 49, 96, 1000] {
+            let der: Vec<u8> = (0..length).map(|byte| (byte * 7) as u8).collect();
+            let text = encode_certificate(&der);
+            assert!(text.lines().all(|line| line.len() <= 64), "{text}");
+            assert_eq!(certificates(text.as_bytes()).map(|all| all[0].to_vec()), Ok(der.clone()), "{text}");
+            let key = PrivateKeyDer::Pkcs8(der.clone().into());
+            assert_eq!(private_key(encode_key(&key).as_bytes()), Ok(key));
+        }
+    }
 }

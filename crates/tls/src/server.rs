@@ -2,7 +2,7 @@
 //! they are. Must never speak with a client.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
@@ -53,19 +53,29 @@ pub struct Entry {
     pub certificate: Arc<Certificate>,
     /// Names that it is for.
     pub row: Row,
+    /// They are written beside it, so that another certificate in its place is for the same ones.
+    pub is_filtered: bool,
     /// What holds for its connections.
     pub settings: Arc<Settings>,
 }
 
 /// An address that speaks TLS.
 pub struct Server {
-    entries: Vec<(Entry, Ready)>,
-    names: Names,
+    offered: RwLock<Arc<Offered>>,
     is_strict: bool,
     has_tickets: bool,
+    ticketer: Option<Arc<dyn ProducesTickets>>,
+    sessions: Arc<dyn StoresServerSessions>,
+}
+
+/// What clients can get: exchanged as a whole.
+struct Offered {
+    entries: Vec<(Entry, Ready)>,
+    names: Names,
 }
 
 /// What is made of an entry.
+#[derive(Clone)]
 struct Ready {
     config: Arc<ServerConfig>,
     /// Where something of a client's certificate is ignored: what tells of it.
@@ -86,16 +96,17 @@ pub(crate) struct Choice {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("entries", &self.entries.len()).finish_non_exhaustive()
+        f.debug_struct("Server").field("entries", &self.offered().entries.len()).finish_non_exhaustive()
     }
 }
 
 /// Addresses are the same that offer the same.
 impl PartialEq for Server {
     fn eq(&self, other: &Self) -> bool {
-        let entries = self.entries.iter().map(|(entry, _)| entry);
+        let (own, theirs) = (self.offered(), other.offered());
+        let entries = own.entries.iter().map(|(entry, _)| entry);
         (self.is_strict, self.has_tickets) == (other.is_strict, other.has_tickets)
-            && entries.eq(other.entries.iter().map(|(entry, _)| entry))
+            && entries.eq(theirs.entries.iter().map(|(entry, _)| entry))
     }
 }
 
@@ -115,7 +126,6 @@ impl Server {
     /// # Errors
     /// What rustls does not take together.
     pub fn new(entries: Vec<Entry>, is_strict: bool, has_tickets: bool) -> Result<Self, String> {
-        let rows: Vec<Row> = entries.iter().map(|entry| entry.row.clone()).collect();
         let ticketer = match has_tickets {
             true => Some(Ticketer::new().map_err(|error| error.to_string())?),
             false => None,
@@ -136,20 +146,56 @@ impl Server {
                 Ok((entry, ready))
             })
             .collect();
-        Ok(Self { entries: entries?, names: Names::new(&rows), is_strict, has_tickets })
+        let offered = RwLock::new(Arc::new(Offered::new(entries?)));
+        Ok(Self { offered, is_strict, has_tickets, ticketer, sessions })
+    }
+
+    fn offered(&self) -> Arc<Offered> {
+        Arc::clone(&self.offered.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The certificates.
-    pub fn certificates(&self) -> impl Iterator<Item = &Arc<Certificate>> {
-        self.entries.iter().map(|(entry, _)| &entry.certificate)
+    pub fn certificates(&self) -> Vec<Arc<Certificate>> {
+        self.offered().entries.iter().map(|(entry, _)| Arc::clone(&entry.certificate)).collect()
+    }
+
+    /// Puts a certificate in the place of all that are called like it, for handshakes that begin from now on. Sessions with
+    /// the former one are resumed still. Returns how many places there are.
+    ///
+    /// # Errors
+    /// What rustls does not take; nothing has changed.
+    pub fn replace(&self, certificate: &Arc<Certificate>) -> Result<usize, String> {
+        let before = self.offered();
+        let mut replaced = 0;
+        let entries = before.entries.iter().map(|(entry, made)| {
+            if entry.certificate.name != certificate.name {
+                return Ok((entry.clone(), made.clone()));
+            }
+            replaced += 1;
+            let mut entry = Entry { certificate: Arc::clone(certificate), ..entry.clone() };
+            entry.row.kind = certificate.kind;
+            if !entry.is_filtered {
+                entry.row.names.clone_from(&certificate.names);
+            }
+            let provider = entry.settings.algorithms.provider();
+            let made = ready(&entry, &provider, self.ticketer.as_ref(), &self.sessions)?;
+            Ok((entry, made))
+        });
+        let entries: Result<Vec<_>, String> = entries.collect();
+        let offered = Arc::new(Offered::new(entries?));
+        if replaced > 0 {
+            *self.offered.write().unwrap_or_else(PoisonError::into_inner) = offered;
+        }
+        Ok(replaced)
     }
 
     /// What a client gets by its hello. `None`: nothing.
     pub(crate) fn choose(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
         let name = hello.server_name();
         let text = name.and_then(|name| std::str::from_utf8(name).ok());
-        let place = self.names.find(text, wanted(hello), self.is_strict)?;
-        let (entry, ready) = self.entries.get(place)?;
+        let offered = self.offered();
+        let place = offered.names.find(text, wanted(hello), self.is_strict)?;
+        let (entry, ready) = offered.entries.get(place)?;
         Some(Choice {
             config: Arc::clone(&ready.config),
             judge: ready.judge.clone(),
@@ -161,6 +207,13 @@ impl Server {
             name: name.map(Into::into),
             capture: entry.settings.capture,
         })
+    }
+}
+
+impl Offered {
+    fn new(entries: Vec<(Entry, Ready)>) -> Self {
+        let rows: Vec<Row> = entries.iter().map(|(entry, _)| entry.row.clone()).collect();
+        Self { names: Names::new(&rows), entries }
     }
 }
 

@@ -3,9 +3,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use x509_parser::certificate::X509Certificate;
 
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
 use x509_parser::x509::X509Name;
 
 /// A part of a certificate.
@@ -56,6 +58,50 @@ pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
         number == kind || short_name(&number).is_some_and(|short| short == kind)
     });
     Some(attributes.map(|attribute| attribute.attr_value().data.to_vec()).collect())
+}
+
+/// What is told of a certificate line by line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Details {
+    /// Its serial number in hexadecimal.
+    pub serial: String,
+    /// From when on it is valid, as OpenSSL prints moments.
+    pub not_before: String,
+    /// Until when.
+    pub not_after: String,
+    /// The other names of its subject.
+    pub alternative_names: Option<String>,
+    /// The algorithm of its key and the bits of that.
+    pub algorithm: String,
+    /// Its subject.
+    pub subject: String,
+    /// Who has issued it.
+    pub issuer: String,
+}
+
+/// The SHA-1 fingerprint of a certificate, in hexadecimal.
+pub fn fingerprint(der: &[u8]) -> String {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, der);
+    digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// What is told of a certificate. `None`: it cannot be read.
+pub fn details(der: &[u8]) -> Option<Details> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let algorithm = match certificate.public_key().parsed() {
+        Ok(PublicKey::RSA(key)) => format!("RSA{}", key.key_size()),
+        Ok(PublicKey::EC(key)) => format!("EC{}", key.key_size()),
+        _ => String::from_utf8(part(der, Part::KeyAlgorithm)?).ok()?,
+    };
+    Some(Details {
+        serial: certificate.raw_serial().iter().map(|byte| format!("{byte:02X}")).collect(),
+        not_before: long_moment(certificate.validity().not_before.timestamp()),
+        not_after: long_moment(certificate.validity().not_after.timestamp()),
+        alternative_names: alternative_names(der),
+        algorithm,
+        subject: name(certificate.subject()),
+        issuer: name(certificate.issuer()),
+    })
 }
 
 /// The numbers of the policies that a certificate was issued under (RFC 5280, section 4.2.1.4). `None`: it tells none.
@@ -195,6 +241,20 @@ fn algorithm(number: &str) -> Vec<u8> {
 
 /// A moment in UTC: `YYMMDDhhmmssZ`, as in certificates.
 fn moment(seconds: i64) -> String {
+    let [year, month, day, hour, minute, second] = civil(seconds);
+    format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
+}
+
+/// A moment as OpenSSL prints it: `Nov  3 23:52:04 2026 GMT`.
+fn long_moment(seconds: i64) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = civil(seconds);
+    let month = usize::try_from(month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"???");
+    format!("{month} {day:2} {hour:02}:{minute:02}:{second:02} {year} GMT")
+}
+
+/// Year, month, day, hour, minute and second in UTC.
+fn civil(seconds: i64) -> [i64; 6] {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Civil date of a day count (Howard Hinnant's algorithm).
     let shifted = days + 719_468;
@@ -207,7 +267,7 @@ fn moment(seconds: i64) -> String {
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
+    [year, month, day, hour, minute, second]
 }
 
 #[cfg(test)]
@@ -219,6 +279,8 @@ mod tests {
         assert_eq!(moment(0), "700101000000Z");
         assert_eq!(moment(1_600_000_000), "200913122640Z");
         assert_eq!(moment(951_827_696), "000229123456Z");
+        assert_eq!(long_moment(951_827_696), "Feb 29 12:34:56 2000 GMT");
+        assert_eq!(long_moment(0), "Jan  1 00:00:00 1970 GMT");
     }
 
     #[test]

@@ -306,6 +306,49 @@ fn the_runtime_api_and_checks_go_by_tls() {
     );
 }
 
+/// New connections get the certificate that was put in the place of the former one; those that stand keep theirs.
+#[test]
+fn a_certificate_is_exchanged_while_it_is_in_use() {
+    let sections = format!(
+        "listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n\
+         http-request return status 200 content-type text/plain lf-string %[ssl_f_sha1,hex]\n"
+    );
+    config(&sections).global(SOCKET).workers(&[1, 2]).seeds(0..2).run(|world| async move {
+        async fn shown(own: &mut Secure) -> String {
+            own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 40\r\ncontent-type: text/plain\r\n\r\n";
+            let answer = String::from_utf8(own.receive(head.len() + 40).await).unwrap();
+            answer.strip_prefix(head).unwrap().to_owned()
+        }
+        let mut standing = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await.unwrap();
+        let former = shown(&mut standing).await;
+        let refused = ask("set ssl cert a.pem <<\nnothing of the kind\n").await;
+        assert!(refused.ends_with("Can't load the payload\nCan't update a.pem!\n\n"), "{refused}");
+        assert_eq!(ask("commit ssl cert a.pem").await, "No ongoing transaction! !\nCan't commit a.pem!\n\n");
+        // The worlds of a test share their program: the one before has left one of both here.
+        for file in ["other.pem", "client.pem"] {
+            let payload = String::from_utf8(crate::secure::read_file(file).unwrap()).unwrap();
+            let set = ask(&format!("set ssl cert a.pem <<\n{payload}\n")).await;
+            assert_eq!(set, "Transaction created for certificate a.pem!\n\n");
+            if !ask("show ssl cert *a.pem").await.contains(&former) {
+                break;
+            }
+        }
+        let mut before = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await.unwrap();
+        assert_eq!(shown(&mut before).await, former, "nothing has changed before the commit");
+        assert_eq!(ask("commit ssl cert a.pem").await, "Committing a.pem.\nSuccess!\n\n");
+        for versions in VERSIONS {
+            let mut own = Secure::connect(SECURE, &client(versions), 1_000).await.unwrap();
+            let found = shown(&mut own).await;
+            assert_ne!(found, former);
+            assert!(ask("show ssl cert a.pem").await.contains(&format!("SHA1 FingerPrint: {found}\n")));
+        }
+        assert_eq!(shown(&mut standing).await, former);
+        assert_eq!(ask("abort ssl cert a.pem").await, "No ongoing transaction!\n\n");
+        world.forget_log();
+    });
+}
+
 /// A rule's connection is secured whatever the server's line says, and the status says how far the check came.
 #[test]
 fn rules_of_checks_connect_by_tls() {

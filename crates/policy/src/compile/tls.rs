@@ -18,7 +18,7 @@ use expression::Expression;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use tls::certificate::{Certificate, Error};
+use tls::certificate::Certificate;
 use tls::client;
 use tls::faults::Ignored;
 use tls::names::Row;
@@ -90,7 +90,7 @@ impl Compiler<'_> {
                             excluded: Vec::new(),
                             is_default,
                         };
-                        entries.push(Entry { certificate, row, settings: Arc::clone(&settings) });
+                        entries.push(Entry { certificate, row, is_filtered: false, settings: Arc::clone(&settings) });
                     }
                 }
                 None => failed = true,
@@ -185,7 +185,7 @@ impl Compiler<'_> {
             for certificate in found {
                 let names = if has_filters { own(&one.names) } else { certificate.names.clone() };
                 let row = Row { kind: certificate.kind, names, excluded: own(&one.excluded), is_default: false };
-                entries.push(Entry { certificate, row, settings: Arc::clone(&settings) });
+                entries.push(Entry { certificate, row, is_filtered: has_filters, settings: Arc::clone(&settings) });
             }
         }
         if failed { None } else { Some(entries) }
@@ -376,18 +376,7 @@ impl Compiler<'_> {
                 self.tls.certificates.insert(name.to_owned(), Arc::clone(&certificate));
                 return Some(certificate);
             }
-            Err(Error::NoCertificate(Wrong::Nothing)) => {
-                format!("unable to load certificate from file '{name}': no start line")
-            }
-            Err(Error::NoCertificate(Wrong::Broken(why)) | Error::BadCertificate(why)) => {
-                format!("unable to load certificate from file '{name}': {why}")
-            }
-            Err(Error::NoKey) => format!("No Private Key found in '{name}.key'"),
-            Err(Error::EncryptedKey) => {
-                format!("the private key of '{name}' is encrypted: 'ssl-passphrase-cmd' is not supported yet by Weir")
-            }
-            Err(Error::BadKey(why)) => format!("unable to load private key from file '{name}': {why}"),
-            Err(Error::Mismatch) => format!("inconsistencies between private key and certificate loaded '{name}'"),
+            Err(why) => why.sentence(name),
         };
         self.alert(span, line.form, format!("{head}{why}."));
         None

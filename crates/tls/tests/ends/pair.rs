@@ -61,6 +61,7 @@ pub fn server_with(
             is_default: place == 0,
         },
         certificate: Arc::clone(certificate),
+        is_filtered: false,
         settings: Arc::clone(&settings),
     });
     Arc::new(Server::new(entries.collect(), strict, has_tickets).unwrap())

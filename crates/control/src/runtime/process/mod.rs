@@ -3,6 +3,7 @@
 
 mod activity;
 mod backends;
+mod certificates;
 mod cookies;
 mod debug;
 mod environment;
@@ -61,6 +62,7 @@ const TABLES: &[&[Command<Worker>]] = &[
     sessions::TABLE,
     tables::TABLE,
     variables::TABLE,
+    certificates::TABLE,
 ];
 
 /// The commands that help shows, as rows of the manual's table: usage, level, what it does.

@@ -1,0 +1,76 @@
+//! Certificates while the process serves: those that the newest configuration uses, those that were added beside it, and the
+//! change that is being made to one. Must never read a file.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use policy::program::Program;
+use tls::certificate::Certificate;
+
+/// What is kept of certificates beside the programs.
+#[derive(Debug, Default)]
+pub struct Certificates(Mutex<Held>);
+
+/// Under the lock.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// The certificate that is to be put in the place of the one of its name.
+    pub change: Option<Arc<Certificate>>,
+    /// Those that no line uses, by name; `None`: nothing was put there yet.
+    pub added: BTreeMap<String, Option<Arc<Certificate>>>,
+}
+
+impl Certificates {
+    /// For one look or one step.
+    pub fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where clients of a program get certificates.
+fn servers(program: &Program) -> impl Iterator<Item = &Arc<tls::Server>> {
+    let frontends = program.proxies.iter().filter_map(|proxy| proxy.frontend.as_ref());
+    let listening = frontends.flat_map(|frontend| frontend.binds.iter());
+    let own = program.runtime.sockets.iter().map(|socket| &socket.bind);
+    let peers = program.peers.iter().filter_map(|section| section.bind.as_ref());
+    let relays = program.log_forwards.iter().flat_map(|relay| relay.binds.iter());
+    listening.chain(own).chain(peers).chain(relays).filter_map(|bind| bind.tls.as_ref())
+}
+
+/// What shows certificates to servers of a program.
+fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
+    let backends = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
+    let servers = backends.flat_map(|backend| backend.servers.iter());
+    servers.filter_map(|server| server.connecting.tls.as_ref().map(|tls| &tls.client))
+}
+
+/// Every certificate that a program uses, by name.
+pub fn used(program: &Program) -> BTreeMap<String, Arc<Certificate>> {
+    let shown = servers(program).flat_map(|server| server.certificates());
+    let all = shown.chain(clients(program).filter_map(|client| client.certificate()));
+    all.map(|certificate| (certificate.name.to_string(), certificate)).collect()
+}
+
+/// Puts a certificate in the place of the one of its name wherever a program uses that. Returns in how many places.
+///
+/// # Errors
+/// It cannot stand somewhere; then it stands nowhere.
+pub fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+    let former = used(program).remove(&*certificate.name);
+    let exchange = |certificate: &Arc<Certificate>| {
+        let mut places = 0;
+        for server in servers(program) {
+            places += server.replace(certificate)?;
+        }
+        for client in clients(program) {
+            places += usize::from(client.replace(certificate)?);
+        }
+        Ok(places)
+    };
+    exchange(certificate).inspect_err(|_: &String| {
+        if let Some(former) = &former {
+            // It stood there before.
+            let _ = exchange(former);
+        }
+    })
+}
