@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::AppendOnlyVec;
+use conn::link::Limits;
 use conn::ports::SourcePorts;
 use policy::program::{Connecting, Global, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{Address, ConnectOptions, KeepAlive};
@@ -159,4 +160,11 @@ pub fn plain(connecting: &Connecting) -> ConnectOptions {
         congestion_control: connecting.congestion_control.clone(),
         ..ConnectOptions::default()
     }
+}
+
+/// What a server's idle links are allowed.
+pub fn idle_limits(server: &Server) -> Limits {
+    // A delay of nothing keeps no idle connection.
+    let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
+    Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
 }

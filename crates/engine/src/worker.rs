@@ -21,17 +21,19 @@ use expression::sample::{Meter, ProcessFacts};
 use live::counters::{Counters, WorkerTallies};
 use live::table::TableHandle;
 use live::{Live, Local, ServerSlot};
-use policy::program::{Proxy, Server};
+use policy::program::Proxy;
 use rt::LocalRc;
 
+use crate::certificates::Certificates;
 use crate::facts::Facts;
 use crate::frontends::{Frontends, Opening};
 use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, idle_limits};
 use crate::resolve::{Resolving, Section};
 use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
+use crate::service::mail::Outbox;
 use crate::service::registry::Services;
 use crate::sockets::Sockets;
 use crate::stream::task::StreamTask;
@@ -61,11 +63,11 @@ pub struct Process {
     /// Names that are followed, and what is counted of those who are asked.
     pub resolving: Resolving,
     /// Mails that wait.
-    pub outbox: crate::service::mail::Outbox,
+    pub outbox: Outbox,
     /// What is shared with other instances.
     pub exchange: crate::peering::Exchange,
     /// Certificates that were added or are being changed.
-    pub certificates: crate::certificates::Certificates,
+    pub certificates: Certificates,
     /// What answers inside the process, by the number that the program refers to.
     pub services: Services,
     /// What the program that runs the engine knows of itself, for the runtime API.
@@ -90,13 +92,6 @@ pub struct Process {
     streams: Streams,
     /// Sessions that each worker has, or will have once it has read its mailbox.
     loads: Box<[Load]>,
-}
-
-/// What a server's idle links are allowed.
-pub fn idle_limits(server: &Server) -> Limits {
-    // A delay of nothing keeps no idle connection.
-    let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
-    Limits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
 }
 
 /// Jobs that may wait for helpers: more than that would wait for longer than a client does.
@@ -128,7 +123,7 @@ impl Process {
             programs: crate::check::Programs::default(),
             probing: crate::check::Targets::default(),
             resolving: Resolving::new(program),
-            outbox: crate::service::mail::Outbox::default(),
+            outbox: Outbox::default(),
             exchange: crate::peering::Exchange::new(program, &live),
             newest: RwLock::new(Arc::new(generation)),
             adopting: AtomicUsize::new(0),
@@ -137,7 +132,7 @@ impl Process {
             helpers: rt::Helpers::new(workers.div_ceil(4), WAITING_FOR_HELPERS),
             log_targets,
             pool,
-            certificates: crate::certificates::Certificates::default(),
+            certificates: Certificates::default(),
             services: Services::default(),
             host: Host::default(),
             stopping: AtomicBool::new(false),

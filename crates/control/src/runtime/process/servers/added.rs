@@ -13,8 +13,9 @@ use policy::program::{Backend, Proxy, Server};
 
 use super::super::super::Call;
 use engine::generation::Generation;
+use engine::outgoing::idle_limits;
 use engine::stream::persistence::change_cookies;
-use engine::worker::{Process, Worker, idle_limits};
+use engine::worker::{Process, Worker};
 
 /// How long a removed server's place stays empty at least.
 const REST: Duration = Duration::from_secs(60);
