@@ -34,7 +34,7 @@ pub const TABLE: &[Fetch] = &[
         fc(c).map(|_| 0).or_else(|| c.probes.session().filter(|session| session.is_secure).map(|_| 1)).map(Value::Int)
     }),
     plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
-        Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty() && !facts.resumed)))
+        fc(c).map(|facts| Value::Bool(!facts.peer.is_empty() && !facts.resumed))
     }),
     plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data came: none is accepted.", |c, _| {
         fc(c).map(|_| Value::Bool(false))
@@ -82,7 +82,7 @@ pub const TABLE: &[Fetch] = &[
         Some(Value::Int(fc(c)?.faults.last().map_or(0, |fault| fault.code.into())))
     }),
     plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a certificate of the client.", |c, _| {
-        Some(Value::Bool(fc(c).is_some_and(|facts| !facts.peer.is_empty())))
+        fc(c).map(|facts| Value::Bool(!facts.peer.is_empty()))
     }),
     plain("ssl_c_chain_der", Type::Bin, CLIENT, "The certificates that the client has shown behind its own.", |c, _| {
         chain(c, fc(c)?.peer.get(1..).unwrap_or_default())
@@ -261,7 +261,8 @@ mod tests {
             ("ssl_bc", "0"),
             ("ssl_fc_has_sni", "0"),
             ("ssl_fc_is_resumed", "0"),
-            ("ssl_c_used", "0"),
+            ("ssl_c_used", "<none>"),
+            ("ssl_fc_has_crt", "<none>"),
             ("ssl_fc_err", "<none>"),
             ("ssl_fc_cipher", "<none>"),
             ("ssl_c_verify", "<none>"),
