@@ -129,6 +129,7 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
             // Names of machines are nothing that a test can rely on, and nobody has the certificates of the examples.
             let fine = [
                 "unable to stat SSL certificate from file",
+                "'ca-file' : unable to load",
                 "verify is enabled by default but no CA file specified",
                 "not supported yet by Weir",
                 "could not resolve address",
