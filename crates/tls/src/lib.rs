@@ -15,6 +15,7 @@ pub mod names;
 pub mod pem;
 pub mod provider;
 pub mod record;
+pub mod resumption;
 pub mod server;
 pub mod suites;
 pub mod verify;

@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{
-    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, ServerSessionMemoryCache,
-    StoresServerSessions, WebPkiClientVerifier,
+    ClientHello, NoServerSessionStorage, ProducesTickets, ResolvesServerCert, StoresServerSessions,
+    WebPkiClientVerifier,
 };
 use rustls::sign::CertifiedKey;
 use wire::client_hello::{self, extension};
@@ -16,10 +15,8 @@ use wire::client_hello::{self, extension};
 use crate::certificate::{Certificate, Kind};
 use crate::names::{Names, Row};
 use crate::provider::Algorithms;
+use crate::resumption::Resumption;
 use crate::verify::{Authorities, ClientTerms, OfClients};
-
-/// Sessions of clients without tickets that are remembered, for each address: HAProxy's default for the process.
-const SESSIONS: usize = 20_000;
 
 /// What a line says about its connections.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -63,7 +60,7 @@ pub struct Entry {
 pub struct Server {
     offered: RwLock<Arc<Offered>>,
     is_strict: bool,
-    has_tickets: bool,
+    resumption: Resumption,
     ticketer: Option<Arc<dyn ProducesTickets>>,
     sessions: Arc<dyn StoresServerSessions>,
 }
@@ -105,7 +102,7 @@ impl PartialEq for Server {
     fn eq(&self, other: &Self) -> bool {
         let (own, theirs) = (self.offered(), other.offered());
         let entries = own.entries.iter().map(|(entry, _)| entry);
-        (self.is_strict, self.has_tickets) == (other.is_strict, other.has_tickets)
+        (self.is_strict, self.resumption) == (other.is_strict, other.resumption)
             && entries.eq(theirs.entries.iter().map(|(entry, _)| entry))
     }
 }
@@ -125,15 +122,12 @@ impl Server {
     ///
     /// # Errors
     /// What rustls does not take together.
-    pub fn new(entries: Vec<Entry>, is_strict: bool, has_tickets: bool) -> Result<Self, String> {
-        let ticketer = match has_tickets {
-            true => Some(Ticketer::new().map_err(|error| error.to_string())?),
-            false => None,
-        };
+    pub fn new(entries: Vec<Entry>, is_strict: bool, resumption: Resumption) -> Result<Self, String> {
+        let ticketer = resumption.ticketer()?;
         // Clients without tickets resume what is remembered here, whichever thread it was.
-        let sessions: Arc<dyn StoresServerSessions> = match has_tickets {
+        let sessions: Arc<dyn StoresServerSessions> = match resumption.tickets {
             true => Arc::new(NoServerSessionStorage {}),
-            false => ServerSessionMemoryCache::new(SESSIONS),
+            false => resumption.sessions(),
         };
         // Lists with thousands of names mostly have the same settings for all.
         let mut made: HashMap<*const Settings, Arc<rustls::crypto::CryptoProvider>> = HashMap::new();
@@ -147,7 +141,7 @@ impl Server {
             })
             .collect();
         let offered = RwLock::new(Arc::new(Offered::new(entries?)));
-        Ok(Self { offered, is_strict, has_tickets, ticketer, sessions })
+        Ok(Self { offered, is_strict, resumption, ticketer, sessions })
     }
 
     fn offered(&self) -> Arc<Offered> {

@@ -159,6 +159,8 @@ pub struct GlobalTlsSpec {
     pub history: Vec<Spanned<TlsDefaults>>,
     /// `ssl-server-verify none`.
     pub trusts_servers: bool,
+    /// `tune.ssl.lifetime`, in seconds.
+    pub lifetime: Option<u32>,
     /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
     pub capture_size: u32,
 }

@@ -188,7 +188,7 @@ fn global(global: &GlobalSpec, out: &mut String) {
         expose_experimental, maxpipes, processors, rights, machine, tokens, checks, dns_families,
     } but { logs, http, tune, rates, runtime, unix_bind, variables, tls });
     let tls = &global.tls;
-    changed!(out, tls, default.tls, GlobalTlsSpec { crt_base, ca_base, key_base, trusts_servers, capture_size } but { binds, servers, history });
+    changed!(out, tls, default.tls, GlobalTlsSpec { crt_base, ca_base, key_base, trusts_servers, lifetime, capture_size } but { binds, servers, history });
     tls::bind(&tls.binds, out);
     tls::common(&tls.servers, out);
     for SetVariableSpec { name, is_format, value } in &global.variables {

@@ -23,6 +23,7 @@ use tls::client;
 use tls::faults::Ignored;
 use tls::names::Row;
 use tls::pem::{self, Wrong};
+use tls::resumption::Resumption;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::{Authorities, ClientTerms};
 
@@ -117,7 +118,8 @@ impl Compiler<'_> {
         }
         mark_default(&mut entries);
         let has_tickets = written.common.tickets.or(above.binds.common.tickets).unwrap_or(true);
-        match tls::Server::new(entries, is_strict, has_tickets) {
+        let lifetime = global.lifetime.unwrap_or(Resumption::default().lifetime);
+        match tls::Server::new(entries, is_strict, Resumption { tickets: has_tickets, lifetime }) {
             Ok(server) => Some(Arc::new(server)),
             Err(why) => {
                 self.alert(bind.span, Form::Bare, format!("Proxy '{name}': {why} {place}."));

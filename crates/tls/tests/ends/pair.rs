@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use weir_tls::certificate::Certificate;
 use weir_tls::connection::LARGEST_FLIGHT;
 use weir_tls::names::Row;
+use weir_tls::resumption::Resumption;
 use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
 use weir_tls::{Client, Connection, Failure, Received, Server};
@@ -64,7 +65,8 @@ pub fn server_with(
         is_filtered: false,
         settings: Arc::clone(&settings),
     });
-    Arc::new(Server::new(entries.collect(), strict, has_tickets).unwrap())
+    let resumption = Resumption { tickets: has_tickets, ..Resumption::default() };
+    Arc::new(Server::new(entries.collect(), strict, resumption).unwrap())
 }
 
 pub fn name(name: &str) -> ServerName<'static> {

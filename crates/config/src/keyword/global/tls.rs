@@ -6,6 +6,7 @@ use crate::keyword::argument::leading_number;
 use crate::keyword::tls;
 use crate::span::Spanned;
 use crate::spec::TlsSpec;
+use crate::units::{self, TimeError, TimeUnit};
 
 /// Bytes that are kept of a hello at most: none is longer.
 const MOST_CAPTURED: u32 = 0x10000;
@@ -93,7 +94,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     not_yet("tune.ssl.hard-maxrecord", "<number>", "Largest TLS record ever."),
     not_yet("tune.ssl.keylog", "{ on | off }", "Whether keys are kept for decrypting captures."),
     not_yet("tune.ssl.keyupdate-rate-limit", "<number>", "Key updates a second that a peer may ask for."),
-    not_yet("tune.ssl.lifetime", "<time>", "How long a TLS session may be resumed, in seconds."),
+    supported("tune.ssl.lifetime", "<time>", "How long a TLS session may be resumed, in seconds.", lifetime),
     tuning(
         "tune.ssl.maxrecord",
         "<number>",
@@ -109,6 +110,26 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
     tuning("tune.ssl.force-private-cache", "", "A session cache for every process; there is one process."),
 ];
+
+fn lifetime(context: &mut GlobalContext<'_>, line: &Line) {
+    let (keyword, text) = (line.keyword(), line.text(1));
+    if context.report.too_many(line, 2, keyword) {
+        return;
+    }
+    if text.is_empty() {
+        let message = format!("'{keyword}' expects ssl sessions <lifetime> in seconds as argument.");
+        context.report.alert(line.span(1), message);
+        return;
+    }
+    match units::time(text, TimeUnit::Seconds) {
+        Ok(time) => context.spec.tls.lifetime = Some(u32::try_from(time.value).unwrap_or(u32::MAX)),
+        Err(TimeError::Unexpected(found)) => {
+            let message = format!("unexpected character '{found}' in argument to <{keyword}>.");
+            context.report.alert(line.span(1), message);
+        }
+        Err(error) => context.report.alert(line.span(1), format!("{}.", error.message(text, keyword))),
+    }
+}
 
 fn capture_size(context: &mut GlobalContext<'_>, line: &Line) {
     let keyword = line.keyword();
