@@ -51,6 +51,14 @@ pub fn used(program: &Program) -> BTreeMap<String, Arc<Certificate>> {
     all.map(|certificate| (certificate.name.to_string(), certificate)).collect()
 }
 
+impl Certificates {
+    /// Every certificate that lines may name without a file being read: those that are used, and those that were added.
+    pub fn known(&self, program: &Program) -> Vec<Arc<Certificate>> {
+        let added: Vec<_> = self.lock().added.values().flatten().cloned().collect();
+        used(program).into_values().chain(added).collect()
+    }
+}
+
 /// Puts a certificate in the place of the one of its name wherever a program uses that. Returns in how many places.
 ///
 /// # Errors

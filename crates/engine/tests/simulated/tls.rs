@@ -349,6 +349,38 @@ fn a_certificate_is_exchanged_while_it_is_in_use() {
     });
 }
 
+/// A server that is added shows a certificate that is there: one that lines use, or one that was added before.
+#[test]
+fn added_servers_show_certificates_that_are_there() {
+    let sections = format!(
+        "listen l\n bind {WEIR}\n balance roundrobin\n\
+         listen inner\n bind {SECURE} ssl crt a.pem ca-file ca.pem verify required\n timeout http-keep-alive 300ms\n\
+         http-request return status 204\n"
+    );
+    config(&sections).global(SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {
+        let add = |name: &str, file: &str| format!("add server l/{name} {SECURE} ssl verify none crt {file}");
+        let missing = ask(&add("s0", "new.pem")).await;
+        assert!(missing.contains("unable to stat SSL certificate from file 'new.pem'"), "{missing}");
+        assert_eq!(ask("new ssl cert new.pem").await, "New empty certificate store 'new.pem'!\n\n");
+        let payload = String::from_utf8(crate::secure::read_file("client.pem").unwrap()).unwrap();
+        ask(&format!("set ssl cert new.pem <<\n{payload}\n")).await;
+        assert_eq!(ask("commit ssl cert new.pem").await, "Committing new.pem\nSuccess!\n\n");
+        assert_eq!(ask(&add("s1", "new.pem")).await, "New server registered.\n\n");
+        ask("enable server l/s1").await;
+        let mut client = Peer::connect(WEIR).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        client.expect("HTTP/1.1 204 No Content\r\n\r\n").await;
+        assert!(ask("show ssl cert new.pem").await.contains("Status: Used\n"));
+        let refused = ask("del ssl cert new.pem").await;
+        assert_eq!(refused, "Can't remove the certificate: certificate 'new.pem' in use, can't be deleted!\n\n");
+        assert_eq!(ask(&add("s2", "a.pem")).await, "New server registered.\n\n");
+        // The idle link ends with the time between two requests.
+        drop(client);
+        sleep(1_000).await;
+        world.forget_log();
+    });
+}
+
 /// A rule's connection is secured whatever the server's line says, and the status says how far the check came.
 #[test]
 fn rules_of_checks_connect_by_tls() {

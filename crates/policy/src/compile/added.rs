@@ -11,6 +11,8 @@ use expression::pattern;
 use expression::variable::Known;
 use live::ServerPlace;
 use std::net::IpAddr;
+use std::sync::Arc;
+use tls::certificate::Certificate;
 
 /// Looks nothing up.
 struct Nobody<'p>(&'p Program);
@@ -44,7 +46,7 @@ pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
 }
 
 /// Makes a server ready that is added to a proxy, with the place and the number that come next. `spec` is what the program
-/// was made of, the proxy at its index.
+/// was made of, the proxy at its index; `certificates` are those that it may name, since no file is read.
 ///
 /// # Errors
 /// Why it cannot be added.
@@ -53,6 +55,7 @@ pub fn add_server(
     proxy: usize,
     mut written: ServerSpec,
     serial: usize,
+    certificates: impl IntoIterator<Item = Arc<Certificate>>,
 ) -> Result<Server, String> {
     let missing = || "No such backend.".to_owned();
     // It stands below everything.
@@ -71,6 +74,7 @@ pub fn add_server(
     }
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
+    certificates.into_iter().for_each(|certificate| compiler.tls.know(certificate));
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
     let server = compiler.server(spec, &names, (written_proxy, &backend.check), index, &written);

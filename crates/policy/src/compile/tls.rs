@@ -42,6 +42,13 @@ pub(super) struct Store {
     authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
 }
 
+impl Store {
+    /// A certificate is there without a file.
+    pub(super) fn know(&mut self, certificate: Arc<Certificate>) {
+        self.certificates.insert(certificate.name.to_string(), certificate);
+    }
+}
+
 /// How the messages about a line begin and end.
 #[derive(Clone)]
 struct Line {

@@ -69,7 +69,8 @@ fn enter(
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // What is wrong is found with any number.
-    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0)?;
+    let certificates = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
+    let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, certificates)?;
     if take_over(shared, (proxy, backend), &server) {
         return Ok(());
     }
