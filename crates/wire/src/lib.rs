@@ -7,6 +7,7 @@ pub mod client_ip;
 pub mod date;
 pub mod dns;
 pub mod h1;
+pub mod h2;
 pub mod http;
 pub mod peers;
 pub mod proxy_protocol;

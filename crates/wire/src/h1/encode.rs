@@ -168,7 +168,7 @@ fn write_start_line(head: &Head, version: Version, is_request: bool, writer: &mu
     if is_request {
         writer.put(head.method())?;
         writer.put(b" ")?;
-        writer.put(head.target())?;
+        writer.put(head.target_on_wire())?;
         writer.put(b" ")?;
         writer.put(version)?;
     } else {

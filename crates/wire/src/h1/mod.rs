@@ -34,3 +34,16 @@ pub use parse::{Limits, Parse, Scan};
 pub use request::parse_request;
 pub use response::{RequestContext, parse_response};
 pub use spelling::Spelling;
+
+pub(crate) use settle::{content_length, write_decimal};
+pub(crate) use target::{is_authority, settle as settle_target};
+
+/// Whether it is a token (RFC 9110, section 5.6.2).
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| charset::is_token(*byte))
+}
+
+/// Whether every byte may stand in a target.
+pub(crate) fn is_target(text: &[u8], accept_unsafe: bool) -> bool {
+    text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
+}

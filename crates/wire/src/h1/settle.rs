@@ -24,7 +24,7 @@ pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads Content-Length; leaves one field of that name, canonically written. Several equal ones are one.
-pub(super) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violation> {
+pub(crate) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violation> {
     if !fields.names.has(Name::ContentLength) {
         return Ok(None);
     }
@@ -293,7 +293,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<u64> {
 
 /// Writes a number in decimal.
 #[inline]
-pub(super) fn write_decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
+pub(crate) fn write_decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
     let mut at = room.len();
     let mut rest = number;
     loop {

@@ -9,7 +9,7 @@ use super::settle::keep_only;
 use crate::http::{Head, Method, Name};
 
 /// Checks target and Host against each other and brings both into their normal form.
-pub(super) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
+pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     settle_host(head)?;
     match head.target() {
         [b'/', ..] if head.method != Method::Connect => Ok(()),
@@ -158,7 +158,7 @@ fn is_unambiguous(authority: &[u8]) -> bool {
 }
 
 /// A host and perhaps a port, by their characters; brackets only around a whole host.
-fn is_authority(text: &[u8]) -> bool {
+pub(crate) fn is_authority(text: &[u8]) -> bool {
     let rest = match text {
         [b'[', literal @ ..] => {
             let Some(end) = literal.iter().position(|byte| *byte == b']') else { return false };

@@ -50,6 +50,8 @@ pub struct Head {
     /// An upgrade to another protocol is asked for (request) or granted (101 response): Connection says `upgrade` and
     /// Upgrade is there.
     pub upgrade: bool,
+    /// Scheme and authority of the target were put there from what HTTP/2 says apart: HTTP/1 gets the path alone.
+    pub(crate) implied_authority: bool,
     /// Bytes of its body that take room from it ([`Head::share`]).
     shared: u32,
 }
@@ -76,6 +78,7 @@ impl Head {
         self.connection = ConnectionOptions::default();
         self.expect_continue = false;
         self.upgrade = false;
+        self.implied_authority = false;
         self.shared = 0;
     }
 
@@ -264,6 +267,21 @@ impl Head {
         self.status = status;
         self.reason = self.write(reason);
         self.line = Span::default();
+    }
+
+    /// The version that counts, and how the sender names its own.
+    pub(crate) fn set_version(&mut self, version: Version, text: &[u8]) {
+        self.version = version;
+        self.version_text = self.write(text);
+    }
+
+    /// A request's target as a server of HTTP/1 gets it.
+    pub(crate) fn target_on_wire(&self) -> &[u8] {
+        let target = self.target();
+        match super::target::path(target) {
+            Some(path) if self.implied_authority && path < target.len() => &target[path..],
+            _ => target,
+        }
     }
 
     #[inline]

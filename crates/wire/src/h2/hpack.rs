@@ -1,0 +1,262 @@
+//! Blocks of header fields (RFC 7541). Owns the table that a peer's blocks build up; must never judge what a field says.
+
+use super::table::{Dynamic, STATIC, static_name};
+use super::{huffman, integer};
+
+/// Why a block cannot be read. The connection cannot go on: the tables of both sides differ from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeError;
+
+/// Reads the blocks of one direction of a connection.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Dynamic,
+    /// Strings in Huffman's code, decoded.
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Decoder {
+    /// For a connection on which so many bytes of table were announced (SETTINGS_HEADER_TABLE_SIZE).
+    pub fn new(table_size: usize) -> Self {
+        Self { table: Dynamic::new(table_size), name: Vec::new(), value: Vec::new() }
+    }
+
+    /// Reads a block, whose strings may have `longest` bytes, and hands over its fields in order.
+    ///
+    /// # Errors
+    /// It is no block.
+    pub fn decode(
+        &mut self,
+        mut block: &[u8],
+        longest: usize,
+        mut field: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), DecodeError> {
+        let mut resized = 0;
+        let mut begun = false;
+        while let Some(first) = block.first().copied() {
+            match first {
+                0x80.. => {
+                    let index = integer::read(&mut block, 7).ok_or(DecodeError)?;
+                    let (name, value) = self.table.get(index).ok_or(DecodeError)?;
+                    field(name, value);
+                    begun = true;
+                }
+                0x20..=0x3f => {
+                    // Only before the first field, and at most twice (RFC 7541, section 4.2).
+                    resized += 1;
+                    let size = integer::read(&mut block, 5).ok_or(DecodeError)?;
+                    if begun || resized > 2 || self.table.resize(size).is_none() {
+                        return Err(DecodeError);
+                    }
+                }
+                _ => {
+                    self.literal(&mut block, first, longest, &mut field).ok_or(DecodeError)?;
+                    begun = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A field whose value stands here.
+    fn literal(
+        &mut self,
+        block: &mut &[u8],
+        first: u8,
+        longest: usize,
+        field: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Option<()> {
+        let is_added = first & 0x40 != 0;
+        let index = integer::read(block, if is_added { 6 } else { 4 })?;
+        self.name.clear();
+        self.value.clear();
+        let plain_name = if index == 0 {
+            string(block, &mut self.name, longest)?
+        } else {
+            let (name, _) = self.table.get(index)?;
+            // The table may change below.
+            if is_added || index > STATIC.len() {
+                self.name.extend_from_slice(name);
+                None
+            } else {
+                Some(STATIC[index - 1].0.as_bytes())
+            }
+        };
+        let plain_value = string(block, &mut self.value, longest)?;
+        let name = plain_name.unwrap_or(&self.name);
+        let value = plain_value.unwrap_or(&self.value);
+        field(name, value);
+        if is_added {
+            self.table.add(name, value);
+        }
+        Some(())
+    }
+
+    /// Bytes of the table, by the measure of the RFC.
+    pub fn table_size(&self) -> usize {
+        self.table.size()
+    }
+}
+
+/// Takes a string: where it lies, or `None` where it was decoded into `decoded`. The outer `None`: there is none.
+fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Option<Option<&'a [u8]>> {
+    let is_huffman = block.first()? & 0x80 != 0;
+    let length = integer::read(block, 7)?;
+    let (text, rest) = block.split_at_checked(length)?;
+    *block = rest;
+    if is_huffman {
+        huffman::decode(text, decoded, longest)?;
+        return Some(None);
+    }
+    (text.len() <= longest).then_some(Some(text))
+}
+
+/// Writes a block into a slice. Nothing is added to the peer's table: a block means the same wherever it stands.
+pub(super) struct Writer<'a> {
+    room: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(room: &'a mut [u8]) -> Self {
+        Self { room, at: 0 }
+    }
+
+    /// Bytes written so far.
+    pub(super) fn length(&self) -> usize {
+        self.at
+    }
+
+    /// A field that stands in the static table as it is.
+    pub(super) fn indexed(&mut self, index: usize) -> Option<()> {
+        self.integer(index, 7, 0x80)
+    }
+
+    /// A field with the name at that index of the static table.
+    pub(super) fn named(&mut self, index: usize, value: &[u8]) -> Option<()> {
+        self.integer(index, 4, 0)?;
+        self.string(value)
+    }
+
+    /// Any field. Its name is in lower case.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        match static_name(name) {
+            0 => {
+                self.integer(0, 4, 0)?;
+                self.string(name)?;
+                self.string(value)
+            }
+            index => self.named(index, value),
+        }
+    }
+
+    fn string(&mut self, text: &[u8]) -> Option<()> {
+        self.integer(text.len(), 7, 0)?;
+        self.room.get_mut(self.at..self.at + text.len())?.copy_from_slice(text);
+        self.at += text.len();
+        Some(())
+    }
+
+    fn integer(&mut self, value: usize, prefix: u32, kind: u8) -> Option<()> {
+        self.at += integer::write(value, prefix, kind, self.room.get_mut(self.at..)?)?;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    }
+
+    fn decode(decoder: &mut Decoder, block: &str) -> Result<String, DecodeError> {
+        let mut text = String::new();
+        decoder.decode(&bytes(block), 1000, |name, value| {
+            let [name, value] = [name, value].map(|part| String::from_utf8_lossy(part).into_owned());
+            text.push_str(&format!("{name}: {value}\n"));
+        })?;
+        Ok(text)
+    }
+
+    /// RFC 7541, appendix C.3 to C.6: plain and in Huffman's code, with tables of 4,096 and 256 bytes.
+    #[test]
+    fn blocks_of_the_rfc() {
+        let requests = [
+            ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n",
+            ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache\n",
+            ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value\n",
+        ];
+        let plain = [
+            "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+            "8286 84be 5808 6e6f 2d63 6163 6865",
+            "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+        ];
+        let huffman = [
+            "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+            "8286 84be 5886 a8eb 1064 9cbf",
+            "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+        ];
+        for blocks in [plain, huffman] {
+            let mut decoder = Decoder::new(4096);
+            for (block, expected) in blocks.iter().zip(requests) {
+                assert_eq!(decode(&mut decoder, block).as_deref(), Ok(expected));
+            }
+            assert_eq!(decoder.table_size(), 164);
+        }
+        let mut decoder = Decoder::new(256);
+        let answers = [
+            (
+                "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 \
+              63c7 8f0b 97c8 e9ae 82ae 43d3",
+                222,
+                "302",
+            ),
+            ("4883 640e ffc1 c0bf", 222, "307"),
+            (
+                "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d d7f2 e6c7 \
+              b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 3d50 07",
+                215,
+                "200",
+            ),
+        ];
+        for (block, size, status) in answers {
+            let text = decode(&mut decoder, block).unwrap();
+            assert!(text.starts_with(&format!(":status: {status}\ncache-control: private\n")), "{text}");
+            assert_eq!(decoder.table_size(), size);
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_is_refused() {
+        // No such entry, index 0, strings that end early or are too long, a size above the announced one, a size behind a
+        // field, three sizes.
+        for block in ["be", "80", "8286 8441 0f77", "40", "40 8a 00", "3f e2 1f", "82 20", "20 20 20 82"] {
+            assert_eq!(decode(&mut Decoder::new(4096), block), Err(DecodeError), "{block}");
+        }
+        let long = format!("40 01 61 7f ea 06 {}", "61".repeat(1001));
+        assert!(decode(&mut Decoder::new(4096), &long).is_err());
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut room = [0; 400];
+        let mut writer = Writer::new(&mut room);
+        writer.indexed(8).unwrap();
+        writer.named(8, b"418").unwrap();
+        writer.field(b"server", b"weir").unwrap();
+        writer.field(b"x-long", &[b'v'; 300]).unwrap();
+        assert_eq!(writer.field(b"x", &[b'v'; 100]), None);
+        let length = 1 + 5 + 2 + 5 + 8 + 3 + 300;
+        let mut text = String::new();
+        Decoder::new(0)
+            .decode(&room[..length], 1000, |name, value| {
+                text += &format!("{}={};", String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+            })
+            .unwrap();
+        assert_eq!(text, format!(":status=200;:status=418;server=weir;x-long={};", "v".repeat(300)));
+    }
+}

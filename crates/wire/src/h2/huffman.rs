@@ -1,0 +1,186 @@
+//! The Huffman code of strings in heads (RFC 7541, appendix B). Owns its table, which follows from the lengths of the codes
+//! alone: codes of one length count upwards with their symbols.
+
+/// Bits of the code of each byte, and of the end of a string.
+#[rustfmt::skip]
+const LENGTHS: [u8; 257] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+    28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+    5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+    13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+    6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+    21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+    19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+    30,
+];
+
+/// The end of a string, which never stands in one.
+const END: usize = 256;
+
+const LONGEST: usize = 30;
+
+/// Codes, and how they are found.
+struct Code {
+    /// The symbols in the order of their codes.
+    symbols: [u16; 257],
+    /// Where the symbols of each length begin in that order.
+    first_index: [u16; LONGEST + 1],
+    /// For each length the first number, in 30 bits, that no code of this length or a shorter one begins.
+    limits: [u32; LONGEST + 1],
+    /// The first code of each length, in 30 bits.
+    starts: [u32; LONGEST + 1],
+    /// For the first eight bits: the symbol and the length of its code, where that has eight or less.
+    short: [(u8, u8); 256],
+}
+
+static CODE: Code = build();
+
+const fn build() -> Code {
+    let mut code = Code {
+        symbols: [0; 257],
+        first_index: [0; LONGEST + 1],
+        limits: [0; LONGEST + 1],
+        starts: [0; LONGEST + 1],
+        short: [(0, 0); 256],
+    };
+    let (mut next, mut index, mut length) = (0_u32, 0, 1);
+    while length <= LONGEST {
+        next <<= 1;
+        code.first_index[length] = index as u16;
+        code.starts[length] = next << (LONGEST - length);
+        let mut symbol = 0;
+        while symbol < LENGTHS.len() {
+            if LENGTHS[symbol] as usize == length {
+                code.symbols[index] = symbol as u16;
+                index += 1;
+                if length <= 8 {
+                    let (from, count) = ((next as usize) << (8 - length), 1 << (8 - length));
+                    let mut at = from;
+                    while at < from + count {
+                        code.short[at] = (symbol as u8, length as u8);
+                        at += 1;
+                    }
+                }
+                next += 1;
+            }
+            symbol += 1;
+        }
+        code.limits[length] = next << (LONGEST - length);
+        length += 1;
+    }
+    code
+}
+
+/// Decodes a string behind what is in `out`, which stays below `most` bytes. `None`: it is no such string, or too long.
+pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
+    let (mut bits, mut count) = (0_u64, 0_usize);
+    let mut rest = input.iter();
+    loop {
+        while count <= 48 {
+            let Some(byte) = rest.next() else { break };
+            bits = bits << 8 | u64::from(*byte);
+            count += 8;
+        }
+        if count < 5 {
+            break;
+        }
+        // The next thirty bits, filled with ones: the padding is the beginning of the code of the end.
+        let window = if count >= LONGEST {
+            (bits >> (count - LONGEST)) as u32 & 0x3fff_ffff
+        } else {
+            ((bits << (LONGEST - count)) as u32 | ((1 << (LONGEST - count)) - 1)) & 0x3fff_ffff
+        };
+        let (symbol, length) = match CODE.short[(window >> (LONGEST - 8)) as usize] {
+            (_, 0) => long(window)?,
+            (symbol, length) => (usize::from(symbol), usize::from(length)),
+        };
+        if length > count {
+            break;
+        }
+        if symbol == END || out.len() >= most {
+            return None;
+        }
+        out.push(symbol as u8);
+        count -= length;
+    }
+    // At most seven bits, all of them ones.
+    let padding = bits & ((1 << count) - 1);
+    (count < 8 && padding == (1 << count) - 1).then_some(())
+}
+
+/// The symbol whose code begins thirty bits, and that code's length, which is above eight.
+fn long(window: u32) -> Option<(usize, usize)> {
+    let length = (9..=LONGEST).find(|length| window < CODE.limits[*length])?;
+    let offset = (window - CODE.starts[length]) >> (LONGEST - length);
+    let symbol = *CODE.symbols.get(usize::from(CODE.first_index[length]) + offset as usize)?;
+    Some((usize::from(symbol), length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encode(text: &[u8]) -> Vec<u8> {
+        let (mut bits, mut count, mut out) = (0_u64, 0, Vec::new());
+        for byte in text {
+            let length = usize::from(LENGTHS[usize::from(*byte)]);
+            let first = usize::from(CODE.first_index[length]);
+            let of_length = CODE.symbols[first..].iter().position(|symbol| *symbol == u16::from(*byte)).unwrap();
+            let code = (CODE.starts[length] >> (LONGEST - length)) as u64 + of_length as u64;
+            bits = bits << length | code;
+            count += length;
+            while count >= 8 {
+                out.push((bits >> (count - 8)) as u8);
+                count -= 8;
+            }
+        }
+        if count > 0 {
+            out.push((bits << (8 - count)) as u8 | ((1 << (8 - count)) - 1));
+        }
+        out
+    }
+
+    /// RFC 7541, appendix C.4 and C.6.
+    #[test]
+    fn strings_of_the_rfc() {
+        let rows: &[(&str, &[u8])] = &[
+            ("www.example.com", &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff]),
+            ("no-cache", &[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]),
+            ("custom-value", &[0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xb8, 0xe8, 0xb4, 0xbf]),
+            ("302", &[0x64, 0x02]),
+            ("", &[]),
+        ];
+        for (text, bytes) in rows {
+            let mut out = Vec::new();
+            assert_eq!(decode(bytes, &mut out, 100), Some(()), "{text}");
+            assert_eq!(out, text.as_bytes());
+            assert_eq!(encode(text.as_bytes()), *bytes);
+        }
+    }
+
+    #[test]
+    fn every_byte_comes_back() {
+        let all: Vec<u8> = (0..=255).chain((0..=255).rev()).collect();
+        let mut out = Vec::new();
+        assert_eq!(decode(&encode(&all), &mut out, 512), Some(()));
+        assert_eq!(out, all);
+        assert_eq!(decode(&encode(&all), &mut Vec::new(), 511), None);
+    }
+
+    #[test]
+    fn what_is_no_string_is_refused() {
+        // Padding of zeros, of a whole byte, and the end itself.
+        for bytes in [&[0x00][..], &[0x64, 0x02, 0xff], &[0xff, 0xff, 0xff, 0xff], &[0xff]] {
+            assert_eq!(decode(bytes, &mut Vec::new(), 100), None, "{bytes:x?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Integers with a prefix (RFC 7541, section 5.1). Must never read past what it was given.
+
+/// Reads an integer whose first byte has `prefix` bits for it. Takes what it read from `input`. `None`: it is cut off, or too
+/// large for anything here.
+pub(super) fn read(input: &mut &[u8], prefix: u32) -> Option<usize> {
+    let (first, mut rest) = input.split_first()?;
+    let most = (1_usize << prefix) - 1;
+    let mut value = usize::from(*first) & most;
+    if value == most {
+        // Four bytes are 28 bits: nothing that is read may be longer.
+        for shift in [0, 7, 14, 21] {
+            let (byte, behind) = rest.split_first()?;
+            rest = behind;
+            value += usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                *input = rest;
+                return Some(value);
+            }
+        }
+        return None;
+    }
+    *input = rest;
+    Some(value)
+}
+
+/// Writes an integer behind the bits of `kind` in its first byte. Returns how many bytes that took; `None`: there is no room.
+pub(super) fn write(mut value: usize, prefix: u32, kind: u8, room: &mut [u8]) -> Option<usize> {
+    let most = (1_usize << prefix) - 1;
+    if value < most {
+        *room.first_mut()? = kind | value as u8;
+        return Some(1);
+    }
+    *room.first_mut()? = kind | most as u8;
+    value -= most;
+    let mut at = 1;
+    while value >= 0x80 {
+        *room.get_mut(at)? = 0x80 | (value & 0x7f) as u8;
+        value >>= 7;
+        at += 1;
+    }
+    *room.get_mut(at)? = value as u8;
+    Some(at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7541, appendix C.1.
+    #[test]
+    fn integers_come_and_go() {
+        let rows: &[(usize, u32, &[u8])] =
+            &[(10, 5, &[10]), (1337, 5, &[31, 154, 10]), (42, 8, &[42]), (31, 5, &[31, 0]), (127, 7, &[127, 0])];
+        for (value, prefix, bytes) in rows {
+            let mut room = [0; 8];
+            assert_eq!(write(*value, *prefix, 0, &mut room), Some(bytes.len()), "{value}");
+            assert_eq!(&room[..bytes.len()], *bytes);
+            let mut input = *bytes;
+            assert_eq!((read(&mut input, *prefix), input), (Some(*value), &[][..]));
+        }
+        for cut in [&[][..], &[31], &[31, 154], &[31, 255, 255, 255, 255, 1]] {
+            assert_eq!(read(&mut &cut[..], 5), None, "{cut:?}");
+        }
+        assert_eq!(write(1337, 5, 0, &mut [0; 2]), None);
+    }
+}

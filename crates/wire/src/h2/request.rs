@@ -1,0 +1,333 @@
+//! The head of a request from the fields of a block (RFC 9113, section 8). Owns what makes one malformed; must never let a byte
+//! through that means something else in HTTP/1.
+
+use crate::h1;
+use crate::http::{Fields, Framing, Head, Method, Name, Version};
+
+/// A request that breaks the rules: its stream is reset with PROTOCOL_ERROR (RFC 9113, section 8.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Puts a head together, field after field.
+pub struct RequestReader<'h> {
+    head: &'h mut Head,
+    pseudo: Pseudo,
+    /// The values of Cookie fields, joined.
+    cookies: Vec<u8>,
+    /// Room that the fields have left.
+    room: usize,
+    malformed: bool,
+    too_large: bool,
+    /// A field of the message was seen: no pseudo-header may follow.
+    has_fields: bool,
+}
+
+/// Fields that stand for the start line.
+#[derive(Default)]
+struct Pseudo {
+    method: Option<Vec<u8>>,
+    scheme: Option<Vec<u8>>,
+    authority: Option<Vec<u8>>,
+    path: Option<Vec<u8>>,
+}
+
+/// What a head turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// A request.
+    Request,
+    /// There is no room for it (status 431).
+    TooLarge,
+}
+
+impl<'h> RequestReader<'h> {
+    /// Begins with an empty head, whose fields may have `room` bytes.
+    pub fn new(head: &'h mut Head, room: usize) -> Self {
+        head.clear();
+        let pseudo = Pseudo::default();
+        Self { head, pseudo, cookies: Vec::new(), room, malformed: false, too_large: false, has_fields: false }
+    }
+
+    /// Takes the next field. What is wrong with it shows at the end: the rest of the block has to be read all the same.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        let size = name.len() + value.len() + 4;
+        match self.room.checked_sub(size) {
+            Some(left) => self.room = left,
+            None => self.too_large = true,
+        }
+        if self.malformed || self.too_large {
+            return;
+        }
+        self.malformed = match name {
+            [b':', ..] => self.has_fields || !self.pseudo_header(name, value),
+            _ => {
+                self.has_fields = true;
+                !self.plain(name, value)
+            }
+        };
+    }
+
+    fn pseudo_header(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let place = match name {
+            b":method" => &mut self.pseudo.method,
+            b":scheme" => &mut self.pseudo.scheme,
+            b":authority" => &mut self.pseudo.authority,
+            b":path" => &mut self.pseudo.path,
+            // Extended CONNECT is not announced (RFC 8441, section 3).
+            _ => return false,
+        };
+        place.replace(value.to_vec()).is_none()
+    }
+
+    fn plain(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let value = value.trim_ascii();
+        if !is_name(name) || !is_value(value) {
+            return false;
+        }
+        match Name::from_token(name) {
+            Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade => {
+                return false;
+            }
+            Name::Te if !value.eq_ignore_ascii_case(b"trailers") => return false,
+            Name::Expect => self.head.expect_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            Name::Other if name == b"cookie" => {
+                if !self.cookies.is_empty() {
+                    self.cookies.extend_from_slice(b"; ");
+                }
+                self.cookies.extend_from_slice(value);
+                return true;
+            }
+            _ => {}
+        }
+        self.head.append(name, value);
+        true
+    }
+
+    /// The head is complete. `alone`: the request ends with it. `accept_unsafe`: as HTTP/1 has it
+    /// (`option accept-unsafe-violations-in-http-request`).
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub fn finish(self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
+        let Self { head, pseudo, cookies, malformed, too_large, .. } = self;
+        if malformed {
+            return Err(Malformed);
+        }
+        if too_large || head.fields.overflowed() {
+            return Ok(Outcome::TooLarge);
+        }
+        if !cookies.is_empty() {
+            head.append(b"cookie", &cookies);
+        }
+        start_line(head, &pseudo, accept_unsafe)?;
+        let length = h1::content_length(&mut head.fields).map_err(|_| Malformed)?;
+        head.framing = match (alone, length) {
+            (true, None) => Framing::None,
+            (true, Some(0)) => Framing::Length(0),
+            (true, Some(_)) => return Err(Malformed),
+            (false, Some(length)) => Framing::Length(length),
+            // The end of a stream's payload needs no coding; it becomes chunks where there are no streams.
+            (false, None) => Framing::Chunked,
+        };
+        if head.known_method() == Method::Connect {
+            head.fields.remove_known(Name::ContentLength);
+        }
+        Ok(Outcome::Request)
+    }
+}
+
+/// Makes a start line of pseudo-headers, and Host agree with it: what the authority says replaces every Host.
+fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
+    let method = pseudo.method.as_deref().filter(|method| h1::is_token(method)).ok_or(Malformed)?;
+    let authority = pseudo.authority.as_deref();
+    head.set_method(method);
+    head.set_version(Version::Http11, b"HTTP/2.0");
+    if head.known_method() == Method::Connect {
+        // An authority and nothing else (RFC 9113, section 8.5).
+        let (Some(authority), None, None) = (authority, &pseudo.scheme, &pseudo.path) else { return Err(Malformed) };
+        set_host(head, authority);
+        head.set_target(authority);
+        return h1::settle_target(head, accept_unsafe).map_err(|_| Malformed);
+    }
+    let scheme = pseudo.scheme.as_deref().filter(|scheme| is_scheme(scheme)).ok_or(Malformed)?;
+    let path = pseudo.path.as_deref().ok_or(Malformed)?;
+    let is_asterisk = path == b"*" && head.known_method() == Method::Options;
+    if !path.starts_with(b"/") && !is_asterisk || !h1::is_target(path, accept_unsafe) {
+        return Err(Malformed);
+    }
+    if let Some(authority) = authority {
+        if authority.is_empty() || !h1::is_authority(authority) {
+            return Err(Malformed);
+        }
+        set_host(head, authority);
+    }
+    match authority {
+        Some(authority) if !is_asterisk => {
+            let target = [scheme, b"://", authority, path].concat();
+            head.set_target(&target);
+            head.implied_authority = true;
+        }
+        _ => head.set_target(path),
+    }
+    h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)
+}
+
+fn set_host(head: &mut Head, authority: &[u8]) {
+    head.fields.remove_known(Name::Host);
+    head.prepend(b"host", authority);
+}
+
+/// Reads the fields behind a body (RFC 9113, section 8.1): none of them may be a pseudo-header. Those that say what HTTP/1
+/// would act on are left out.
+///
+/// # Errors
+/// They are malformed.
+pub fn read_trailers(trailers: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
+    let value = value.trim_ascii();
+    if !is_name(name) || !is_value(value) {
+        return Err(Malformed);
+    }
+    if Name::from_token(name) == Name::Other {
+        trailers.append(name, value);
+    }
+    Ok(())
+}
+
+/// A token in lower case (RFC 9113, section 8.2.1).
+fn is_name(name: &[u8]) -> bool {
+    h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
+}
+
+/// No control character but a tab.
+fn is_value(value: &[u8]) -> bool {
+    !value.iter().any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f)
+}
+
+fn is_scheme(scheme: &[u8]) -> bool {
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The head of fields that are written as lines, as it would go to a server of HTTP/1.
+    fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
+        let mut head = Head::new();
+        let mut reader = RequestReader::new(&mut head, 1000);
+        for line in lines.lines() {
+            let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
+            reader.field(name.as_bytes(), value[2..].as_bytes());
+        }
+        if reader.finish(alone, false)? == Outcome::TooLarge {
+            return Ok("431".to_owned());
+        }
+        let mut text = Vec::new();
+        let edits = h1::Edits { framing: head.framing, ..h1::Edits::default() };
+        h1::encode_request(&head, &edits, &mut text).unwrap();
+        Ok(format!(
+            "{}|{}",
+            String::from_utf8_lossy(head.target()),
+            String::from_utf8(text).unwrap().replace("\r\n", "|")
+        ))
+    }
+
+    const GET: &str = ":method: GET\n:scheme: http\n:path: /x\n:authority: a.b\n";
+
+    #[test]
+    fn requests_become_those_of_http_1() {
+        let with = |more: &str| format!("{GET}{more}");
+        let rows: &[(String, bool, &str)] = &[
+            (with(""), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b||"),
+            (with("x-y: 1\naccept: *"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b|x-y: 1|accept: *||"),
+            (
+                with("cookie: a=1\nx: y\ncookie: b=2"),
+                true,
+                "http://a.b/x|GET /x HTTP/1.1|host: a.b|x: y|cookie: a=1; b=2||",
+            ),
+            // The authority wins over any Host.
+            (with("host: evil\nhost: other"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b||"),
+            (with("te: trailers"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b|te: trailers||"),
+            (with("content-length: 3"), false, "http://a.b/x|GET /x HTTP/1.1|host: a.b|content-length: 3||"),
+            (
+                with("content-length: 3\ncontent-length: 3"),
+                false,
+                "http://a.b/x|GET /x HTTP/1.1|host: a.b|content-length: 3||",
+            ),
+            (with(""), false, "http://a.b/x|GET /x HTTP/1.1|host: a.b|transfer-encoding: chunked||"),
+            (GET.replace("a.b", "a.b:80"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b||"),
+            (GET.replace("a.b", "a.b:81"), true, "http://a.b:81/x|GET /x HTTP/1.1|host: a.b:81||"),
+            (":method: GET\n:scheme: https\n:path: /x?y\nhost: c".into(), true, "/x?y|GET /x?y HTTP/1.1|host: c||"),
+            (":method: OPTIONS\n:scheme: http\n:path: *\n:authority: a".into(), true, "*|OPTIONS * HTTP/1.1|host: a||"),
+            (
+                ":method: CONNECT\n:authority: a:443".into(),
+                false,
+                "a:443|CONNECT a:443 HTTP/1.1|host: a|transfer-encoding: chunked||",
+            ),
+            (with(&format!("x: {}", "v".repeat(1000))), true, "431"),
+        ];
+        for (lines, alone, expected) in rows {
+            assert_eq!(read(lines, *alone).as_deref(), Ok(*expected), "{lines}");
+        }
+    }
+
+    /// What would split or smuggle a request behind us, and what RFC 9113 calls malformed.
+    #[test]
+    fn malformed_requests_are_refused() {
+        let with = |more: &str| format!("{GET}{more}");
+        let rows: &[String] = &[
+            with("connection: close"),
+            with("keep-alive: 1"),
+            with("proxy-connection: close"),
+            with("transfer-encoding: chunked"),
+            with("upgrade: h2c"),
+            with("te: gzip"),
+            with("X-upper: 1"),
+            with("x y: 1"),
+            with("x: a\rb"),
+            with("x: a\0b"),
+            with("x: a\u{b}b"),
+            with(":path: /late"),
+            with("x: 1\n:scheme: http"),
+            with(":status: 200"),
+            with(":protocol: websocket"),
+            with("content-length: 1"),
+            with("content-length: 0\ncontent-length: 1"),
+            with("content-length: +0"),
+            GET.replace("/x", "x"),
+            GET.replace("/x", "/x HTTP/1.1\r"),
+            GET.replace("/x", "/x y"),
+            GET.replace("/x", "*"),
+            GET.replace("/x", ""),
+            GET.replace("GET", "GE T"),
+            GET.replace("GET", ""),
+            GET.replace("http", "ht/tp"),
+            GET.replace("a.b", "a/b"),
+            GET.replace("a.b", "u@a.b"),
+            GET.replace("a.b", ""),
+            GET.replace(":scheme: http\n", ""),
+            GET.replace(":path: /x\n", ""),
+            GET.replace(":method: GET\n", ""),
+            GET.replace("GET", "CONNECT"),
+            ":method: CONNECT".to_owned(),
+            ":method: CONNECT\n:authority: a/b".to_owned(),
+        ];
+        for lines in rows {
+            assert_eq!(read(lines, true), Err(Malformed), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn trailers_have_no_say() {
+        let mut trailers = Fields::new();
+        for (name, value) in [("x-sum", "1"), ("content-length", "5"), ("host", "evil"), ("grpc-status", "0")] {
+            read_trailers(&mut trailers, name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        let names: Vec<&[u8]> = trailers.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [&b"x-sum"[..], b"grpc-status"]);
+        for (name, value) in [(":path", "/"), ("X", "1"), ("x", "a\nb")] {
+            assert_eq!(read_trailers(&mut trailers, name.as_bytes(), value.as_bytes()), Err(Malformed));
+        }
+    }
+}
