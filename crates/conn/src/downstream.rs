@@ -11,6 +11,7 @@ use wire::http::{Framing, Head};
 
 use crate::behind::Behind;
 use crate::h1::{Received, Server, first_payload};
+use crate::h2;
 #[cfg(feature = "fakes")]
 use crate::pairs::Stream;
 use crate::transport::Transport;
@@ -21,6 +22,8 @@ use crate::transport::Transport;
 pub enum Downstream {
     /// A connection of HTTP/1.
     H1(Server),
+    /// A stream of HTTP/2.
+    H2(Box<h2::Stream>),
     /// A stream of the protocol that tests have.
     #[cfg(feature = "fakes")]
     Pair(Box<Stream>),
@@ -31,7 +34,9 @@ pub enum Downstream {
 pub enum HeadFormat {
     /// As text (RFC 9112); the body may be chunked.
     H1,
-    /// As a frame of the stream with that number.
+    /// As frames of the stream with that number (RFC 9113).
+    H2(u32),
+    /// As a frame of the stream with that number, in the protocol of tests.
     #[cfg(feature = "fakes")]
     Pair(u8),
 }
@@ -49,29 +54,29 @@ impl HeadFormat {
     pub(crate) fn encode(self, head: &Head, edits: &Edits<'_>, out: &mut Buffer) -> Result<(), Overflow> {
         match self {
             Self::H1 => h1::encode_response(head, edits, out),
+            Self::H2(stream) => wire::h2::encode_response(stream, head, edits, out),
             #[cfg(feature = "fakes")]
             Self::Pair(number) => crate::pairs::encode(number, head, edits, out),
         }
     }
 }
 
-/// Bytes that the variant for tests adds to a client.
-pub const FAKED: usize = size_of::<Downstream>() - size_of::<Server>();
-
 /// Matches on the variants, which mostly do the same.
 macro_rules! on {
     ($client:expr, $either:ident => $same:expr) => {
         match $client {
             Self::H1($either) => $same,
+            Self::H2($either) => $same,
             #[cfg(feature = "fakes")]
             Self::Pair($either) => $same,
         }
     };
-    ($client:expr, $server:ident => $h1:expr, $stream:ident => $pair:expr) => {
+    ($client:expr, $server:ident => $h1:expr, $stream:ident => $several:expr) => {
         match $client {
             Self::H1($server) => $h1,
+            Self::H2($stream) => $several,
             #[cfg(feature = "fakes")]
-            Self::Pair($stream) => $pair,
+            Self::Pair($stream) => $several,
         }
     };
 }
@@ -166,7 +171,12 @@ impl Downstream {
 
     /// How heads of answers are written.
     pub fn head_format(&self) -> HeadFormat {
-        on!(self, _server => HeadFormat::H1, stream => HeadFormat::Pair(stream.number()))
+        match self {
+            Self::H1(_) => HeadFormat::H1,
+            Self::H2(stream) => HeadFormat::H2(stream.number()),
+            #[cfg(feature = "fakes")]
+            Self::Pair(stream) => HeadFormat::Pair(stream.number()),
+        }
     }
 
     /// All of the answer was written. An answer without that was cut off, which a stream tells its client.

@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod flow;
 mod found;
 pub mod h1;
+pub mod h2;
 pub mod handshake;
 pub mod link;
 #[cfg(feature = "fakes")]

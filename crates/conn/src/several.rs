@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
+use crate::h2;
 #[cfg(feature = "fakes")]
 use crate::pairs;
 use crate::transport::Transport;
@@ -14,49 +15,63 @@ use crate::transport::Transport;
 /// Its task polls it and starts a task for each stream. It is polled until it has ended; then the streams are told, and it
 /// is kept until they have let go.
 pub enum Connection<'a> {
+    /// HTTP/2.
+    H2(h2::Connection<'a>),
     /// The protocol that tests have.
     #[cfg(feature = "fakes")]
     Pairs(pairs::Connection<'a>),
-    /// There is none in the product yet.
-    #[cfg(not(feature = "fakes"))]
-    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
 }
 
 /// Calls the protocol.
 macro_rules! on {
     ($connection:expr, $protocol:ident => $call:expr) => {
         match $connection {
+            Self::H2($protocol) => $call,
             #[cfg(feature = "fakes")]
             Self::Pairs($protocol) => $call,
-            #[cfg(not(feature = "fakes"))]
-            Self::Never(never, _) => match *never {},
         }
     };
 }
 
-#[cfg_attr(not(feature = "fakes"), expect(unused_variables, reason = "there is no protocol yet"))]
 impl<'a> Connection<'a> {
     /// Goes on with a connection that has begun with the preface of such a protocol
     /// ([`crate::h1::Reuse::Several`]). `None`: it has not.
-    pub fn of(client: &'a mut Downstream) -> Option<Self> {
-        match client {
-            #[cfg(feature = "fakes")]
-            Downstream::H1(server) if crate::h1::preface::begins(server.received()) == Some(true) => {
-                Some(Self::Pairs(pairs::Connection::new(server)))
-            }
-            _ => None,
+    pub fn of(client: &'a mut Downstream, terms: h2::Terms) -> Option<Self> {
+        let Downstream::H1(server) = client else { return None };
+        #[cfg(feature = "fakes")]
+        if crate::h1::preface::begins(server.received()) == Some(true) {
+            return Some(Self::Pairs(pairs::Connection::new(server)));
         }
+        if !server.received().starts_with(wire::h2::PREFACE) {
+            return None;
+        }
+        Some(Self::H2(h2::Connection::new(server, terms)))
     }
 
     /// Moves what can be moved in both directions. Ready with a stream that the client has opened, or with `None`: the
     /// connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
-        on!(self, protocol => protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::Pair(Box::new(stream)))))
+        match self {
+            Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::H2(Box::new(stream)))),
+            #[cfg(feature = "fakes")]
+            Self::Pairs(protocol) => {
+                protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::Pair(Box::new(stream))))
+            }
+        }
     }
 
     /// Whether no stream is open and nothing waits to be written.
     pub fn is_idle(&self) -> bool {
         on!(self, protocol => protocol.is_idle())
+    }
+
+    /// Whether the client has broken the protocol: what it was told of that is to reach it.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Self::H2(protocol) => protocol.is_broken(),
+            #[cfg(feature = "fakes")]
+            Self::Pairs(_) => false,
+        }
     }
 
     /// Streams that the client has opened so far.

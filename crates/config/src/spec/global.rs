@@ -121,6 +121,23 @@ pub struct PurgeSpec {
     pub servers: bool,
 }
 
+/// `tune.h2.*` (configuration manual, section 3.2).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Http2TuneSpec {
+    /// `tune.h2.initial-window-size`, bytes.
+    pub window: Option<u32>,
+    /// `tune.h2.fe.initial-window-size`, bytes; default that of both sides.
+    pub client_window: Option<u32>,
+    /// `tune.h2.max-concurrent-streams`; default 100, 0 for no limit.
+    pub streams: Option<u32>,
+    /// `tune.h2.fe.max-concurrent-streams`; default that of both sides.
+    pub client_streams: Option<u32>,
+    /// `tune.h2.fe.max-total-streams`; 0 for no limit.
+    pub total_streams: Option<u32>,
+    /// `tune.h2.header-table-size`, bytes; default 4096.
+    pub table_size: Option<u32>,
+}
+
 /// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TuneSpec {
@@ -132,6 +149,8 @@ pub struct TuneSpec {
     pub maxrewrite: Option<u32>,
     /// `tune.http.maxhdr`, fields of a head; default 101.
     pub http_maxhdr: Option<u32>,
+    /// `tune.h2.*`.
+    pub http2: Http2TuneSpec,
     /// `tune.stick-counters`; default 3.
     pub stick_counters: Option<u32>,
     /// `tune.http.logurilen`, bytes; default 1024.

@@ -4,9 +4,22 @@
 use super::{AccountSpec, ThreadsSpec};
 use crate::span::Spanned;
 
+/// What clients speak at a listening address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientProtocol {
+    /// `none`: bytes.
+    None,
+    /// `h1`.
+    Http1,
+    /// `h2`.
+    Http2,
+}
+
 /// Options of a `bind` line about its sockets and what comes in through them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ListeningSpec {
+    /// `proto`.
+    pub protocol: Option<ClientProtocol>,
     /// `accept-proxy`.
     pub accept_proxy: bool,
     /// `accept-netscaler-cip`: the magic number that sender and receiver agreed on.

@@ -48,7 +48,7 @@ pub use connecting::{
 };
 pub use defaults::DefaultsSpec;
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, SharedLimitSpec, TraceSpec};
-pub use global::{GlobalSpec, PurgeSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
+pub use global::{GlobalSpec, Http2TuneSpec, PurgeSpec, SetVariableSpec, TuneSpec, VariablesTuneSpec};
 pub use http::{
     ForwardedExpressionSpec, ForwardedPart, ForwardedSpec, GlobalHttpSpec, HttpErrorsSpec, HttpSpec, OriginalToSpec,
     RestrictNames, StatusCodes,
@@ -57,7 +57,7 @@ pub use kept::{KeptSpec, StateFileSpec, StateSource};
 pub use lifetime::{CloseSpread, LifetimeSpec};
 pub use limits::{ProxyLimitsSpec, RatesSpec, RetryOn, ServerLimitsSpec};
 pub use listening::{
-    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
+    ClientProtocol, KeepAliveSpec, ListenerTuneSpec, ListeningSpec, MultiQueue, ReceptionSpec, ShardsSpec, UnixBindSpec,
 };
 pub use log::{
     LogFormatSpec, LogLevel, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec, LogStep, LogSteps,

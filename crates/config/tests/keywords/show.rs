@@ -6,9 +6,9 @@ use weir_config::span::Spanned;
 use weir_config::spec::{
     AccountSpec, AddressSpec, AgentSpec, BindSpec, CaptureSlotSpec, CapturesSpec, CheckMethod, CheckSpec,
     ConnectingDefaultsSpec, ConnectingSpec, EmailAlertSpec, ErrorAnswerSpec, ErrorFileSpec, GlobalHttpSpec, GlobalSpec,
-    GlobalTlsSpec, HashSpec, HealthcheckSpec, HoldSpec, HostSpec, HttpErrorsSpec, HttpSpec, KeepAliveSpec,
-    ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec, LogSpec,
-    MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
+    GlobalTlsSpec, HashSpec, HealthcheckSpec, HoldSpec, HostSpec, Http2TuneSpec, HttpErrorsSpec, HttpSpec,
+    KeepAliveSpec, ListenerTuneSpec, ListeningSpec, LogForwardSpec, LogLinesSpec, LogProfileSpec, LogProfileStepSpec,
+    LogSpec, MailersSpec, NameserverSpec, OptionsSpec, PeerSpec, PeerTableSpec, PeersSpec, PersistenceSpec, PortSpec,
     ProxyHeaderSpec, ProxyLimitsSpec, ProxySpec, RatesSpec, ReceptionSpec, ResolversSpec, RingServerSpec, RingSpec,
     RuleLineSpec, RulesSpec, RuntimeAccess, RuntimeSpec, SectionsSpec, ServerBalanceSpec, ServerCheckSpec,
     ServerLogSpec, ServerSpec, SetVariableSpec, SocketKind, Spec, StateFileSpec, TableSpec, TimeoutsSpec, TuneSpec,
@@ -206,7 +206,8 @@ fn global(global: &GlobalSpec, out: &mut String) {
         bufsize, large_bufsize, maxrewrite, http_maxhdr, http_logurilen, http_cookielen, maxaccept, idle_pool_shared, pool_low_fd_ratio,
         pool_high_fd_ratio, rcvbuf_client, rcvbuf_server, rcvbuf_frontend, sndbuf_client, sndbuf_server, sndbuf_backend, pipesize, maxpollevents, peers_max_updates, max_rules_at_once, evaluation_time, variables,
         stick_counters, purge,
-    } but { listener });
+    } but { listener, http2 });
+    changed!(out, &global.tune.http2, default.tune.http2, Http2TuneSpec { window, client_window, streams, client_streams, total_streams, table_size } but {});
     changed!(out, &global.tune.listener, default.tune.listener, ListenerTuneSpec { default_shards, multi_queue } but {});
 }
 
@@ -436,7 +437,7 @@ fn bind(bind: &BindSpec, out: &mut String) {
     } but { span, address, text, access, listening, tls });
     changed!(out, &bind.access, default.access, RuntimeAccess { level, expose_listeners, severity_output } but {});
     changed!(out, &bind.listening, default.listening, ListeningSpec {
-        accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
+        protocol, accept_proxy, netscaler_cip, interface, namespace, transparent, fast_open, mss, user_timeout, md5_password,
         save_syn, congestion_control, threads, label, guid_prefix, idle_ping,
     } but { user, group });
     owner(&bind.listening.user, &bind.listening.group, out);

@@ -319,10 +319,18 @@ impl Answer {
             (Upstream::Service(service), Downstream::H1(server)) => {
                 flow.poll(cx, &mut Payload(&mut **service), &mut server.transport, moved)?
             }
+            (Upstream::H1(transport), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut **transport, &mut **stream, moved)?
+            }
+            (Upstream::Service(service), Downstream::H2(stream)) => {
+                flow.poll(cx, &mut Payload(&mut **service), &mut **stream, moved)?
+            }
             #[cfg(feature = "fakes")]
             (Upstream::Pair(request), Downstream::H1(server)) => {
                 flow.poll(cx, &mut **request, &mut server.transport, moved)?
             }
+            #[cfg(feature = "fakes")]
+            (Upstream::Pair(request), Downstream::H2(stream)) => flow.poll(cx, &mut **request, &mut **stream, moved)?,
             #[cfg(feature = "fakes")]
             (Upstream::H1(transport), Downstream::Pair(stream)) => {
                 flow.poll(cx, &mut **transport, &mut **stream, moved)?
@@ -354,6 +362,7 @@ impl Answer {
     ) -> Poll<io::Result<()>> {
         match client {
             Downstream::H1(server) => self.flow.poll_flush(cx, &mut server.transport, moved),
+            Downstream::H2(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
             #[cfg(feature = "fakes")]
             Downstream::Pair(stream) => self.flow.poll_flush(cx, &mut **stream, moved),
         }

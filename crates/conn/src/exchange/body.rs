@@ -76,6 +76,14 @@ impl RequestBody {
             (Downstream::H1(server), Upstream::Service(service)) => {
                 flow.poll(cx, &mut server.transport, &mut Intake(&mut **service), moved)?
             }
+            (Downstream::H2(stream), Upstream::H1(transport)) => {
+                flow.poll(cx, &mut **stream, &mut **transport, moved)?
+            }
+            (Downstream::H2(stream), Upstream::Service(service)) => {
+                flow.poll(cx, &mut **stream, &mut Intake(&mut **service), moved)?
+            }
+            #[cfg(feature = "fakes")]
+            (Downstream::H2(stream), Upstream::Pair(request)) => flow.poll(cx, &mut **stream, &mut **request, moved)?,
             #[cfg(feature = "fakes")]
             (Downstream::H1(server), Upstream::Pair(request)) => {
                 flow.poll(cx, &mut server.transport, &mut **request, moved)?
@@ -112,6 +120,7 @@ impl RequestBody {
     ) -> Result<Step, FlowError> {
         let step = match &mut *client {
             Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,
+            Downstream::H2(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
             #[cfg(feature = "fakes")]
             Downstream::Pair(stream) => self.flow.poll_drain(cx, &mut **stream, moved)?,
         };

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use rt::net::{Hangup, SocketQuery};
-use wire::h1::{self, Parse, Scan};
+use wire::h1::{self, Parse, Scan, Violation};
 use wire::http::{Head, PART};
 
 use super::unread::{BodyEnd, UnreadBody};
@@ -165,6 +165,7 @@ impl Server {
             Ok(Parse::Complete { .. }) => 431,
             Ok(Parse::Partial) if self.input.len() < limits.max_head => return None,
             Ok(Parse::Partial) => 400,
+            Err(error) if error.violation == Violation::Http2Preface => return Some(Received::Preface),
             Err(error) => error.status(),
         };
         Some(Received::Invalid { status })

@@ -38,7 +38,6 @@ impl UnreadBody {
     }
 
     /// The body of a request that came on a stream.
-    #[cfg(feature = "fakes")]
     pub(crate) fn uncoded(head: &Head) -> Self {
         Self { framing: head.framing, expects: false, uncoded: true }
     }

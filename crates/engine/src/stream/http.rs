@@ -163,7 +163,10 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                 }
                 Reuse::Close => break,
                 Reuse::Several => {
-                    rt::boxed_with((session, client), |(session, client)| several::serve(session, client)).await;
+                    rt::boxed_with((session, &mut *client), |(session, client)| several::serve(session, client)).await;
+                    if matches!(client.finish(), Reuse::Linger) {
+                        rt::boxed(linger(session, client)).await;
+                    }
                     break;
                 }
                 Reuse::Linger => {

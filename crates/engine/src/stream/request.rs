@@ -12,7 +12,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::http::Client;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::task::StreamTask;
-use crate::stream::{conclude, content, dispatch, filter, metrics, tracking};
+use crate::stream::{conclude, content, dispatch, filter, metrics, several, tracking};
 use crate::worker::SharedFacts;
 
 /// How a request's head came.
@@ -118,13 +118,23 @@ async fn receive(session: &Session, client: &mut Client, facts: &SharedFacts) ->
         let received = client.conn.poll_head(cx, &limits, &mut scan, &mut facts.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
+            // Nobody has asked for anything in the protocol that was agreed on.
+            Poll::Ready(h1::Received::Head { .. } | h1::Received::Invalid { .. })
+                if client.served == 0 && several::is_expected(session, &mut client.conn) =>
+            {
+                Poll::Ready(Received::Nothing)
+            }
             Poll::Ready(h1::Received::Head { body, length }) => {
                 meet_head(&mut facts.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
             }
-            Poll::Ready(h1::Received::Preface) => {
+            Poll::Ready(h1::Received::Preface) if client.served == 0 && several::is_welcome(session) => {
                 client.upgrade();
                 Poll::Ready(Received::Preface)
+            }
+            Poll::Ready(h1::Received::Preface) => {
+                let outcome = Outcome::new(Cause::Proxy, Phase::Request);
+                Poll::Ready(Received::Failed { outcome, status: 405 })
             }
             Poll::Ready(h1::Received::Invalid { status }) => {
                 facts.borrow_mut().timings.first_byte.get_or_insert(rt::now());

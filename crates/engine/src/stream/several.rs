@@ -5,7 +5,9 @@ use std::task::{Context, Poll};
 
 use base::moment::Moment;
 use conn::downstream::Downstream;
+use conn::h2::Terms;
 use conn::several::Connection;
+use policy::program::ClientProtocol;
 use rt::LocalRc;
 
 use crate::session::Session;
@@ -15,8 +17,8 @@ use crate::stream::task::StreamTask;
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
-    let Client { conn, timer, .. } = client;
-    let Some(mut connection) = Connection::of(conn) else { return };
+    let Some(mut connection) = Connection::of(&mut client.conn, terms(session)) else { return };
+    let timer = &mut client.timer;
     let mut idle_since = None;
     loop {
         let opened = connection.opened();
@@ -29,6 +31,38 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     }
     connection.close();
     std::future::poll_fn(|cx| connection.poll_settled(cx)).await;
+    let is_broken = connection.is_broken();
+    drop(connection);
+    if is_broken {
+        client.linger();
+    }
+}
+
+/// Whether a connection has to begin with the preface of HTTP/2: its listening address speaks nothing else, or TLS has agreed
+/// on that.
+pub fn is_expected(session: &Session, client: &mut Downstream) -> bool {
+    let Some((transport, _)) = client.bytes() else { return false };
+    let agreed = transport.tls_facts().and_then(|facts| facts.alpn.as_deref());
+    agreed == Some(b"h2") || session.bind().is_some_and(|bind| bind.listening.protocol == Some(ClientProtocol::Http2))
+}
+
+/// Whether a connection may go over to HTTP/2.
+pub fn is_welcome(session: &Session) -> bool {
+    let speaks_http1 = session.bind().is_some_and(|bind| bind.listening.protocol == Some(ClientProtocol::Http1));
+    !speaks_http1 && !session.proxy().http.disable_h2_upgrade
+}
+
+/// What clients of a session's frontend are granted.
+fn terms(session: &Session) -> Terms {
+    let global = &session.generation().program.global;
+    Terms {
+        max_streams: global.http2.streams,
+        window: global.http2.window,
+        table_size: global.http2.table_size,
+        max_total: global.http2.total,
+        max_head: request::head_limits(global).max_head,
+        accept_unsafe: session.proxy().http.accept_unsafe_request,
+    }
 }
 
 /// Moves what can be moved. Ready with a stream that was opened, or with `None`: the connection is to end. One without

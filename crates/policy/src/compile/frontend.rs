@@ -7,7 +7,9 @@ use crate::program::{Bind, BindAddress, Frontend, FrontendLimits, Global, LogFor
 use crate::rule::{Switch, Target};
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
-use config::spec::{AddressSpec, BindSpec, CaptureSlotSpec, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec};
+use config::spec::{
+    AddressSpec, BindSpec, CaptureSlotSpec, ClientProtocol, GlobalSpec, ProxyKind, ProxySpec, RuntimeLevel, Spec,
+};
 use config::text;
 use expression::capture::{CapturePlan, Slot};
 use expression::condition::Condition;
@@ -220,8 +222,26 @@ impl Compiler<'_> {
         }
     }
 
+    /// Bytes are no messages, and messages more than bytes.
+    fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
+        let Some(protocol) = bind.listening.protocol else { return };
+        if line.is_http == (protocol == ClientProtocol::None) {
+            let name = match protocol {
+                ClientProtocol::None => "none",
+                ClientProtocol::Http1 => "h1",
+                ClientProtocol::Http2 => "h2",
+            };
+            let place = self.place(bind.span);
+            let owner = line.owner.1;
+            let message =
+                format!("proxy '{owner}' : MUX protocol '{name}' is not usable for 'bind {}' at [{place}].", bind.text);
+            self.alert(bind.span, Form::Bare, message);
+        }
+    }
+
     fn bind(&mut self, written: &BindSpec, (place, id): (usize, u32), line: Line<'_>) -> Option<Bind> {
         let bind = &with_unix_defaults(written, &line.global.unix_bind);
+        self.usable_protocol(bind, &line);
         let mut listening = self.listening(bind, line.owner, &group_sizes(&line.global.processors, line.threads));
         match self.guids.give(bind, line.owner.1) {
             Ok(guid) => listening.guid = guid,

@@ -1,7 +1,7 @@
 //! A proxy's options about HTTP. Must never look at a message.
 
-use crate::program::{AddressField, GlobalHttp, Http};
-use config::spec::{ForwardedPart, GlobalSpec, ProxySpec, StatusCodes};
+use crate::program::{AddressField, GlobalHttp, Http, Http2Limits};
+use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, StatusCodes};
 use config::text;
 use expression::Expression;
 use std::sync::Arc;
@@ -66,6 +66,19 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
         accept_payload_with_any_method: http.accept_payload_with_any_method,
         keep_insecure_transfer_encoding: http.keep_insecure_transfer_encoding,
         cookielen: written.tune.http_cookielen.map_or(COOKIELEN, |bytes| bytes as usize),
+    }
+}
+
+/// What clients of HTTP/2 are granted. The window that nobody has written is that of the protocol (RFC 9113, section 6.9.2).
+pub(super) fn http2(written: &Http2TuneSpec) -> Http2Limits {
+    /// Where the limit is lifted: as many as numbers of a connection allow would let one client take all memory.
+    const UNLIMITED: u32 = 10_000;
+    let streams = written.client_streams.or(written.streams).unwrap_or(100);
+    Http2Limits {
+        window: written.client_window.or(written.window).unwrap_or(65_535),
+        streams: if streams == 0 { UNLIMITED } else { streams } as usize,
+        total: written.total_streams.unwrap_or(0),
+        table_size: written.table_size.unwrap_or(4096) as usize,
     }
 }
 

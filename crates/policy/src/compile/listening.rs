@@ -33,6 +33,7 @@ impl Compiler<'_> {
                 user: if is_unix { self.account(written.user.as_ref(), Account::User) } else { None },
                 group: if is_unix { self.account(written.group.as_ref(), Account::Group) } else { None },
             },
+            protocol: written.protocol,
             header: ExpectedHeader { netscaler: written.netscaler_cip, proxy: written.accept_proxy },
             threads: self.threads(bind, place, groups),
             label: written.label.as_deref().map(Into::into),

@@ -397,6 +397,7 @@ impl<'a> Compiler<'a> {
             large_bufsize: tune.large_bufsize.map(|size| size as usize),
             maxrewrite: (tune.maxrewrite.unwrap_or(1_024) as usize).min(bufsize / 2),
             maxhdr: tune.http_maxhdr.unwrap_or(101) as usize,
+            http2: http::http2(&tune.http2),
             logurilen: tune.http_logurilen.unwrap_or(1_024) as usize,
             http: http::global(written),
             max_rules_at_once: tune.max_rules_at_once.map_or(50, |most| if most == 0 { u32::MAX } else { most }),

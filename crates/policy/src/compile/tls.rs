@@ -210,7 +210,11 @@ impl Compiler<'_> {
         let none = TlsDefaults::default();
         let defaults = &global.defaults_at(line.span).unwrap_or(&none).binds;
         let algorithms = self.algorithms(&written.common, &defaults.common, line)?;
-        let alpn = self.protocols(written.common.alpn.as_ref(), if is_http { &["http/1.1"] } else { &[] });
+        let alpn = match &written.common.alpn {
+            Some(written) => written.value.iter().map(|name| name.clone().into_bytes()).collect(),
+            None if is_http => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            None => Vec::new(),
+        };
         let method = written.verify.as_ref().map_or(VerifyClients::None, |verify| verify.value);
         let authorities = self.authorities(&written.common, global, line)?;
         let silent = self.silent_authorities(written, global, line)?;
@@ -297,7 +301,7 @@ impl Compiler<'_> {
             certificate: certificate.clone(),
             resumes: !written.no_reuse,
         };
-        let alpn = self.protocols(written.common.alpn.as_ref(), &[]);
+        let alpn = self.protocols(written.common.alpn.as_ref());
         let sni = self.sni(written, server.span, proxy.mode, names, head);
         let check_alpn = written.check_alpn.as_ref();
         let check_alpn = check_alpn.map(|list| list.iter().map(|name| name.clone().into_bytes()).collect());

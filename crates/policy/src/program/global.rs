@@ -5,6 +5,19 @@ use config::spec::{CloseSpread, MultiQueue, RatesSpec};
 use expression::key::TokenLimits;
 use std::time::Duration;
 
+/// What clients of HTTP/2 are granted (`tune.h2.*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Limits {
+    /// Bytes of payload that a stream may send before it is told of more.
+    pub window: u32,
+    /// Streams at a time on a connection.
+    pub streams: usize,
+    /// Streams in all on a connection; 0: no limit.
+    pub total: u32,
+    /// Bytes of fields that blocks may refer to.
+    pub table_size: usize,
+}
+
 /// Sizes of a socket's kernel buffers in bytes; `None` leaves the system's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketBuffers {
@@ -41,6 +54,8 @@ pub struct Global {
     pub maxrewrite: usize,
     /// `tune.http.maxhdr`, fields of a head.
     pub maxhdr: usize,
+    /// What clients of HTTP/2 are granted.
+    pub http2: Http2Limits,
     /// `tune.http.logurilen`, bytes.
     pub logurilen: usize,
     /// What holds for HTTP.

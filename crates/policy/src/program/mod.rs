@@ -28,10 +28,11 @@ mod tracking;
 mod userlist;
 
 pub use address::{BindAddress, SYSLOG, ServerAddress, ServerPort};
+pub use config::spec::ClientProtocol;
 pub use connecting::{Connecting, KeepAlive, Namespace, Presented, ProxyField, ProxyHeader, ServerTls, Source};
 pub use errors::{ErrorPages, Page};
 pub use filter::{Bandwidth, Filter, Filters, SharedBandwidth, Trace};
-pub use global::{Global, SocketBuffers};
+pub use global::{Global, Http2Limits, SocketBuffers};
 pub use http::{AddressField, GlobalHttp, Http};
 pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};

@@ -38,6 +38,8 @@ pub enum Outcome {
     Request,
     /// There is no room for it (status 431).
     TooLarge,
+    /// Its method is that of the preface, which no request has (status 400).
+    Reserved,
 }
 
 impl<'h> RequestReader<'h> {
@@ -115,6 +117,9 @@ impl<'h> RequestReader<'h> {
         }
         if too_large || head.fields.overflowed() {
             return Ok(Outcome::TooLarge);
+        }
+        if pseudo.method.as_deref() == Some(b"PRI") {
+            return Ok(Outcome::Reserved);
         }
         if !cookies.is_empty() {
             head.append(b"cookie", &cookies);
@@ -218,7 +223,7 @@ mod tests {
         let mut reader = RequestReader::new(&mut head, 1000);
         for line in lines.lines() {
             let (name, value) = line.split_at(1 + line[1..].find(": ").unwrap());
-            reader.field(name.as_bytes(), value[2..].as_bytes());
+            reader.field(name.as_bytes(), &value.as_bytes()[2..]);
         }
         if reader.finish(alone, false)? == Outcome::TooLarge {
             return Ok("431".to_owned());

@@ -1,9 +1,9 @@
 //! Listening sockets (section 5.1).
 
-use super::{BindContext, BindOption, not_yet, removed, supported, threads, tuning};
+use super::{BindContext, BindOption, removed, supported, threads, tuning};
 use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
-use crate::spec::ShardsSpec;
+use crate::spec::{ClientProtocol, ShardsSpec};
 use crate::units::{self, Time, TimeError};
 
 /// Every keyword of the family.
@@ -32,7 +32,7 @@ pub(super) const TABLE: &[BindOption] = &[
     ),
     supported(Arity::One, "label", "<label>", "Names a group of addresses.", label),
     supported(Arity::One, "nbconn", "<number>", "Connections that a reverse HTTP listener opens.", nbconn),
-    not_yet(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it."),
+    supported(Arity::One, "proto", "<name>", "Protocol to speak, instead of negotiating it.", protocol),
     supported(
         Arity::One,
         "thread",
@@ -49,6 +49,19 @@ pub(super) const TABLE: &[BindOption] = &[
         "'process %1' on 'bind' lines is not supported anymore, please use 'thread' instead.",
     ),
 ];
+
+fn protocol(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
+    let protocol = match value.map(|word| (word, word.text.as_str())) {
+        None => return context.error(keyword.span, "'proto' : missing value"),
+        Some((_, "none")) => ClientProtocol::None,
+        Some((_, "h1")) => ClientProtocol::Http1,
+        Some((_, "h2")) => ClientProtocol::Http2,
+        Some((word, name)) => {
+            return context.error(word.span, format!("'proto' :  unknown MUX protocol '{name}'"));
+        }
+    };
+    context.draft.listening.protocol = Some(protocol);
+}
 
 fn name(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {

@@ -1,0 +1,184 @@
+//! A stream, as the task has it that serves it: what it takes from the connection and what it hands over. Must never keep a
+//! borrow of what they share.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use base::buffer::Buffer;
+use wire::h2::MAX_FRAME_SIZE;
+
+use super::half::{Half, Request};
+use super::state::State;
+
+pub(super) struct Handle {
+    pub(super) state: Rc<RefCell<State>>,
+    pub(super) stream: u32,
+}
+
+pub(super) fn gone() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+impl Handle {
+    /// Uses the connection's half; `None`: the connection is gone.
+    pub(super) fn with<T>(&self, with: impl FnOnce(&mut Half) -> T) -> Option<T> {
+        self.state.borrow_mut().half(self.stream).map(with)
+    }
+
+    /// Whether a read or the head brings something.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = self.with(|half| {
+            let has_head = half.request != Request::Taken;
+            let ready = half.failed || half.ended || has_head || !half.payload().is_empty();
+            if !ready {
+                half.wait(cx);
+            }
+            ready
+        });
+        if ready.unwrap_or(true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Takes payload, as [`crate::flow::ByteSource::poll_read`].
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        let state = &mut *self.state.borrow_mut();
+        let Some(half) = state.half(self.stream) else { return Poll::Ready(Err(gone())) };
+        let length = half.payload().len().min(buffer.room());
+        if length > 0 && buffer.push(&half.payload()[..length]) {
+            half.take(length);
+            state.note_taken(self.stream, length);
+            return Poll::Ready(Ok(length));
+        }
+        match (half.ended, half.failed) {
+            // What came before a reset was passed on; a request that was cut off has no end.
+            (_, true) => Poll::Ready(Err(gone())),
+            (true, false) => Poll::Ready(Ok(0)),
+            (false, false) => {
+                half.wait(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Writes frames of heads and payload behind them, as [`crate::flow::ByteSink::poll_write`].
+    pub(super) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+    ) -> Poll<io::Result<usize>> {
+        let state = &mut *self.state.borrow_mut();
+        let mut written = 0;
+        if !head.is_empty() {
+            if !self.may_write(state, cx)? {
+                return Poll::Pending;
+            }
+            state.push_heads(self.stream, head.data());
+            written += head.len();
+            head.clear();
+        }
+        written += self.push_payload(state, cx, body)?;
+        if written == 0 && !body.is_empty() {
+            return Poll::Pending;
+        }
+        state.wake();
+        Poll::Ready(Ok(written))
+    }
+
+    /// Writes payload alone.
+    pub(super) fn poll_payload(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let state = &mut *self.state.borrow_mut();
+        let mut rest = Payload::Bytes(bytes, 0);
+        let written = self.push_some(state, cx, &mut rest)?;
+        if written == 0 && !bytes.is_empty() {
+            return Poll::Pending;
+        }
+        state.wake();
+        Poll::Ready(Ok(written))
+    }
+
+    /// Whether there is room for a head; otherwise the stream waits for some.
+    fn may_write(&self, state: &mut State, cx: &mut Context<'_>) -> io::Result<bool> {
+        let has_room = state.has_room();
+        let half = state.half(self.stream).filter(|half| !half.failed).ok_or_else(gone)?;
+        if has_room {
+            return Ok(true);
+        }
+        half.wait(cx);
+        if !std::mem::replace(&mut half.queued, true) {
+            state.enqueue(self.stream);
+        }
+        state.wake();
+        Ok(false)
+    }
+
+    fn push_payload(&self, state: &mut State, cx: &mut Context<'_>, body: &mut Buffer) -> io::Result<usize> {
+        self.push_some(state, cx, &mut Payload::Buffer(body))
+    }
+
+    /// Hands over as much payload as windows and room allow. Where something is left, the stream waits for more of them.
+    fn push_some(&self, state: &mut State, cx: &mut Context<'_>, payload: &mut Payload<'_>) -> io::Result<usize> {
+        let mut written = 0;
+        loop {
+            let room = state.room();
+            let half = state.half(self.stream).filter(|half| !half.failed).ok_or_else(gone)?;
+            let rest = payload.data();
+            if rest.is_empty() {
+                return Ok(written);
+            }
+            let window = usize::try_from(half.window).unwrap_or(0);
+            let most = rest.len().min(room).min(window).min(MAX_FRAME_SIZE);
+            if most == 0 {
+                half.wait(cx);
+                if window > 0 && !std::mem::replace(&mut half.queued, true) {
+                    state.enqueue(self.stream);
+                }
+                return Ok(written);
+            }
+            state.push_payload(self.stream, &rest[..most]);
+            payload.consume(most);
+            written += most;
+        }
+    }
+
+    /// Nothing more is sent: the message is complete.
+    pub(super) fn end(&self) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(half) = state.half(self.stream) else { return };
+        if half.failed || std::mem::replace(&mut half.complete, true) {
+            return;
+        }
+        state.push_end(self.stream);
+        state.wake();
+    }
+}
+
+impl Drop for Handle {
+    /// The task lets go of the stream.
+    fn drop(&mut self) {
+        self.state.borrow_mut().leave(self.stream);
+    }
+}
+
+/// Payload that is handed over.
+enum Payload<'p> {
+    Buffer(&'p mut Buffer),
+    Bytes(&'p [u8], usize),
+}
+
+impl Payload<'_> {
+    fn data(&self) -> &[u8] {
+        match self {
+            Self::Buffer(buffer) => buffer.data(),
+            Self::Bytes(bytes, at) => &bytes[*at..],
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Self::Buffer(buffer) => buffer.consume(count),
+            Self::Bytes(_, at) => *at += count,
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Frames of a client, piece by piece as they come: payload goes to its stream at once, blocks and small frames are put
+//! together first. Owns what is known of the frame that is coming. Must never write.
+
+use base::buffer::Buffer;
+use wire::h2::{
+    Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, MAX_WINDOW, Outcome, RequestReader, Setting,
+    flag, read_trailers,
+};
+use wire::http::{Fields, Framing};
+
+use super::half::Request;
+use super::state::{Fault, State};
+
+/// Bytes of frames other than payload and heads that are read.
+const MOST_CONTROL: usize = 1024;
+
+/// Frames that a head may be spread over.
+const MOST_PIECES: u32 = 32;
+
+/// What a step has brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A frame, or a piece of one.
+    Progress,
+    /// More has to be read first.
+    More,
+    /// A stream has begun.
+    Opened(u32),
+}
+
+/// A block that is coming.
+struct Block {
+    stream: u32,
+    ends_stream: bool,
+    depends_on_itself: bool,
+    bytes: Vec<u8>,
+    pieces: u32,
+}
+
+/// Reads a client's frames.
+pub(super) struct Reader {
+    decoder: Decoder,
+    /// The frame whose header was read, and how many bytes of it are to come.
+    frame: Option<(FrameHeader, usize)>,
+    /// Padding at the end of that frame, once its length was read.
+    padding: Option<usize>,
+    block: Option<Block>,
+    /// The client has told its settings.
+    begun: bool,
+    /// No stream above that one is taken.
+    pub(super) last: u32,
+    largest_block: usize,
+}
+
+impl Reader {
+    pub(super) fn new(table_size: usize, max_head: usize) -> Self {
+        Self {
+            decoder: Decoder::new(table_size),
+            frame: None,
+            padding: None,
+            block: None,
+            begun: false,
+            last: u32::MAX,
+            largest_block: 2 * max_head,
+        }
+    }
+
+    /// Takes the next frame of what was read, or a piece of it.
+    pub(super) fn take(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
+        let Some((frame, left)) = self.frame else { return self.take_header(input) };
+        match frame.kind {
+            Kind::Data => self.take_payload(frame, left, input, state),
+            Kind::Headers | Kind::Continuation => self.take_block(frame, left, input, state),
+            Kind::Unknown | Kind::PushPromise | Kind::GoAway if left > 0 || frame.kind == Kind::Unknown => {
+                self.skip(frame, left, input)
+            }
+            _ => {
+                if input.len() < left {
+                    return Ok(Event::More);
+                }
+                let mut bytes = [0; MOST_CONTROL];
+                bytes[..left].copy_from_slice(&input.data()[..left]);
+                input.consume(left);
+                self.frame = None;
+                self.control(frame, &bytes[..left], state)
+            }
+        }
+    }
+
+    /// Reads the header of a frame, and refuses what may not stand here.
+    fn take_header(&mut self, input: &mut Buffer) -> Result<Event, Fault> {
+        let Some(frame) = FrameHeader::parse(input.data()) else { return Ok(Event::More) };
+        input.consume(HEADER_LENGTH);
+        let protocol = Err(Fault::Connection(ErrorCode::ProtocolError));
+        if !self.begun && (frame.kind != Kind::Settings || frame.has(flag::ACK)) {
+            return protocol;
+        }
+        self.begun = true;
+        let of_connection = matches!(frame.kind, Kind::Settings | Kind::Ping | Kind::GoAway);
+        let of_either = matches!(frame.kind, Kind::WindowUpdate | Kind::Unknown);
+        if !of_either && of_connection != (frame.stream == 0) || frame.kind == Kind::PushPromise {
+            return protocol;
+        }
+        let continues = self.block.as_ref().map(|block| block.stream);
+        if continues.is_some_and(|stream| frame.kind != Kind::Continuation || frame.stream != stream)
+            || continues.is_none() && frame.kind == Kind::Continuation
+        {
+            return protocol;
+        }
+        let fits = match frame.kind {
+            Kind::Settings => frame.length % 6 == 0 && frame.length <= MOST_CONTROL,
+            Kind::Ping => frame.length == 8,
+            Kind::WindowUpdate | Kind::RstStream => frame.length == 4,
+            Kind::GoAway => frame.length >= 8 && frame.length <= MAX_FRAME_SIZE,
+            Kind::Priority => {
+                if frame.length != 5 {
+                    self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
+                    return Err(Fault::Stream(frame.stream, ErrorCode::FrameSizeError));
+                }
+                true
+            }
+            _ => frame.length <= MAX_FRAME_SIZE,
+        };
+        if !fits {
+            return Err(Fault::Connection(ErrorCode::FrameSizeError));
+        }
+        self.padding = None;
+        self.frame = Some((frame, frame.length));
+        Ok(Event::Progress)
+    }
+
+    /// Drops what nobody needs of a frame. A client's GOAWAY is about streams that we would begin.
+    fn skip(&mut self, frame: FrameHeader, left: usize, input: &mut Buffer) -> Result<Event, Fault> {
+        let count = left.min(input.len());
+        input.consume(count);
+        if count < left {
+            self.frame = Some((frame, left - count));
+            return Ok(if count > 0 { Event::Progress } else { Event::More });
+        }
+        self.frame = None;
+        Ok(Event::Progress)
+    }
+
+    /// Hands payload to its stream.
+    fn take_payload(
+        &mut self,
+        frame: FrameHeader,
+        left: usize,
+        input: &mut Buffer,
+        state: &mut State,
+    ) -> Result<Event, Fault> {
+        let begins = left == frame.length && self.padding.is_none();
+        if begins {
+            self.judge_payload(frame, state)?;
+        }
+        let mut left = left;
+        if self.padding.is_none() {
+            let mut padding = 0;
+            if frame.has(flag::PADDED) {
+                let Some(length) = input.data().first().copied() else {
+                    return if left == 0 { Err(Fault::Connection(ErrorCode::FrameSizeError)) } else { Ok(Event::More) };
+                };
+                padding = usize::from(length);
+                if padding >= left {
+                    return Err(Fault::Connection(ErrorCode::ProtocolError));
+                }
+                input.consume(1);
+                left -= 1;
+            }
+            self.padding = Some(padding);
+            // What is no payload is given back at once.
+            let overhead = padding + usize::from(frame.has(flag::PADDED));
+            if overhead > 0 {
+                state.note_taken(frame.stream, overhead);
+            }
+        }
+        let padding = self.padding.unwrap_or(0);
+        let count = left.min(input.len());
+        let payload = count.min(left.saturating_sub(padding));
+        if count == 0 && left > 0 {
+            self.frame = Some((frame, left));
+            return Ok(Event::More);
+        }
+        let mut fault = None;
+        if let Some(half) = state.half(frame.stream) {
+            let is_served = half.draining.is_none();
+            if is_served {
+                half.incoming.extend_from_slice(&input.data()[..payload]);
+            }
+            if let Some(announced) = &mut half.announced {
+                match announced.checked_sub(payload as u64) {
+                    Some(rest) => *announced = rest,
+                    None => fault = Some(Fault::Stream(frame.stream, ErrorCode::ProtocolError)),
+                }
+            }
+            half.wake();
+            if !is_served {
+                state.drain(frame.stream, payload);
+            }
+        }
+        input.consume(count);
+        left -= count;
+        self.frame = (left > 0).then_some((frame, left));
+        if left == 0 && frame.has(flag::END_STREAM) && fault.is_none() {
+            end_request(frame.stream, state)?;
+        }
+        fault.map_or(Ok(Event::Progress), Err)
+    }
+
+    /// Whether the stream may get that payload, by its state and its windows.
+    fn judge_payload(&mut self, frame: FrameHeader, state: &mut State) -> Result<(), Fault> {
+        state.note_received(frame.length);
+        let (newest, was_reset) = (state.newest, state.was_reset(frame.stream));
+        let Some(half) = state.half(frame.stream) else {
+            return match frame.stream {
+                stream if stream > newest || stream.is_multiple_of(2) => {
+                    Err(Fault::Connection(ErrorCode::ProtocolError))
+                }
+                _ if was_reset => Ok(()),
+                _ => Err(Fault::Connection(ErrorCode::StreamClosed)),
+            };
+        };
+        if half.ended {
+            self.drop_frame(frame);
+            return Err(Fault::Stream(frame.stream, ErrorCode::StreamClosed));
+        }
+        half.credit -= frame.length as i64;
+        if half.credit < 0 {
+            self.drop_frame(frame);
+            return Err(Fault::Stream(frame.stream, ErrorCode::FlowControlError));
+        }
+        Ok(())
+    }
+
+    /// The rest of a frame is of no use.
+    fn drop_frame(&mut self, frame: FrameHeader) {
+        self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
+    }
+
+    /// Adds to a block, and reads it once it is whole.
+    fn take_block(
+        &mut self,
+        frame: FrameHeader,
+        left: usize,
+        input: &mut Buffer,
+        state: &mut State,
+    ) -> Result<Event, Fault> {
+        if left == frame.length {
+            self.begin_piece(frame)?;
+        }
+        let Some(block) = &mut self.block else { return Err(Fault::Connection(ErrorCode::InternalError)) };
+        let count = left.min(input.len());
+        if block.bytes.len() + count > self.largest_block + MAX_FRAME_SIZE {
+            return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
+        }
+        block.bytes.extend_from_slice(&input.data()[..count]);
+        input.consume(count);
+        if count < left {
+            self.frame = Some((frame, left - count));
+            return Ok(if count > 0 { Event::Progress } else { Event::More });
+        }
+        self.frame = None;
+        if frame.kind == Kind::Headers {
+            unwrap_block(frame, block)?;
+        }
+        if !frame.has(flag::END_HEADERS) {
+            return if block.bytes.len() > self.largest_block {
+                Err(Fault::Connection(ErrorCode::EnhanceYourCalm))
+            } else {
+                Ok(Event::Progress)
+            };
+        }
+        match self.block.take() {
+            Some(block) => self.read_block(block, state),
+            None => Ok(Event::Progress),
+        }
+    }
+
+    fn begin_piece(&mut self, frame: FrameHeader) -> Result<(), Fault> {
+        if frame.kind == Kind::Headers && self.block.is_none() {
+            self.block = Some(Block {
+                stream: frame.stream,
+                ends_stream: frame.has(flag::END_STREAM),
+                depends_on_itself: false,
+                bytes: Vec::new(),
+                pieces: 0,
+            });
+        }
+        if let Some(block) = &mut self.block {
+            block.pieces += 1;
+            if block.pieces > MOST_PIECES {
+                return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
+            }
+        }
+        Ok(())
+    }
+
+    /// A block is whole. It is decoded whatever becomes of its stream: what follows may refer to it.
+    fn read_block(&mut self, block: Block, state: &mut State) -> Result<Event, Fault> {
+        let stream = block.stream;
+        if stream.is_multiple_of(2) {
+            return Err(Fault::Connection(ErrorCode::ProtocolError));
+        }
+        if stream <= state.newest {
+            return self.read_trailers(&block, state);
+        }
+        state.newest = stream;
+        let mut half = state.fresh();
+        let room = state.terms.max_head;
+        let mut reader = RequestReader::new(&mut half.head, room);
+        let decoded = self.decoder.decode(&block.bytes, room, |name, value| reader.field(name, value));
+        decoded.map_err(|_| Fault::Connection(ErrorCode::CompressionError))?;
+        let outcome = reader.finish(block.ends_stream, state.terms.accept_unsafe);
+        let refused = if stream > self.last || state.open() >= state.terms.max_streams {
+            Some(ErrorCode::RefusedStream)
+        } else if outcome.is_err() || block.depends_on_itself {
+            Some(ErrorCode::ProtocolError)
+        } else {
+            None
+        };
+        if let Some(code) = refused {
+            state.recycle(half);
+            return Err(Fault::Stream(stream, code));
+        }
+        half.request = match outcome {
+            Ok(Outcome::Request) => Request::Here { length: block.bytes.len() },
+            Ok(Outcome::Reserved) => Request::Refused { status: 400 },
+            _ => Request::Refused { status: 431 },
+        };
+        half.ended = block.ends_stream;
+        half.announced = match half.head.framing {
+            Framing::Length(length) if !block.ends_stream => Some(length),
+            _ => None,
+        };
+        state.begin(stream, half);
+        Ok(Event::Opened(stream))
+    }
+
+    /// Fields behind a body, or a head where none may be.
+    fn read_trailers(&mut self, block: &Block, state: &mut State) -> Result<Event, Fault> {
+        let (mut trailers, mut malformed) = (Fields::new(), false);
+        let room = state.terms.max_head;
+        let mut left = room;
+        let decoded = self.decoder.decode(&block.bytes, room, |name, value| {
+            left = left.saturating_sub(name.len() + value.len());
+            malformed |= left == 0 || read_trailers(&mut trailers, name, value).is_err();
+        });
+        decoded.map_err(|_| Fault::Connection(ErrorCode::CompressionError))?;
+        let was_reset = state.was_reset(block.stream);
+        let Some(half) = state.half(block.stream) else {
+            return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
+        };
+        if half.ended {
+            return Err(Fault::Stream(block.stream, ErrorCode::StreamClosed));
+        }
+        if malformed || !block.ends_stream || block.depends_on_itself {
+            return Err(Fault::Stream(block.stream, ErrorCode::ProtocolError));
+        }
+        end_request(block.stream, state)?;
+        Ok(Event::Progress)
+    }
+
+    /// A small frame that is whole.
+    fn control(&mut self, frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event, Fault> {
+        let number = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let is_idle = frame.stream > state.newest || frame.stream != 0 && frame.stream.is_multiple_of(2);
+        match frame.kind {
+            Kind::Settings if frame.has(flag::ACK) && frame.length > 0 => {
+                return Err(Fault::Connection(ErrorCode::FrameSizeError));
+            }
+            Kind::Settings if frame.has(flag::ACK) => {}
+            Kind::Settings => {
+                for setting in bytes.chunks_exact(6) {
+                    apply(setting, state)?;
+                }
+                state.push(Kind::Settings, flag::ACK, 0, &[]);
+            }
+            Kind::Ping if !frame.has(flag::ACK) => state.push(Kind::Ping, flag::ACK, 0, bytes),
+            Kind::WindowUpdate | Kind::RstStream if is_idle => return Err(Fault::Connection(ErrorCode::ProtocolError)),
+            Kind::WindowUpdate => match (number & MAX_WINDOW, frame.stream) {
+                (0, 0) => return Err(Fault::Connection(ErrorCode::ProtocolError)),
+                (0, stream) => return Err(Fault::Stream(stream, ErrorCode::ProtocolError)),
+                (by, stream) => state.grow(stream, by)?,
+            },
+            Kind::RstStream => state.abort(frame.stream),
+            Kind::Priority if number & MAX_WINDOW == frame.stream => {
+                return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
+            }
+            _ => {}
+        }
+        Ok(Event::Progress)
+    }
+}
+
+/// Takes padding and priority off the first piece of a block.
+fn unwrap_block(frame: FrameHeader, block: &mut Block) -> Result<(), Fault> {
+    let protocol = Fault::Connection(ErrorCode::ProtocolError);
+    let (mut from, mut to) = (0, block.bytes.len());
+    if frame.has(flag::PADDED) {
+        let padding = usize::from(*block.bytes.first().ok_or(Fault::Connection(ErrorCode::FrameSizeError))?);
+        from = 1;
+        to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(protocol)?;
+    }
+    if frame.has(flag::PRIORITY) {
+        let priority = block.bytes.get(from..to).and_then(<[u8]>::first_chunk::<5>);
+        let [one, two, three, four, _] = *priority.ok_or(Fault::Connection(ErrorCode::FrameSizeError))?;
+        block.depends_on_itself = u32::from_be_bytes([one, two, three, four]) & MAX_WINDOW == frame.stream;
+        from += 5;
+    }
+    block.bytes.truncate(to);
+    block.bytes.drain(..from);
+    Ok(())
+}
+
+/// The client has sent all of a request.
+fn end_request(stream: u32, state: &mut State) -> Result<(), Fault> {
+    let Some(half) = state.half(stream) else { return Ok(()) };
+    if half.announced.is_some_and(|missing| missing > 0) {
+        return Err(Fault::Stream(stream, ErrorCode::ProtocolError));
+    }
+    half.ended = true;
+    half.wake();
+    if half.draining.is_some() {
+        state.forget(stream);
+    }
+    Ok(())
+}
+
+/// Does what a setting says.
+fn apply(setting: &[u8], state: &mut State) -> Result<(), Fault> {
+    let [high, low, value @ ..] = setting else { return Ok(()) };
+    let value = value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let protocol = Err(Fault::Connection(ErrorCode::ProtocolError));
+    match Setting::of(u16::from_be_bytes([*high, *low])) {
+        Some(Setting::EnablePush | Setting::EnableConnectProtocol) if value > 1 => protocol,
+        Some(Setting::MaxFrameSize) if !(MAX_FRAME_SIZE as u32..1 << 24).contains(&value) => protocol,
+        Some(Setting::InitialWindowSize) if value > MAX_WINDOW => Err(Fault::Connection(ErrorCode::FlowControlError)),
+        Some(Setting::InitialWindowSize) => state.set_stream_window(value),
+        _ => Ok(()),
+    }
+}

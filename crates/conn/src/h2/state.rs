@@ -1,0 +1,367 @@
+//! What a connection and the tasks of its streams share. Owns the windows of both directions and what waits to be written;
+//! must never read or write the connection.
+
+use std::collections::VecDeque;
+use std::task::{Context, Waker};
+
+use wire::h2::{ErrorCode, FrameHeader, HEADER_LENGTH, INITIAL_WINDOW, Kind, MAX_WINDOW, flag, push_frame};
+
+use super::Terms;
+use super::half::Half;
+
+/// Bytes that wait to be written, above which streams wait.
+const FULL: usize = 64 * 1024;
+
+/// Bytes that wait to be written, above which nothing is read: answers to pings and settings come on top of what streams have.
+const STUFFED: usize = FULL + 16 * 1024;
+
+/// Bytes of the connection's window; what comes is told at once, because each stream has a window of its own.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// Bytes of a request that are read and dropped behind its answer: many clients that send see no answer of a stream that is
+/// reset.
+const DRAINED: usize = 16 << 20;
+
+/// Streams that we have reset and whose frames may still be under way.
+const RESET: usize = 64;
+
+/// Halves that are kept for later streams while others are served.
+const SPARE: usize = 16;
+
+/// A stream or a connection that cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Connection(ErrorCode),
+    Stream(u32, ErrorCode),
+}
+
+pub(super) struct State {
+    pub(super) terms: Terms,
+    /// Streams that are served, by their numbers, which only grow.
+    halves: Vec<(u32, Box<Half>)>,
+    #[expect(clippy::vec_box, reason = "as above")]
+    spare: Vec<Box<Half>>,
+    /// Streams of them that nobody serves any more.
+    drained: usize,
+    /// The newest stream that the client has opened.
+    pub(super) newest: u32,
+    reset: VecDeque<u32>,
+    /// What waits to be written, of which `sent` bytes are out.
+    output: Vec<u8>,
+    sent: usize,
+    /// The last frame of a message, which may still be told to end it.
+    last: Option<(u32, usize)>,
+    /// Streams that wait for room in the output, or for the connection's window.
+    queue: VecDeque<u32>,
+    /// Bytes of payload that the client takes, on all streams.
+    window: i64,
+    /// Bytes of payload that it takes of each new stream.
+    stream_window: i64,
+    /// Bytes of payload that have come and that the client was not told of.
+    owed: u32,
+    /// The connection's task.
+    task: Option<Waker>,
+}
+
+impl State {
+    pub(super) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            halves: Vec::new(),
+            spare: Vec::new(),
+            drained: 0,
+            newest: 0,
+            reset: VecDeque::new(),
+            output: Vec::new(),
+            sent: 0,
+            last: None,
+            queue: VecDeque::new(),
+            window: i64::from(INITIAL_WINDOW),
+            stream_window: i64::from(INITIAL_WINDOW),
+            // Told with the first payload: clients that send none need no more than the protocol gives them.
+            owed: CONNECTION_WINDOW - INITIAL_WINDOW,
+            task: None,
+        }
+    }
+
+    /// The connection's task is told when there is something to do.
+    pub(super) fn wait(&mut self, cx: &Context<'_>) {
+        self.task = Some(cx.waker().clone());
+    }
+
+    /// The connection has something to do.
+    pub(super) fn wake(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.wake();
+        }
+    }
+
+    /// Streams that are served.
+    pub(super) fn open(&self) -> usize {
+        self.halves.len() - self.drained
+    }
+
+    pub(super) fn half(&mut self, stream: u32) -> Option<&mut Half> {
+        let at = self.halves.binary_search_by_key(&stream, |(number, _)| *number).ok()?;
+        Some(&mut self.halves[at].1)
+    }
+
+    /// A half for a stream that is about to begin.
+    pub(super) fn fresh(&mut self) -> Box<Half> {
+        let mut half = self.spare.pop().unwrap_or_else(|| Box::new(Half::new()));
+        half.renew(self.terms.window, self.stream_window);
+        half
+    }
+
+    /// A stream begins, above all others.
+    pub(super) fn begin(&mut self, stream: u32, half: Box<Half>) {
+        debug_assert!(self.halves.last().is_none_or(|(last, _)| *last < stream), "numbers grow");
+        self.halves.push((stream, half));
+    }
+
+    /// A half that no stream came of.
+    pub(super) fn recycle(&mut self, half: Box<Half>) {
+        if self.spare.len() < SPARE && !self.halves.is_empty() {
+            self.spare.push(half);
+        }
+    }
+
+    /// Nobody serves the stream any more. It is reset unless its answer has ended.
+    pub(super) fn leave(&mut self, stream: u32) {
+        let Some(half) = self.half(stream) else { return };
+        match (half.failed, half.complete, half.ended) {
+            (false, true, false) => {
+                let left = half.payload().len();
+                half.incoming = Vec::new();
+                half.taken = 0;
+                half.draining = Some(DRAINED);
+                self.drained += 1;
+                self.note_taken(stream, left);
+            }
+            (failed, complete, _) => {
+                if !failed && !complete {
+                    self.reset(stream, ErrorCode::Cancel);
+                }
+                self.forget(stream);
+            }
+        }
+        self.wake();
+    }
+
+    /// Nothing more comes of the stream, nor goes out.
+    pub(super) fn forget(&mut self, stream: u32) {
+        let Ok(at) = self.halves.binary_search_by_key(&stream, |(number, _)| *number) else { return };
+        let (_, half) = self.halves.remove(at);
+        self.drained -= usize::from(half.draining.is_some());
+        self.recycle(half);
+        if self.halves.is_empty() {
+            self.spare = Vec::new();
+        }
+    }
+
+    /// So much has come of a request that nobody serves any more. What is too much is of no use (RFC 9113, section 8.1).
+    pub(super) fn drain(&mut self, stream: u32, bytes: usize) {
+        let Some(left) = self.half(stream).and_then(|half| half.draining.as_mut()) else { return };
+        match left.checked_sub(bytes) {
+            Some(rest) => {
+                *left = rest;
+                self.note_taken(stream, bytes);
+            }
+            None => {
+                self.reset(stream, ErrorCode::NoError);
+                self.forget(stream);
+            }
+        }
+    }
+
+    /// The stream is over before its messages are.
+    pub(super) fn abort(&mut self, stream: u32) {
+        let Some(half) = self.half(stream) else { return };
+        half.ended = true;
+        half.fail();
+        if half.draining.is_some() {
+            self.forget(stream);
+        }
+    }
+
+    /// Resets a stream.
+    pub(super) fn reset(&mut self, stream: u32, code: ErrorCode) {
+        self.push(Kind::RstStream, 0, stream, &code.bytes());
+        if self.reset.len() == RESET {
+            self.reset.pop_front();
+        }
+        self.reset.push_back(stream);
+    }
+
+    /// Whether we have reset it lately: its frames were under way then.
+    pub(super) fn was_reset(&self, stream: u32) -> bool {
+        self.reset.contains(&stream)
+    }
+
+    /// Every stream is told that the connection has ended.
+    pub(super) fn fail(&mut self) {
+        for (_, half) in &mut self.halves {
+            half.fail();
+        }
+    }
+
+    /// Queues a frame.
+    pub(super) fn push(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
+        push_frame(&mut self.output, kind, flags, stream, payload);
+        self.last = None;
+    }
+
+    /// Queues frames of a head.
+    pub(super) fn push_heads(&mut self, stream: u32, frames: &[u8]) {
+        let (begin, mut at) = (self.output.len(), 0);
+        self.output.extend_from_slice(frames);
+        while let Some(header) = frames.get(at..).and_then(FrameHeader::parse) {
+            if header.kind == Kind::Headers {
+                self.last = Some((stream, begin + at));
+            }
+            at += HEADER_LENGTH + header.length;
+        }
+    }
+
+    /// Queues a frame of payload, and counts it against both windows.
+    pub(super) fn push_payload(&mut self, stream: u32, payload: &[u8]) {
+        let begin = self.output.len();
+        self.push(Kind::Data, 0, stream, payload);
+        self.last = Some((stream, begin));
+        let sent = payload.len() as i64;
+        self.window -= sent;
+        if let Some(half) = self.half(stream) {
+            half.window -= sent;
+        }
+    }
+
+    /// A stream's message ends: with its last frame where that is not out yet, else with an empty one.
+    pub(super) fn push_end(&mut self, stream: u32) {
+        match self.last.take() {
+            Some((last, at)) if last == stream => self.output[at + 4] |= flag::END_STREAM,
+            _ => self.push(Kind::Data, flag::END_STREAM, stream, &[]),
+        }
+    }
+
+    /// Bytes of payload that the connection takes now, for whatever stream.
+    pub(super) fn room(&self) -> usize {
+        let room = FULL.saturating_sub(self.waiting());
+        room.min(usize::try_from(self.window).unwrap_or(0))
+    }
+
+    /// Whether a stream's head may be queued.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting() < FULL
+    }
+
+    /// A stream waits until there is room.
+    pub(super) fn enqueue(&mut self, stream: u32) {
+        self.queue.push_back(stream);
+    }
+
+    /// Wakes streams that wait for room, as many as may find some. Whether others go on waiting although there is room: the
+    /// connection has to look again.
+    pub(super) fn serve_queue(&mut self) -> bool {
+        let mut turns = self.room() / wire::h2::MAX_FRAME_SIZE + usize::from(self.has_room() && self.window > 0);
+        while turns > 0 {
+            let Some(stream) = self.queue.pop_front() else { return false };
+            if let Some(half) = self.half(stream) {
+                half.queued = false;
+                half.wake();
+                turns -= 1;
+            }
+        }
+        !self.queue.is_empty() && self.room() > 0
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn waiting(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Whether nothing more is read before something was written.
+    pub(super) fn is_stuffed(&self) -> bool {
+        self.waiting() > STUFFED
+    }
+
+    /// What is to be written next. From now on no frame of it changes.
+    pub(super) fn output(&mut self) -> &[u8] {
+        self.last = None;
+        &self.output[self.sent..]
+    }
+
+    /// So much of it is out.
+    pub(super) fn note_sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent == self.output.len() {
+            self.sent = 0;
+            self.output.clear();
+        } else if self.sent > FULL {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Holds no memory for what waits while nothing does.
+    pub(super) fn rest(&mut self) {
+        if self.output.is_empty() && self.halves.is_empty() {
+            self.output = Vec::new();
+            self.queue = VecDeque::new();
+        }
+    }
+
+    /// Payload has come, or padding: the connection's window is given back at once.
+    pub(super) fn note_received(&mut self, bytes: usize) {
+        self.owed = self.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        if self.owed >= CONNECTION_WINDOW / 4 {
+            let owed = std::mem::take(&mut self.owed);
+            self.push(Kind::WindowUpdate, 0, 0, &owed.to_be_bytes());
+        }
+    }
+
+    /// A stream's task has taken so much: the client is told when it is worth a frame.
+    pub(super) fn note_taken(&mut self, stream: u32, bytes: usize) {
+        let least = (self.terms.window / 2).max(1);
+        let Some(half) = self.half(stream) else { return };
+        half.owed = half.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        if half.ended || half.failed || half.owed < least {
+            return;
+        }
+        let owed = std::mem::take(&mut half.owed);
+        half.credit += i64::from(owed);
+        self.push(Kind::WindowUpdate, 0, stream, &owed.to_be_bytes());
+        self.wake();
+    }
+
+    /// The client takes so much more; of one stream, or of all.
+    pub(super) fn grow(&mut self, stream: u32, by: u32) -> Result<(), Fault> {
+        if stream == 0 {
+            self.window += i64::from(by);
+            if self.window > i64::from(MAX_WINDOW) {
+                return Err(Fault::Connection(ErrorCode::FlowControlError));
+            }
+            return Ok(());
+        }
+        let Some(half) = self.half(stream) else { return Ok(()) };
+        half.window += i64::from(by);
+        if half.window > i64::from(MAX_WINDOW) {
+            return Err(Fault::Stream(stream, ErrorCode::FlowControlError));
+        }
+        half.wake();
+        Ok(())
+    }
+
+    /// The client takes so much of each stream (SETTINGS_INITIAL_WINDOW_SIZE), also of those that have begun.
+    pub(super) fn set_stream_window(&mut self, window: u32) -> Result<(), Fault> {
+        let more = i64::from(window) - self.stream_window;
+        self.stream_window = i64::from(window);
+        for (_, half) in &mut self.halves {
+            half.window += more;
+            if half.window > i64::from(MAX_WINDOW) {
+                return Err(Fault::Connection(ErrorCode::FlowControlError));
+            }
+            half.wake();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! One stream of a client's connection, as its request sees it: a head, payload, the answer. Must never know how frames are
+//! read and written.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use base::buffer::Buffer;
+use rt::net::Hangup;
+use wire::h1::{self, Edits, Limits, Parse, RequestContext, Scan};
+use wire::h2;
+use wire::http::{Head, Method};
+
+use super::half::Request;
+use super::handle::Handle;
+use super::state::State;
+use crate::flow::{ByteSink, ByteSource, shrink};
+use crate::h1::server::{fits, grow, make_room};
+use crate::h1::{Received, UnreadBody};
+
+/// What a head takes on top of its text when it is written as frames.
+const MARGIN: usize = 512;
+
+/// A stream, as the task sees it that serves its request.
+pub struct Stream {
+    handle: Handle,
+    /// What was taken from the connection and not used yet.
+    input: Buffer,
+    /// The head of a prepared answer was sent: what follows is payload.
+    answering: bool,
+}
+
+impl Stream {
+    pub(super) fn new(state: Rc<RefCell<State>>, stream: u32) -> Self {
+        Self { handle: Handle { state, stream }, input: Buffer::empty(), answering: false }
+    }
+
+    /// Its number on the connection.
+    pub fn number(&self) -> u32 {
+        self.handle.stream
+    }
+
+    /// What was taken from the connection and not used.
+    pub fn received(&self) -> &[u8] {
+        self.input.data()
+    }
+
+    /// Whether a head or something of a body is here.
+    pub fn has_received(&self) -> bool {
+        !self.input.is_empty() || self.handle.with(|half| half.request != Request::Taken).unwrap_or(false)
+    }
+
+    /// Takes what was taken from the connection and not used.
+    pub fn take_received(&mut self) -> Buffer {
+        std::mem::replace(&mut self.input, Buffer::empty())
+    }
+
+    /// Gives an empty buffer back.
+    pub fn release(&mut self) {
+        if self.input.is_empty() {
+            self.input = Buffer::empty();
+        }
+    }
+
+    /// Ready when a read returns something.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.handle.poll_readable(cx)
+    }
+
+    /// Whether a read returns something.
+    pub fn is_readable(&mut self) -> bool {
+        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Takes the request's head.
+    pub fn take_head(&mut self, limits: &Limits, _: &mut Scan, head: &mut Head) -> Received {
+        let taken = self.handle.with(|half| {
+            std::mem::swap(&mut half.head, head);
+            std::mem::replace(&mut half.request, Request::Taken)
+        });
+        match taken {
+            Some(Request::Refused { status }) => Received::Invalid { status },
+            Some(Request::Here { length }) if !fits(head, length, limits.max_head) => Received::Invalid { status: 431 },
+            Some(Request::Here { .. }) if head.field_count() >= limits.max_fields => Received::Invalid { status: 400 },
+            // There are no tunnels through streams.
+            Some(Request::Here { .. }) if head.known_method() == Method::Connect => Received::Invalid { status: 501 },
+            Some(Request::Here { length }) => Received::Head { body: UnreadBody::uncoded(head), length },
+            Some(Request::Taken) | None => Received::Closed,
+        }
+    }
+
+    /// Writes an answer that is a text of HTTP/1: its head is whole in the first call.
+    ///
+    /// # Errors
+    /// The stream's; `InvalidData` where the text is no answer.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.answering {
+            return self.handle.poll_payload(cx, bytes);
+        }
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut head = Head::new();
+        let limits = Limits { max_head: bytes.len(), ..Limits::default() };
+        let parsed = h1::parse_response(bytes, &limits, &RequestContext::default(), &mut Scan::default(), &mut head);
+        let Ok(Parse::Complete { consumed }) = parsed else { return Poll::Ready(Err(invalid())) };
+        let mut frames = Buffer::with_capacity(bytes.len() + MARGIN);
+        let edits = Edits { framing: head.framing, version: head.version(), ..Edits::interim() };
+        h2::encode_response(self.handle.stream, &head, &edits, &mut frames).map_err(|_| invalid())?;
+        std::task::ready!(self.handle.poll_write(cx, &mut frames, &mut Buffer::empty()))?;
+        self.answering = head.status() >= 200;
+        Poll::Ready(Ok(consumed))
+    }
+
+    /// All of the answer was written.
+    pub fn complete(&self) {
+        self.handle.end();
+    }
+
+    /// Ready when the client has reset the stream or the connection has ended.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
+        let failed = self.handle.with(|half| {
+            if !half.failed {
+                half.wait(cx);
+            }
+            half.failed
+        });
+        if failed.unwrap_or(true) { Poll::Ready(Hangup::Error) } else { Poll::Pending }
+    }
+
+    /// As [`crate::h1::Server::begin_buffering`].
+    pub fn begin_buffering(&mut self) {
+        make_room(&mut self.input);
+    }
+
+    /// As [`crate::h1::Server::poll_buffer`].
+    ///
+    /// # Errors
+    /// The stream was reset.
+    pub fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+        if self.input.capacity() < rt::buffer_size() {
+            make_room(&mut self.input);
+        }
+        if self.input.room() == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        self.handle.poll_read(cx, &mut self.input).map_ok(Some)
+    }
+
+    /// As [`crate::h1::Server::rest_buffering`].
+    pub fn rest_buffering(&mut self) {
+        shrink(&mut self.input);
+    }
+
+    /// As [`crate::h1::Server::grow`].
+    pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
+        grow(&mut self.input, large)
+    }
+}
+
+impl ByteSource for Stream {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
+        self.handle.poll_read(cx, buffer)
+    }
+}
+
+impl ByteSink for Stream {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Buffer,
+        body: &mut Buffer,
+        _: bool,
+    ) -> Poll<io::Result<usize>> {
+        self.handle.poll_write(cx, head, body)
+    }
+}

@@ -1,0 +1,38 @@
+//! Blocks of HTTP/2 and the requests that they are: whatever comes, what became a request says the same when HTTP/1 reads it
+//! again, and nothing of it ends a line early.
+
+use wire::h1::{self, Edits, Limits, Parse, Scan};
+use wire::h2::{Decoder, Outcome, RequestReader};
+use wire::http::{Head, Method};
+
+/// Runs on one input, a byte that says where it is cut in two blocks and these; panics where a promise is broken.
+pub fn run(data: &[u8]) {
+    let Some((cut, blocks)) = data.split_first() else { return };
+    let mut decoder = Decoder::new(256);
+    let (first, second) = blocks.split_at(usize::from(*cut).min(blocks.len()));
+    for block in [first, second] {
+        let mut head = Head::new();
+        let mut reader = RequestReader::new(&mut head, 4096);
+        if decoder.decode(block, 4096, |name, value| reader.field(name, value)).is_err() {
+            return;
+        }
+        assert!(decoder.table_size() <= 256);
+        if reader.finish(true, false) == Ok(Outcome::Request) && head.known_method() != Method::Connect {
+            read_again(&head);
+        }
+    }
+}
+
+fn read_again(head: &Head) {
+    let mut text = Vec::new();
+    let edits = Edits { framing: head.framing, ..Edits::default() };
+    assert!(h1::encode_request(head, &edits, &mut text).is_ok());
+    let limits = Limits { max_head: 1 << 20, max_fields: 1 << 14, ..Limits::default() };
+    let mut again = Head::new();
+    let parsed = h1::parse_request(&text, &limits, &mut Scan::default(), &mut again);
+    assert_eq!(parsed, Ok(Parse::Complete { consumed: text.len() }), "{}", String::from_utf8_lossy(&text));
+    assert_eq!(again.method(), head.method());
+    assert_eq!(again.framing, head.framing);
+    let fields = |head: &Head| head.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect::<Vec<_>>();
+    assert_eq!(fields(&again), fields(head));
+}
