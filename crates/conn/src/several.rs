@@ -60,6 +60,11 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// Whether a stream is served.
+    pub fn has_streams(&self) -> bool {
+        on!(self, protocol => protocol.has_streams())
+    }
+
     /// Whether no stream is open and nothing waits to be written.
     pub fn is_idle(&self) -> bool {
         on!(self, protocol => protocol.is_idle())

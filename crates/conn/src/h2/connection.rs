@@ -64,6 +64,11 @@ impl<'a> Connection<'a> {
         state.open() == 0 && state.waiting() == 0
     }
 
+    /// Whether a stream is served.
+    pub fn has_streams(&self) -> bool {
+        self.state.borrow().open() > 0
+    }
+
     /// Whether the client has broken the protocol: what it was told of that is to reach it.
     pub fn is_broken(&self) -> bool {
         self.over && self.broken

@@ -34,6 +34,11 @@ impl<'a> Connection<'a> {
         self.mover.shared.halves.borrow().is_empty() && self.mover.output.is_empty()
     }
 
+    /// Whether a stream is served.
+    pub fn has_streams(&self) -> bool {
+        !self.mover.shared.halves.borrow().iter().all(|half| half.left)
+    }
+
     /// Resets streams that are opened from now on.
     pub fn refuse(&mut self) {
         self.refuses = true;

@@ -19,10 +19,10 @@ use crate::stream::task::StreamTask;
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Some(mut connection) = Connection::of(&mut client.conn, terms(session)) else { return };
     let timer = &mut client.timer;
-    let mut idle_since = None;
+    let mut free_since = None;
     loop {
         let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut idle_since, cx)).await;
+        let event = std::future::poll_fn(|cx| poll(session, &mut connection, timer, &mut free_since, cx)).await;
         let Some(stream) = event else { break };
         start(session, stream, opened);
         if rt::slice_is_over() {
@@ -66,12 +66,13 @@ fn terms(session: &Session) -> Terms {
 }
 
 /// Moves what can be moved. Ready with a stream that was opened, or with `None`: the connection is to end. One without
-/// streams waits for as long as a client between two requests, and ends with a soft stop.
+/// streams waits for as long as a client between two requests, also where the client takes nothing of what is left for it; with
+/// a soft stop it ends as soon as nothing is.
 fn poll(
     session: &Session,
     connection: &mut Connection<'_>,
     timer: &mut rt::Timer,
-    idle_since: &mut Option<Moment>,
+    free_since: &mut Option<Moment>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Downstream>> {
     if session.is_leaving() {
@@ -80,14 +81,14 @@ fn poll(
     if let Poll::Ready(event) = connection.poll(cx) {
         return Poll::Ready(event);
     }
-    let is_idle = connection.is_idle();
-    *idle_since = if is_idle { idle_since.or(Some(rt::now())) } else { None };
+    *free_since = if connection.has_streams() { None } else { free_since.or(Some(rt::now())) };
     let timeouts = &session.proxy().timeouts;
     let limit = if connection.opened() == 0 { timeouts.request() } else { timeouts.keep_alive() };
-    let deadline = idle_since.zip(limit).map(|(since, limit)| since + limit);
+    let deadline = free_since.zip(limit).map(|(since, limit)| since + limit);
     loop {
         let now = rt::now();
-        if is_idle && (session.is_leaving() || deadline.is_some_and(|deadline| now >= deadline)) {
+        let leaves = connection.is_idle() && session.is_leaving();
+        if leaves || deadline.is_some_and(|deadline| now >= deadline) {
             return Poll::Ready(None);
         }
         let departure = session.departure().filter(|departure| *departure > now);

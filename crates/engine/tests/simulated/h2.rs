@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use testkit::{Peer, Service};
+use rt::sim::Link;
+use testkit::{Peer, Service, sleep};
 use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
 
 use crate::messages::*;
@@ -433,5 +434,24 @@ fn an_address_speaks_what_it_was_told_to() {
         let answer = peer.receive_rest().await;
         assert!(answer.starts_with(b"HTTP/1.1 405 "), "{}", String::from_utf8_lossy(&answer));
         world.forget_log();
+    });
+}
+
+/// A client that gives all the credit in the world and reads nothing holds its connection no longer than any other.
+#[test]
+fn a_client_that_reads_nothing_is_left_in_time() {
+    let link = |_| Link { fragment: false, buffer: 10_000, ..Link::default() };
+    listen("timeout client 3s\n server s1 10.0.1.1:80").links(link).seeds(0..2).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Client::with_settings(&Setting::InitialWindowSize.bytes(0x7fff_ffff)).await;
+        client.frame(Kind::WindowUpdate, 0, 0, &0x7000_0000_u32.to_be_bytes()).await;
+        client.get(1, "/").await;
+        let mut server = s1.accept().await;
+        server.expect(at_server("GET", "/", "")).await;
+        server.try_send(answer(&"x".repeat(1_000_000))).await;
+        world.expect_log(&[r#"l l/s1 0/0/#/#/# 200 # - - cD-- 1/1/#/#/0 0/0 "GET http://a/ HTTP/2.0""#]).await;
+        sleep(20_000).await;
+        assert_eq!(world.sessions(), 0);
+        drop(client);
     });
 }
